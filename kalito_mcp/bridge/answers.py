@@ -6,7 +6,7 @@ process of it keeps them; what was erased from another machine goes with its age
 
 A file in the folder has the number of the last erasure, a random one. An answer is kept with the number that was there
 when its question was sent, and shown while that is still the number. So an answer that was on its way during an erasure
-is never shown.
+is never shown. While an erasure is on its way, nothing is shown; if its process dies, that counts as an erasure.
 """
 
 import hashlib
@@ -30,7 +30,8 @@ _LONGEST: Final = 1024 * 1024
 _OLDEST_S: Final = 30 * 86_400
 _TRIM_EVERY: Final = 32
 _ERASURE: Final = "erasure"
-"""The name of the file with the number of the last one."""
+"""The name of the file with the number of the last one. Files of those under way begin with it."""
+_LONGEST_ERASURE_S: Final = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,13 @@ class Answers:
         except (OSError, UnicodeDecodeError):
             return ""
 
-    def keep(self, question: Mapping[str, Any], result: Mapping[str, Any], *, asked_after: str) -> None:
-        """Keep an answer, in place of the earlier one. If it cannot be written, it is not kept. `asked_after` is the
-        number of the last erasure before the question was sent."""
+    def keep(self, question: Mapping[str, Any], result: Mapping[str, Any], *, last_erasure: str) -> None:
+        """Keep an answer, in place of the earlier one. If it cannot be written, it is not kept. `last_erasure` is
+        its number when the question was sent."""
         at_ms = time.time_ns() // 1_000_000
-        kept = {"at_ms": at_ms, "asked_after": asked_after, "question": question, "result": result}
+        kept = {"at_ms": at_ms, "last_erasure": last_erasure, "question": question, "result": result}
         data = json.dumps(kept).encode()
-        if len(data) > _LONGEST or asked_after != self.last_erasure():
+        if len(data) > _LONGEST or last_erasure != self.last_erasure():
             return
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -74,7 +75,7 @@ class Answers:
             except OSError:
                 Path(name).unlink(missing_ok=True)
                 raise
-            if asked_after != self.last_erasure():  # it may have looked through the folder before this was there
+            if last_erasure != self.last_erasure():  # it may have looked through the folder before this was there
                 self._file(question).unlink(missing_ok=True)
             if self._kept % _TRIM_EVERY == 0:
                 self._trim()
@@ -84,19 +85,35 @@ class Answers:
         """The last answer to this question; None if there is none, or only one that is too old."""
         try:
             content = json.loads(self._file(question).read_text(encoding="utf-8"))
-            at_ms, result, asked_after = content["at_ms"], content["result"], content["asked_after"]
+            at_ms, result, last_erasure = content["at_ms"], content["result"], content["last_erasure"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        if asked_after != self.last_erasure():
+        if last_erasure != self.last_erasure() or self._is_erasing():
             return None
         age_s = max(0.0, time.time() - at_ms / 1_000)
         return KeptAnswer(result, at_ms, age_s) if age_s <= _OLDEST_S else None
 
     def count(self) -> int:
         """How many answers are kept."""
+        return len(self._files())
+
+    def begin_erasure(self) -> Path:
+        """Show none of them until `end_erasure` with what this returns."""
+        begun = self._folder / f"{_ERASURE}-{secrets.token_hex(8)}"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            begun.touch(mode=0o600)
+        except OSError:  # a full disk, for one: then they are deleted before the erasure
+            with suppress(StorageError):
+                self.clear()
+        return begun
+
+    def end_erasure(self, begun: Path, *, is_done: bool) -> None:
+        """Delete them, or show them again if nothing was erased. Raises StorageError as `clear`."""
+        if is_done:
+            self.clear()
         with suppress(OSError):
-            return len(self._files())
-        return 0
+            begun.unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Delete all of them, and let none be kept or shown whose question was sent before.
@@ -104,21 +121,41 @@ class Answers:
         Raises:
             StorageError: some cannot be deleted. Says where they are.
         """
+        if not self._folder.parent.is_dir():  # this machine is not connected
+            return
+        failures: list[OSError] = []
         try:
-            if not self._folder.parent.is_dir():  # this machine is not connected
-                return
             self._folder.mkdir(mode=0o700, exist_ok=True)
             write_private(self._folder / _ERASURE, secrets.token_hex(8).encode())
-            for file in self._files():
-                file.unlink(missing_ok=True)
         except OSError as error:
+            failures.append(error)
+        for file in self._files():
+            try:
+                file.unlink(missing_ok=True)
+            except OSError as error:
+                failures.append(error)
+        if failures:
             raise StorageError(
-                f"the answers that this machine has kept, in {self._folder}, cannot be deleted: {error.strerror}; "
-                "delete that folder"
-            ) from error
+                f"the answers that this machine has kept, in {self._folder}, cannot be deleted: "
+                f"{failures[0].strerror}; delete that folder"
+            ) from failures[0]
+
+    def _is_erasing(self) -> bool:
+        """Whether an erasure is under way. One that was cut off counts as done."""
+        begun = [file for file in self._in_folder() if file.name.startswith(f"{_ERASURE}-")]
+        for file in begun:
+            with suppress(FileNotFoundError):
+                if time.time() - file.stat().st_mtime > _LONGEST_ERASURE_S:
+                    self.end_erasure(file, is_done=True)
+        return bool(begun)
 
     def _files(self) -> list[Path]:
-        return [file for file in self._folder.iterdir() if _ERASURE not in file.name]
+        return [file for file in self._in_folder() if _ERASURE not in file.name]
+
+    def _in_folder(self) -> list[Path]:
+        with suppress(OSError):
+            return list(self._folder.iterdir())
+        return []
 
     def _file(self, question: Mapping[str, Any]) -> Path:
         asked = json.dumps(question, sort_keys=True).encode()

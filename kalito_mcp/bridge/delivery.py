@@ -4,7 +4,8 @@ Nothing is said to be kept before it is on disk here or there. All of it may be 
 it by its keys.
 
 The calls of one process take turns, in the order in which they arrived. A call that the home cannot take is put into
-the outbox before the next one has its turn, so none overtakes it.
+the outbox before the next one has its turn, so none overtakes it. One that cannot wait for its turn is put there behind
+those that it waits for, although they may be on their way.
 """
 
 import itertools
@@ -21,6 +22,7 @@ import anyio.to_thread
 
 from kalito_mcp.bridge.home import Caller, Home, HomeAway, HomeFailed, HomePaused, Progress, RequestRefused
 from kalito_mcp.bridge.outbox import Entry, Outbox
+from kalito_mcp.errors import KalitoError
 
 _log: Final = logging.getLogger("kalito.bridge")
 ALREADY: Final = "already_taken_in"
@@ -42,8 +44,10 @@ _MOST_WAITING_S: Final = 5.0
 """So long a call waits until what is in the outbox is delivered. Then it waits there itself."""
 _MOST_CATCHING_UP_S: Final = 1.0
 _MOST_BETWEEN_S: Final = 15.0
+_LONGEST_REST_S: Final = 60.0
+"""So long the home is not asked, however long it says."""
 _LONGEST_TURN_S: Final = 1.0
-"""So long entries are delivered until a call may have its turn."""
+"""After so long, and the entry that is on its way, a call may have its turn."""
 _NOT_YET: Final = "what waits for it is being delivered"
 
 
@@ -57,6 +61,14 @@ class Change:
     method: str = "tools/call"
 
 
+@dataclass(slots=True)
+class _Pending:
+    """A change that this process is passing on, or that waits for its turn. `entry` is its copy in the outbox."""
+
+    to_keep: Callable[[], Change]
+    entry: Entry | None = None
+
+
 class Delivery:
     """The way to the home for one process."""
 
@@ -68,6 +80,9 @@ class Delivery:
         """Why the home could not be reached when it was last asked; None if it answered."""
         self._ask_again_at = 0.0
         self._turn = anyio.Lock()
+        self._pending: dict[int, _Pending] = {}
+        """By the places at which they arrived."""
+        self._keeping = anyio.Lock()
 
     async def ask(
         self,
@@ -79,8 +94,8 @@ class Delivery:
         may_repeat: bool = True,
         meta: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """As `Home.request`. For as long as the home said, 15 s at most, or 2 s after it kept a call waiting, it is not
-        asked."""
+        """As `Home.request`. For as long as the home said, a minute at most, or 2 s after it kept a call waiting, it is
+        not asked."""
         if self.away is not None and time.monotonic() < self._ask_again_at:
             raise type(self.away)(self.away.reason, may_be_done=False)
         try:
@@ -89,7 +104,7 @@ class Delivery:
             )
         except HomeAway as away:
             self.away = away
-            self._ask_again_at = time.monotonic() + min(away.retry_after_s, _MOST_BETWEEN_S)
+            self._ask_again_at = time.monotonic() + min(away.retry_after_s, _LONGEST_REST_S)
             raise
         except RequestRefused:
             self.away = None
@@ -106,38 +121,67 @@ class Delivery:
         within_s: float = math.inf,
     ) -> dict[str, Any]:
         """The home's result of a change, which is sent after all that arrived before it. If the home cannot take it
-        now, `to_keep()` is put into the outbox in its place.
+        now, or not `within_s`, its turn included, `to_keep()` is put into the outbox in its place.
 
         Raises:
             HomePaused: the home remembers nothing now, and nothing was kept. HomeAway: it waits in the outbox.
             RequestRefused: the home refuses it for good. StorageError: neither could take it.
         """
         place, deadline = self.outbox.next_place(), anyio.current_time() + _MOST_WAITING_S
+        pending = self._pending[place] = _Pending(to_keep)
         has_turn = False
         try:
             with anyio.fail_after(within_s):
                 await self._turn.acquire()
                 has_turn = True
-                await self._deliver_all(deadline)
+                await self._empty_outbox(deadline)
                 result = await self.ask(
                     change.method, change.params, change.caller, meta=change.meta, on_progress=on_progress
                 )
                 flaw_of(result)  # raises if the home could not do it now, but would do it later
-                return result
-        except HomePaused:
+        except (HomePaused, RequestRefused):
+            await self._drop_copy(pending)
             raise
         except (HomeAway, TimeoutError) as error:
-            await self.keep(to_keep(), place)
+            await self._keep_up_to(place)
             if isinstance(error, HomeAway):
                 raise
             raise HomeAway(f"it has not answered within {within_s:g} s") from error
+        else:
+            await self._drop_copy(pending)
+            return result
         finally:
+            del self._pending[place]
             if has_turn:
                 self._turn.release()
 
-    async def keep(self, change: Change, place: int) -> str:
-        """Put a change into the outbox, at the place that it got when it arrived. Returns its id. Raises
-        StorageError."""
+    async def keep_all(self) -> None:
+        """Put all into the outbox that is not delivered yet, because this process ends. What is on its way, too: the
+        home recognises it if it comes again."""
+        if self._pending:
+            with suppress(KalitoError):  # nobody is left to be told
+                await self._keep_up_to(max(self._pending))
+
+    async def _keep_up_to(self, place: int) -> None:
+        """Put the change at this place into the outbox, and before it those that arrived earlier. Raises StorageError
+        if it cannot be kept itself."""
+        async with self._keeping:
+            for earlier, pending in sorted(self._pending.items()):
+                if earlier <= place and pending.entry is None:
+                    try:
+                        pending.entry = await self.keep(pending.to_keep(), earlier)
+                    except KalitoError:  # of another one, its own caller is told
+                        if earlier == place:
+                            raise
+
+    async def _drop_copy(self, pending: _Pending) -> None:
+        async with self._keeping:
+            if pending.entry is not None:
+                with anyio.CancelScope(shield=True), suppress(OSError):  # sent again, it is recognised
+                    await anyio.to_thread.run_sync(self.outbox.remove, pending.entry)
+
+    async def keep(self, change: Change, place: int) -> Entry:
+        """Put a change into the outbox, at the place that it got when it arrived. Raises StorageError."""
         caller = change.caller
         content = {
             "method": change.method,
@@ -149,8 +193,8 @@ class Delivery:
         }
         # Once begun it goes on: whoever is told nothing sends it again, under the same key.
         with anyio.CancelScope(shield=True):
-            entry_id = await anyio.to_thread.run_sync(self.outbox.put, content, place)
-        return entry_id
+            entry = await anyio.to_thread.run_sync(self.outbox.put, content, place)
+        return entry
 
     async def deliver_all(self, *, within_s: float = _MOST_WAITING_S) -> None:
         """Deliver what waits, after the calls that arrived before.
@@ -162,7 +206,7 @@ class Delivery:
         try:
             with anyio.fail_after(within_s):
                 async with self._turn:
-                    await self._deliver_all(deadline)
+                    await self._empty_outbox(deadline)
         except TimeoutError as error:
             raise HomeAway(_NOT_YET, may_be_done=False) from error
 
@@ -172,7 +216,7 @@ class Delivery:
             with suppress(HomeAway):
                 await self.deliver_all(within_s=_MOST_CATCHING_UP_S)
 
-    async def _deliver_all(self, deadline: float) -> None:
+    async def _empty_outbox(self, deadline: float) -> None:
         """Deliver what waits, also if another process is at it. Called with the turn. Raises HomeAway."""
         try:
             if not await anyio.to_thread.run_sync(self.outbox.count):
@@ -203,10 +247,13 @@ class Delivery:
                         is_more = await self._deliver_for_a_moment()
                 pause_s = _LOOK_EVERY_S
             except HomeAway as away:
-                pause_s = min(max(2 * pause_s, away.retry_after_s), max(_MOST_BETWEEN_S, away.retry_after_s))
+                pause_s = max(min(2 * pause_s, _MOST_BETWEEN_S), min(away.retry_after_s, _LONGEST_REST_S))
                 _log.debug("the home is away: %s", away.reason)
             except OSError as error:
                 _log.warning("what waits for the home cannot be read: %s", error.strerror)
+            except Exception:  # calls go on without it
+                pause_s = _MOST_BETWEEN_S
+                _log.exception("what waits for the home cannot be delivered")
 
     async def _deliver_for_a_moment(self) -> bool:
         """Send what waits, oldest first. Called with the turn. Returns whether more waits, unless another process is
@@ -235,7 +282,7 @@ class Delivery:
             failed, reason = error, error.reason
         except RequestRefused as refused:
             reason = refused.message
-        except (KeyError, TypeError, ValueError):  # JSON, but not what was put there
+        except (AttributeError, KeyError, TypeError, ValueError):  # JSON, but not what was put there
             reason = "its file is damaged"
         with anyio.CancelScope(shield=True):
             if failed is not None and await anyio.to_thread.run_sync(self.outbox.count_failure, entry) < _MOST_FAILURES:

@@ -8,8 +8,8 @@ here tells what a server answered to a wrong token: some echo it.
 import hashlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -177,36 +177,17 @@ class Home:
     async def _answered(
         self, content: bytes, headers: Mapping[str, str], on_progress: Progress | None
     ) -> dict[str, Any]:
-        import httpx2  # noqa: PLC0415 - a tenth of a second
-
         try:
             authorized = {**headers, "Authorization": f"Bearer {self._token()}"}
         except ConfigurationError as error:
             raise HomeRefuses(str(error), may_be_done=False) from error
         client = self._open_client()
-        try:
-            with anyio.fail_after(_LONGEST_S):
-                async with client.stream("POST", self.connection.url, content=content, headers=authorized) as response:
-                    if response.status_code == _OK and _is_stream(response):
-                        answer = await _streamed(response, on_progress)
-                    else:
-                        answer = _parsed(await _body(response), response.status_code, response.headers)
-        except TimeoutError as error:
-            raise HomeAway(f"it has worked on this for {_LONGEST_S:g} s, which is too long") from error
-        except httpx2.ConnectTimeout as error:
-            raise HomeAway(
-                f"no connection within {_CONNECT_S:g} s", retry_after_s=_REST_S, may_be_done=False
-            ) from error
-        except httpx2.ConnectError as error:
-            raise _unreachable(error) from error
-        except httpx2.PoolTimeout as error:
-            raise HomeAway("too many calls wait for it", may_be_done=False) from error
-        except httpx2.TimeoutException as error:
-            raise HomeAway(f"it has not answered for {_SILENCE_S:g} s", retry_after_s=_REST_S) from error
-        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError, httpx2.CloseError) as error:
-            raise _Closed from error
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            raise HomeAway(f"the request failed: {type(error).__name__}") from error
+        with _faults_in_words(), anyio.fail_after(_LONGEST_S):
+            async with client.stream("POST", self.connection.url, content=content, headers=authorized) as response:
+                if response.status_code == _OK and _is_stream(response):
+                    answer = await _streamed(response, on_progress)
+                else:
+                    answer = _parsed(await _body(response), response.status_code, response.headers)
         if "error" in answer:
             refused = _refusal(answer["error"])
             raise HomeFailed(f"it fails: {refused.message}") if refused.code == _INTERNAL else refused
@@ -232,6 +213,33 @@ class Home:
                 verify=_certificates() if self.connection.url.startswith("https:") else False,
             )
         return self._client
+
+
+@contextmanager
+def _faults_in_words() -> Iterator[None]:
+    """Raise what a request fails with as HomeAway, or as _Closed."""
+    import httpx2  # noqa: PLC0415 - a tenth of a second
+
+    try:
+        yield
+    except TimeoutError as error:
+        raise HomeAway(f"it has worked on this for {_LONGEST_S:g} s, which is too long") from error
+    except httpx2.ConnectTimeout as error:
+        raise HomeAway(f"no connection within {_CONNECT_S:g} s", retry_after_s=_REST_S, may_be_done=False) from error
+    except httpx2.ConnectError as error:
+        raise _unreachable(error) from error
+    except httpx2.PoolTimeout as error:
+        raise HomeAway("too many calls wait for it", may_be_done=False) from error
+    except httpx2.TimeoutException as error:
+        raise HomeAway(f"it has not answered for {_SILENCE_S:g} s", retry_after_s=_REST_S) from error
+    except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError, httpx2.CloseError) as error:
+        raise _Closed from error
+    except ssl.SSLError as error:  # after the handshake, the library passes it on as it is
+        raise HomeRefuses(f"TLS failed: {error.reason or error}") from error
+    except OSError as error:
+        raise HomeAway(f"the connection failed: {error.strerror or error}") from error
+    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+        raise HomeAway(f"the request failed: {type(error).__name__}") from error
 
 
 def _certificates() -> ssl.SSLContext:

@@ -84,17 +84,16 @@ class Outbox:
         self._last_place = max(time.time_ns(), self._last_place + 1)
         return self._last_place
 
-    def put(self, content: Mapping[str, Any], place: int | None = None) -> str:
-        """Add an entry at its place, by default at the end. It is on disk when this returns its id.
+    def put(self, content: Mapping[str, Any], place: int | None = None) -> Entry:
+        """Add an entry at its place, by default at the end. It is on disk when this returns.
 
         Raises:
             StorageError: it cannot be written, or too much waits already; nothing waits that did not before.
         """
         data = json.dumps(content).encode()
-        return self._add(lambda file: write_private(file, data), place)
+        return Entry(self._add(lambda file: write_private(file, data), place), content)
 
-    def _add(self, write: Callable[[Path], object], place: int | None = None) -> str:
-        entry_id = secrets.token_hex(8)
+    def _add(self, write: Callable[[Path], object], place: int | None = None) -> Path:
         try:
             self._waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
             waiting = self.count()
@@ -104,12 +103,13 @@ class Outbox:
                     "`kalito-mcp status` says why it does not answer"
                 )
             number = self.next_place() if place is None else place
-            write(self._waiting / f"{number:0{_DIGITS}d}-{entry_id}{_ENTRY}")
+            file = self._waiting / f"{number:0{_DIGITS}d}-{secrets.token_hex(8)}{_ENTRY}"
+            write(file)
         except OSError as error:
             raise StorageError(
                 f"nothing was kept: {self._waiting} cannot be written: {error.strerror}; send it again"
             ) from error
-        return entry_id
+        return file
 
     def sweep(self) -> None:
         """Delete what was being written when its process died: nobody was told that it waits."""
@@ -168,10 +168,11 @@ class Outbox:
         """How often the home has failed at this entry, with now. It is stored with the entry, and counted once in 15 s:
         many tries in a moment say no more than one. Raises OSError."""
         told, now = entry.content.get(_FAILURES), time.time()
-        before: Mapping[str, Any] = told if isinstance(told, dict) else {"count": 0, "at": now - _COUNTED_EVERY_S}
-        if 0 <= now - before["at"] < _COUNTED_EVERY_S:
-            return int(before["count"])
-        count = int(before["count"]) + 1
+        before, at = (told.get("count"), told.get("at")) if isinstance(told, dict) else (None, None)
+        count = before if isinstance(before, int) else 0
+        if isinstance(at, int | float) and 0 <= now - at < _COUNTED_EVERY_S:
+            return count
+        count += 1
         failures = {"count": count, "at": now}
         write_private(entry.file, json.dumps({**entry.content, _FAILURES: failures}).encode())
         return count

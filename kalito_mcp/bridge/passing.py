@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import anyio
@@ -120,7 +121,7 @@ class Passing:
         question = {"method": method, "params": params, **place}
         newest = _newest_context(params, place)
         await self._delivery.catch_up()
-        asked_after = await anyio.to_thread.run_sync(self._answers.last_erasure)
+        last_erasure = await anyio.to_thread.run_sync(self._answers.last_erasure)
         try:
             result = await self._delivery.ask(method, params, caller)
         except HomeForbids as forbidden:
@@ -134,7 +135,7 @@ class Passing:
                 raise ToolError(self._nothing_kept(away, await self._count_waiting())) from away
             return self._old(method, kept, away, await self._count_waiting(), is_other=is_other)
         if not result.get("isError"):
-            keep = partial(self._answers.keep, result=result, asked_after=asked_after)
+            keep = partial(self._answers.keep, result=result, last_erasure=last_erasure)
             for one in (question, newest):
                 if one is not None:
                     await anyio.to_thread.run_sync(keep, one)
@@ -163,9 +164,11 @@ class Passing:
 
     async def _change(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
         params = {"name": call.name, "arguments": dict(call.arguments), **call.answers}
-        may_be_done = False
+        may_be_done, erasing = False, None
         try:
             await self._delivery.deliver_all()
+            if call.name in _ERASING:
+                erasing = await anyio.to_thread.run_sync(self._answers.begin_erasure)
             may_be_done = True
             result = await self._delivery.ask(
                 "tools/call", params, caller, on_progress=on_progress, may_repeat=call.name in _REPEATABLE
@@ -175,20 +178,20 @@ class Passing:
             may_be_done = False
             raise ToolError(f"forbidden: {forbidden.reason}") from forbidden
         except HomeAway as away:
-            may_be_done = away.may_be_done
+            may_be_done = may_be_done and away.may_be_done  # what waits is delivered before it
             told = "so nothing was changed; call it again when it answers"
             if may_be_done:
                 told = "and it is not known whether it was done; look when it answers"
             raise ToolError(f"home_away: {self._is_away(away)}; {call.name} needs it, {told}") from away
         finally:
-            if call.name in _ERASING and may_be_done:
+            if erasing is not None:
                 with anyio.CancelScope(shield=True):
-                    await self._erase_answers(call.name)
+                    await self._end_erasure(call.name, erasing, is_done=may_be_done)
         return result
 
-    async def _erase_answers(self, tool: str) -> None:
+    async def _end_erasure(self, tool: str, erasing: Path, *, is_done: bool) -> None:
         try:
-            await anyio.to_thread.run_sync(self._answers.clear)
+            await anyio.to_thread.run_sync(partial(self._answers.end_erasure, erasing, is_done=is_done))
         except StorageError as error:
             raise StorageError(f"{tool} was sent to the home, but {error}") from error
 

@@ -54,7 +54,7 @@ async def serve_bridge(
     host = Host(session, places.project)
     server = build_bridge(Passing(delivery, Answers(folder / "answers"), places), hooks, host, **switches(os.environ))
     async with home.open(), _during(server, delivery, Listener(path, hooks.take)):
-        await serve_stdio(server, begun)
+        await serve_stdio(server, begun, delivery.keep_all)
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -60,10 +60,13 @@ Incoming = ContextSendStream[SessionMessage | Exception]
 Outgoing = ContextReceiveStream[SessionMessage]
 
 
-async def serve_stdio(server: KalitoServer, begun: Begun | None = None) -> None:
+async def serve_stdio(
+    server: KalitoServer, begun: Begun | None = None, before_cancelling: Callable[[], Awaitable[None]] | None = None
+) -> None:
     """Serve until the host closes stdin and its requests are answered, or until it closes stdout.
 
-    `begun` is the connection to go on with. Without one, it is that of stdin and stdout.
+    `begun` is the connection to go on with. Without one, it is that of stdin and stdout. `before_cancelling` runs when
+    the host has closed stdin, before what is not answered by then is cancelled.
     """
     core = server._lowlevel_server  # the SDK has no public way to use another transport
     options = core.create_initialization_options()
@@ -84,6 +87,8 @@ async def serve_stdio(server: KalitoServer, begun: Begun | None = None) -> None:
                     await _read_messages(reader, writer, send_incoming, calls)
                     # The SDK cancels running calls as soon as its input ends.
                     await calls.wait_until_answered(_GRACE_S)
+                    if before_cancelling is not None:
+                        await before_cancelling()
                     starting.cancel_scope.cancel()
                 scope.deadline = anyio.current_time() + _GRACE_S
                 for request_id in calls.waiting_ids():

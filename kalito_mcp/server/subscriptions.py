@@ -175,7 +175,7 @@ class Subscriptions:
         self.prepare: Prepare = _nothing_to_prepare
         """Gets what a new subscriber wants before it is acknowledged, so that no later change is missed."""
         self.nudged: anyio.Event | None = None
-        """Set when something was probably written, or somebody has subscribed. None while nobody watches."""
+        """Set when something was probably written, or somebody has subscribed or left. None while nobody watches."""
         self.senders: TaskGroup | None = None
         """Where hosts of the 2025 protocol are notified, each in a task of its own."""
         self._streams: dict[object, _Stream] = {}
@@ -227,6 +227,7 @@ class Subscriptions:
 
         def unsubscribe() -> None:
             self._streams.pop(token, None)
+            self.nudge()  # what nobody watches any more is forgotten
 
         return unsubscribe
 
@@ -289,6 +290,7 @@ class Subscriptions:
 
     def _leave(self, host: _OlderHost) -> None:
         self._older.pop(host.connection, None)
+        self.nudge()
         host.sending.cancel()
 
 

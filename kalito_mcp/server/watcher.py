@@ -50,8 +50,9 @@ class Watcher:
         self._memory = memory
         self._seen: defaultdict[Audience, dict[Watched, _Seen]] = defaultdict(dict)
         self._ends_ms: Mapping[str, int] = {}
-        """When the principals below may call no more, as it was at the revision."""
+        """When each principal may call no more, as it was at the revision below."""
         self._ends_of: tuple[int, set[str]] | None = None
+        """The revision, and the principals."""
         subscriptions.prepare = self._prepare
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -85,6 +86,7 @@ class Watcher:
     async def _look(self) -> None:
         """Compare what each audience sees with what it saw, and pass on what differs."""
         if not self._wanted() and not self._principals():
+            self._seen.clear()  # whoever subscribes next hears of what changes from then on
             return
         memory = await self._memory()
         revision = await memory.revision()

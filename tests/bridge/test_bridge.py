@@ -127,6 +127,23 @@ def test_a_hundred_turns_at_once_are_taken_in_in_order_though_many_fail_on_the_w
     assert texts_at(home) == turns(range(1, 102))
 
 
+def test_what_is_not_taken_in_when_the_host_leaves_waits(tmp_path: Path) -> None:
+    laptop, home = tmp_path / "laptop", tmp_path / "home"
+    with gate() as between:
+        between.holds["record_messages"] = threading.Event()
+        with home_behind(between, home):
+            with bridge(laptop, between.url) as wire:
+                wire.send(*(call(n, "record_messages", session_id="s", messages=turn(n)) for n in range(1, 4)))
+                until(lambda: "record_messages" in [name for name, _ in between.seen], "the first is sent")
+                wire.close_stdin()
+                wire.exit_code()
+            assert outbox_of(laptop).count() == 3
+            between.holds["record_messages"].set()
+            with bridge(laptop, between.url):
+                delivered(laptop)
+    assert texts_at(home) == turns(range(1, 4))
+
+
 def test_what_waits_survives_the_death_of_the_bridge_and_of_the_home(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
     number = 0

@@ -103,13 +103,13 @@ def test_what_a_killed_process_left_is_swept_after_an_hour(tmp_path: Path) -> No
 def test_kept_answers_are_bounded_and_too_old_ones_are_not_shown(tmp_path: Path) -> None:
     answers = Answers(tmp_path / "answers")
     for number in range(300):
-        answers.keep({"n": number}, {"text": "x"}, asked_after="")
+        answers.keep({"n": number}, {"text": "x"}, last_erasure="")
     assert answers.count() <= 256 + 32
     found = answers.find({"n": 299})
     assert found is not None
     assert found.result == {"text": "x"}
     assert answers.find({"n": 300}) is None
-    answers.keep({"n": "long"}, {"text": "x" * (1 << 20)}, asked_after="")
+    answers.keep({"n": "long"}, {"text": "x" * (1 << 20)}, last_erasure="")
     assert answers.find({"n": "long"}) is None
     [file] = [file for file in (tmp_path / "answers").iterdir() if b'"n": 299' in file.read_bytes()]
     file.write_text(file.read_text().replace('"at_ms": 1', '"at_ms": 0'))
@@ -121,11 +121,11 @@ def test_kept_answers_are_bounded_and_too_old_ones_are_not_shown(tmp_path: Path)
 def test_no_answer_survives_an_erasure_that_it_was_asked_before(tmp_path: Path) -> None:
     answers, other = Answers(tmp_path / "answers"), Answers(tmp_path / "answers")
     before = answers.last_erasure()
-    answers.keep({"n": 1}, {"text": "x"}, asked_after=before)
+    answers.keep({"n": 1}, {"text": "x"}, last_erasure=before)
     other.clear()
-    answers.keep({"n": 2}, {"text": "x"}, asked_after=before)
+    answers.keep({"n": 2}, {"text": "x"}, last_erasure=before)
     assert answers.count() == 0
-    answers.keep({"n": 3}, {"text": "x"}, asked_after=answers.last_erasure())
+    answers.keep({"n": 3}, {"text": "x"}, last_erasure=answers.last_erasure())
     assert answers.find({"n": 3}) is not None
     # A file that comes back, from a backup or because it could not be deleted, is not shown.
     [file] = (one for one in (tmp_path / "answers").iterdir() if b'"n": 3' in one.read_bytes())
@@ -137,7 +137,7 @@ def test_no_answer_survives_an_erasure_that_it_was_asked_before(tmp_path: Path) 
 
 def test_answers_that_cannot_be_deleted_are_an_error_that_says_where_they_are(tmp_path: Path) -> None:
     answers = Answers(tmp_path / "answers")
-    answers.keep({"n": 1}, {"text": "x"}, asked_after="")
+    answers.keep({"n": 1}, {"text": "x"}, last_erasure="")
     [file] = (tmp_path / "answers").iterdir()
     file.unlink()
     file.mkdir()
@@ -147,9 +147,9 @@ def test_answers_that_cannot_be_deleted_are_an_error_that_says_where_they_are(tm
 
 def test_an_answer_that_cannot_be_kept_leaves_nothing_behind(tmp_path: Path) -> None:
     answers = Answers(tmp_path)
-    answers.keep({"n": 1}, {"text": "x"}, asked_after="")
+    answers.keep({"n": 1}, {"text": "x"}, last_erasure="")
     [file] = tmp_path.iterdir()
     file.unlink()
     file.mkdir()  # in its place
-    answers.keep({"n": 1}, {"text": "x"}, asked_after="")
+    answers.keep({"n": 1}, {"text": "x"}, last_erasure="")
     assert [*tmp_path.iterdir()] == [file]

@@ -1,10 +1,15 @@
 """What a bridge makes of a home's answers, in this process. The home is a gate that says what it is told to."""
 
+import errno
 import json
+import os
+import socket
+import ssl
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -16,19 +21,22 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import connection_to, read_token, write_connection
-from kalito_mcp.bridge.delivery import Delivery
-from kalito_mcp.bridge.home import Caller, Home, HomeFailed, HomeRefuses
+from kalito_mcp.bridge.delivery import Change, Delivery
+from kalito_mcp.bridge.home import Caller, Home, HomeAway, HomeFailed, HomeRefuses
 from kalito_mcp.bridge.outbox import Outbox
 from kalito_mcp.bridge.passing import Passing, ToolCall
 from kalito_mcp.bridge.places import MachinePlaces
 from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.errors import StorageError
 from kalito_mcp.projects import ProjectPolicy
 from tests.bridge.machines import TOKEN, Gate, closed_port, gate, text_of, until
+from tests.sign_in.published import certificate_for
 
 pytestmark = pytest.mark.anyio
 FOUND = ToolCall("search_memory", {"query": "kite"}, {})
 FORGET = ToolCall("forget", {"record_ids": ["msg_1"]}, {})
 GONE = (503, {}, b"gone")
+WAITING = {"method": "tools/call", "params": {"name": "remember", "arguments": {}}}
 
 
 @pytest.fixture
@@ -254,7 +262,13 @@ async def test_what_is_json_but_no_request_is_put_aside_and_holds_nothing_up(tmp
     home.answers["*"] = answer("1 message recorded")
     outbox = Outbox(tmp_path)
     good = {"method": "tools/call", "params": {"name": "record_messages", "arguments": {}}}
-    spoilt = [{"method": "tools/call", "params": 5}, {**good, "meta": 5}, {**good, "client": 5}, {"n": 1}]
+    spoilt = [
+        {"method": "tools/call", "params": 5},
+        {**good, "meta": 5},
+        {**good, "client": 5},
+        {"n": 1},
+        {**good, "method": 5},
+    ]
     for content in (*spoilt, good):
         outbox.put(content)
     way = Home(connection_to(home.url), partial(str, TOKEN))
@@ -293,3 +307,132 @@ async def test_a_call_that_the_home_fails_at_is_put_aside_after_minutes_not_afte
     async with way.open():
         await Delivery(way, outbox).deliver_all()
     assert outbox.count() == 0
+
+
+async def test_an_erasure_that_was_never_sent_is_not_said_to_be_perhaps_done(tmp_path: Path, home: Gate) -> None:
+    async with passing(tmp_path, home) as one:
+        home.answers["*"] = answer("a kite")
+        await told(one, FOUND)
+        Outbox(tmp_path).put(WAITING)
+        home.answers["*"] = (502, {}, b"gone")
+        assert "so nothing was changed" in await told(one, FORGET)
+        assert "forget" not in [name for name, _ in home.seen]
+        assert "a kite" in await told(one, FOUND)
+
+
+async def test_an_erasure_deletes_the_kept_answers_though_the_disk_is_full(
+    tmp_path: Path, home: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with passing(tmp_path, home) as one:
+        home.answers["*"] = answer("a kite")
+        await told(one, FOUND)
+        monkeypatch.setattr("kalito_mcp.bridge.answers.write_private", full)
+        with pytest.raises(StorageError, match="forget was sent to the home, but"):
+            await told(one, FORGET)
+        home.answers["*"] = GONE
+        assert "no answer to this was kept" in await told(one, FOUND)
+
+
+async def test_nothing_is_shown_after_a_kill_during_an_erasure(tmp_path: Path, home: Gate) -> None:
+    script = (
+        "import sys, anyio; from pathlib import Path; from tests.bridge.machines import Gate\n"
+        "from tests.bridge.test_passing import passing, told, FORGET\n"
+        "async def main():\n"
+        "    async with passing(Path(sys.argv[1]), Gate(sys.argv[2])) as one: await told(one, FORGET)\n"
+        "anyio.run(main)"
+    )
+    async with passing(tmp_path, home) as one:
+        home.answers["*"] = answer("a kite")
+        await told(one, FOUND)
+        home.holds["forget"] = threading.Event()
+        async with await anyio.open_process([sys.executable, "-c", script, str(tmp_path), home.url]) as child:
+            await anyio.to_thread.run_sync(until, lambda: "forget" in [name for name, _ in home.seen], "it is sent")
+            child.kill()
+        home.holds["forget"].set()
+        home.answers["*"] = GONE
+        assert "no answer to this was kept" in await told(one, FOUND)
+        [begun] = (file for file in (tmp_path / "answers").iterdir() if file.name.startswith("erasure-"))
+        os.utime(begun, (1, 1))
+        assert "no answer to this was kept" in await told(one, FOUND)
+        assert not begun.exists()
+        home.answers["*"] = answer("another kite")
+        await told(one, FOUND)
+        home.answers["*"] = GONE
+        assert "another kite" in await told(one, FOUND)
+
+
+async def test_a_hook_that_cannot_wait_does_not_overtake_the_call_before_it(tmp_path: Path, home: Gate) -> None:
+    home.answers["*"] = answer("recorded")
+    home.holds["record_messages"] = threading.Event()
+    hook = Change({"name": "hook_event", "arguments": {"messages": [{"text": "second"}]}}, Caller())
+    async with passing(tmp_path, home) as one, passing(tmp_path, home) as other, anyio.create_task_group() as tasks:
+        tasks.start_soon(told, one, recorded("first"))
+        await anyio.to_thread.run_sync(until, lambda: bool(home.seen), "the first is on its way")
+        with pytest.raises(HomeAway, match=r"not answered within 0\.1 s"):
+            await one._delivery.pass_on(hook, lambda: hook, within_s=0.1)
+        assert Outbox(tmp_path).count() == 2
+        home.next = [GONE]
+        home.holds["record_messages"].set()
+        await told(other, FOUND)  # another process delivers what waits
+    async with passing(tmp_path, home) as one:
+        await told(one, FOUND)
+    assert list(dict.fromkeys(texts_given(home))) == ["first", "second"]
+
+
+async def test_a_copy_of_what_was_on_its_way_is_dropped_when_the_home_has_it(tmp_path: Path, home: Gate) -> None:
+    home.answers["*"] = answer("recorded")
+    home.holds["record_messages"] = threading.Event()
+    async with passing(tmp_path, home) as one, anyio.create_task_group() as tasks:
+        tasks.start_soon(told, one, recorded("first"))
+        await anyio.to_thread.run_sync(until, lambda: bool(home.seen), "it is on its way")
+        await one._delivery.keep_all()
+        assert Outbox(tmp_path).count() == 1
+        home.holds["record_messages"].set()
+    assert Outbox(tmp_path).count() == 0
+
+
+@pytest.mark.parametrize("spoilt", [{**WAITING, "failures": {}}, {**WAITING, "failures": 5}])
+async def test_a_spoilt_count_of_failures_begins_anew(tmp_path: Path, home: Gate, spoilt: dict[str, Any]) -> None:
+    home.answers["*"] = answer("internal: it broke", is_error=True)
+    outbox = Outbox(tmp_path)
+    outbox.put(spoilt)
+    way = Home(connection_to(home.url), partial(str, TOKEN))
+    async with way.open():
+        with pytest.raises(HomeFailed):
+            await Delivery(way, outbox).deliver_all()
+    assert next(outbox.waiting()).content["failures"]["count"] == 1
+
+
+async def test_a_home_that_wants_a_certificate_is_said_in_words_and_what_is_recorded_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = certificate_for("localhost", tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    asks = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    asks.load_cert_chain(certificate)
+    asks.load_verify_locations(certificate)
+    asks.verify_mode = ssl.CERT_REQUIRED
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def refuse() -> None:
+            plain, _ = listening.accept()
+            with asks.wrap_socket(plain, server_side=True, do_handshake_on_connect=False) as one:
+                with suppress(OSError):
+                    one.do_handshake()
+                time.sleep(0.5)  # the client reads why, before the end
+
+        threading.Thread(target=refuse, daemon=True).start()
+        way = Home(connection_to(f"https://localhost:{listening.getsockname()[1]}"), partial(str, TOKEN))
+        async with way.open():
+            one = Passing(
+                Delivery(way, Outbox(tmp_path)),
+                Answers(tmp_path / "answers"),
+                MachinePlaces(tmp_path / "memory.db", ProjectPolicy(), PERSONAL),
+            )
+            said = await told(one, recorded("first"))
+    assert "Kept in this machine's outbox" in said
+    assert "TLS" in said
+    assert Outbox(tmp_path).count() == 1

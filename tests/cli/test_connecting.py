@@ -79,7 +79,7 @@ def test_connecting_asks_the_home_and_then_writes_the_entries_and_the_token(mach
 
 def test_the_token_may_come_from_the_environment(machine: Machine, between: Gate) -> None:
     assert machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN).code == 0
-    Answers(home_folder(machine.database) / "answers").keep({}, {}, asked_after="")
+    Answers(home_folder(machine.database) / "answers").keep({}, {}, last_erasure="")
     assert machine.run("connect", between.url, "--yes").code == 0, "the token of before is kept"
     assert read_token(machine.database, {}, origin_of(between)) == TOKEN
     assert Answers(home_folder(machine.database) / "answers").count() == 1
@@ -88,7 +88,7 @@ def test_the_token_may_come_from_the_environment(machine: Machine, between: Gate
 def test_answers_to_one_token_are_deleted_when_another_one_comes(machine: Machine, between: Gate) -> None:
     machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN)
     answers = Answers(home_folder(machine.database) / "answers")
-    answers.keep({}, {}, asked_after="")
+    answers.keep({}, {}, last_erasure="")
     between.token = TOKEN[::-1]
     assert machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN[::-1]).code == 0
     assert answers.count() == 0

@@ -17,7 +17,7 @@ from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.watching import Watched, WatchedKind
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.memory import Memory
-from kalito_mcp.server import subscriptions
+from kalito_mcp.server import subscriptions, watcher
 from kalito_mcp.server.addresses import graph_uri, stats_uri
 from kalito_mcp.server.subscriptions import Audience
 from kalito_mcp.server.watcher import Watcher
@@ -174,6 +174,24 @@ async def test_what_changes_while_somebody_subscribes_is_not_missed(
             await ben.settled()  # so that nothing else changes after it
             goes_on.set()
             await heard.all_of("memory://sessions")
+
+
+async def test_nobody_hears_of_what_changed_while_nobody_was_subscribed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
+) -> None:
+    monkeypatch.setattr(watcher, "LOOK_S", 0.05)
+    sessions = ["memory://sessions"]
+    async with home(tmp_path) as at:
+        ann, of_ann = at.memory.of_owner("ann"), await token(at.memory, "ann")
+        async with subscribed(at.url, era, sessions, token=of_ann):
+            pass
+        await anyio.sleep(0.5)  # it looks, and finds nobody
+        await say(ann, "s", "Hello.")
+        await ann.settled()
+        await anyio.sleep(0.5)
+        async with subscribed(at.url, era, sessions, token=of_ann) as (_, heard):
+            await anyio.sleep(0.5)
+            assert heard.uris == []
 
 
 async def let_in(memory: Memory, owner: str, url: str) -> tuple[str, str]:
