@@ -39,8 +39,8 @@ class AttemptLimiter:
         self._store = store
         self._clock = clock
 
-    async def count_login(self, owner: str, address: str) -> None:
-        """Count an attempt to sign in.
+    async def count_login(self, owner: str, address: str) -> Attempts:
+        """Count an attempt to sign in. Returns what was counted of the address before.
 
         Raises:
             TooManyAttempts: the owner or the address has to wait; nothing was counted.
@@ -60,17 +60,24 @@ class AttemptLimiter:
                 raise TooManyAttempts(-(-max(waits) // 1_000))
             for one, (subject, _) in zip(known, subjects, strict=True):
                 await transaction.sign_in.put_attempts(subject, Attempts(one.count + 1, one.since, now_ms))
+        return known[1]
 
-    async def forgive_login(self, owner: str, address: str) -> None:
-        """Forget what the owner mistyped. Of the address, only this attempt: it may try other owners."""
+    async def forgive_login(self, owner: str, address: str, before: Attempts) -> None:
+        """Forget what the owner mistyped, also of the address. What that tried of other owners stays, and so does the
+        time from which it waits. `before` is what `count_login` returned."""
         of_owner = await self._subject("owner", owner)
         of_address = await self._subject("login", own_network(address) or address)
         async with self._store.write() as transaction:
+            mistyped = await transaction.sign_in.attempts(of_owner)
             await transaction.sign_in.drop_attempts(of_owner)
             found = await transaction.sign_in.attempts(of_address)
-            if found is not None and found.count > 1:
-                fewer = Attempts(found.count - 1, found.since, found.last_at)
-                await transaction.sign_in.put_attempts(of_address, fewer)
+            if found is None:
+                return
+            is_last = found.count == before.count + 1  # nothing else was tried in between
+            left = found.count - (1 if mistyped is None else mistyped.count)
+            if left > 0:
+                last_at = before.last_at if is_last else found.last_at
+                await transaction.sign_in.put_attempts(of_address, Attempts(left, found.since, last_at))
             else:
                 await transaction.sign_in.drop_attempts(of_address)
 

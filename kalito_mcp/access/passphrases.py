@@ -77,13 +77,13 @@ class Passphrases:
         Raises:
             TooManyAttempts: the owner or the address has to wait; the passphrase was not looked at.
         """
-        await self._limiter.count_login(owner, address)
+        before = await self._limiter.count_login(owner, address)
         stored = await self._store.trip(lambda view: view.sign_in.passphrase(owner))
         # Never a stored one's length: what nobody could have chosen is still computed.
         given = await self._hash(passphrase[:MOST_BYTES], stored or _new())
         if stored is None or not compare_digest(given, stored.hash):
             return False
-        await self._limiter.forgive_login(owner, address)
+        await self._limiter.forgive_login(owner, address, before)
         return True
 
     async def _hash(self, passphrase: str, how: Passphrase) -> bytes:

@@ -210,11 +210,16 @@ class Delivery:
         except TimeoutError as error:
             raise HomeAway(_NOT_YET, may_be_done=False) from error
 
-    async def catch_up(self) -> None:
-        """Deliver what waits, if that takes but a moment: what was recorded last is asked for first."""
-        if not self._is_paused():
-            with suppress(HomeAway):
-                await self.deliver_all(within_s=_MOST_CATCHING_UP_S)
+    async def catch_up(self) -> bool:
+        """Deliver what waits, if that takes but a moment: what was recorded last is asked for first. Returns whether
+        nothing waits any more."""
+        if self._is_paused():
+            return False
+        try:
+            await self.deliver_all(within_s=_MOST_CATCHING_UP_S)
+        except HomeAway:
+            return False
+        return True
 
     async def _empty_outbox(self, deadline: float) -> None:
         """Deliver what waits, also if another process is at it. Called with the turn. Raises HomeAway."""

@@ -120,7 +120,7 @@ class Passing:
         place = {"session": session, "project": caller.project, "asked as": asked_as}
         question = {"method": method, "params": params, **place}
         newest = _newest_context(params, place)
-        await self._delivery.catch_up()
+        is_caught_up = await self._delivery.catch_up()
         last_erasure = await anyio.to_thread.run_sync(self._answers.last_erasure)
         try:
             result = await self._delivery.ask(method, params, caller)
@@ -134,6 +134,8 @@ class Passing:
             if kept is None:
                 raise ToolError(self._nothing_kept(away, await self._count_waiting())) from away
             return self._old(method, kept, away, await self._count_waiting(), is_other=is_other)
+        if not is_caught_up and (waiting := await self._count_waiting()):
+            return _with_note(method, result, "incomplete_answer", f"[{_not_in_it(waiting)}]")
         if not result.get("isError"):
             keep = partial(self._answers.keep, result=result, last_erasure=last_erasure)
             for one in (question, newest):
@@ -219,19 +221,8 @@ class Passing:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.at_ms / 1_000))
         what = "the last context of this conversation, for another query," if is_other else "its last answer to this,"
         told = f"[{self._is_away(away)}: this is {what} {_age(kept.age_s)} old, of {when}"
-        told += f"; what {plural(waiting, 'call')} recorded since is not in it]" if waiting else "]"
-        result = dict(kept.result)
-        if method == "tools/call":
-            result["content"] = _with_line(result.get("content"), told)
-            if isinstance(result.get("structuredContent"), dict):
-                result["structuredContent"] = {"old_answer": told, **result["structuredContent"]}
-        else:
-            result["_meta"] = {"kalito/old_answer": told}
-            if method == "prompts/get":
-                result["messages"] = [_message(told), *result.get("messages", [])]
-            elif method == "resources/read":
-                result["contents"] = [_with_field(one, told) for one in result.get("contents", [])]
-        return result
+        told += f"; {_not_in_it(waiting)}]" if waiting else "]"
+        return _with_note(method, kept.result, "old_answer", told)
 
     def _nothing_kept(self, away: HomeAway, waiting: int) -> str:
         held = f"; {plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for it" if waiting else ""
@@ -244,6 +235,26 @@ class Passing:
         origin = self._delivery.home.connection.origin
         hint = "; `kalito-mcp status` says what to do" if isinstance(away, HomeRefuses) else ""
         return f"the home of this memory, {origin}, cannot be used now ({away.reason}{hint})"
+
+
+def _not_in_it(waiting: int) -> str:
+    return f"what {plural(waiting, 'call')} from this machine recorded is not in it yet"
+
+
+def _with_note(method: str, answer: Mapping[str, Any], field: str, told: str) -> dict[str, Any]:
+    """The answer with what is to be known of it, where the host looks: in the text and in the structured content."""
+    result = dict(answer)
+    if method == "tools/call":
+        result["content"] = _with_line(result.get("content"), told)
+        if isinstance(result.get("structuredContent"), dict):
+            result["structuredContent"] = {field: told, **result["structuredContent"]}
+    else:
+        result["_meta"] = {**(result.get("_meta") or {}), f"kalito/{field}": told}
+        if method == "prompts/get":
+            result["messages"] = [_message(told), *result.get("messages", [])]
+        elif method == "resources/read":
+            result["contents"] = [_with_field(one, field, told) for one in result.get("contents", [])]
+    return result
 
 
 _EMPTY: Final[Mapping[str, Any]] = {
@@ -262,8 +273,10 @@ _TAKEN_IN: Final = "The home has taken this in; its answer was lost on the way. 
 def _without_ids(
     call: ToolCall, session: str | None, told: str, text: str | None = None, **more: Any
 ) -> dict[str, Any]:
-    """The answer to a call that is kept, but whose home did not say under which ids."""
-    structured = {name: _EMPTY[kind] for name, kind in call.required.items()}
+    """The answer to a call that is kept, but whose home did not say under which ids. What it would repeat of the call
+    is known: some of that may have certain values only."""
+    sent = {name: value for name, value in call.arguments.items() if isinstance(value, str)}
+    structured = {name: sent.get(name, _EMPTY[kind]) for name, kind in call.required.items()}
     if session and "session_id" in structured:
         structured["session_id"] = session
     return made_here(text or told, {**structured, "outbox": told, **more})
@@ -355,13 +368,13 @@ def _with_line(content: Any, told: str) -> list[Any]:
     return [{"type": "text", "text": told}, *blocks]
 
 
-def _with_field(content: Any, told: str) -> Any:
+def _with_field(content: Any, field: str, told: str) -> Any:
     """The content of a resource with a field before its first: each of ours is a JSON object."""
     try:
         found = json.loads(content["text"])
     except (KeyError, TypeError, ValueError):
         return content
-    return {**content, "text": json_text({"old_answer": told, **found})} if isinstance(found, dict) else content
+    return {**content, "text": json_text({field: told, **found})} if isinstance(found, dict) else content
 
 
 def _message(text: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ),
     ("aws_access_key", ("AKIA", "ASIA", "ABIA", "ACCA"), _START + r"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16,}"),
     ("anthropic_key", ("sk-ant-",), r"sk-ant-[\w-]{20,}"),
+    ("kalito_token", ("kal_",), _START + r"kal_[\w-]{40,}"),  # our own
     ("openai_key", ("sk-",), _START + r"sk-(?!ant-)(?:proj|svcacct|admin)-[\w-]{20,}"),
     ("openai_key", ("sk-",), _START + r"sk-(?:[a-z]{2,10}-){0,2}(?:v\d-)?[A-Za-z0-9]{20,}"),
     ("slack_token", ("xox",), r"xox[abceoprs](?:\.xox[bp])?-[A-Za-z0-9-]{12,}"),

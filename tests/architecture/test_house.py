@@ -29,6 +29,7 @@ DOES_IO = frozenset(
 )
 WORK_MUST_GO_ON = (
     "capturer.py",
+    "delivery.py",
     "hook.py",
     "importer.py",
     "listener.py",

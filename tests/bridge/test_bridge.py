@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import jsonschema
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import ElicitResult
@@ -169,6 +170,8 @@ def test_an_answer_that_was_lost_stores_nothing_twice(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
     with gate() as between, home_behind(between, home), bridge(laptop, between.url, is_covered=True) as wire:
         said(wire, 1, "record_messages", session_id="s", messages=turn(1))
+        wire.send(request(0, "tools/list"))
+        schemas = {tool["name"]: tool.get("outputSchema", {}) for tool in wire.answer(0)["result"]["tools"]}
         tools = {
             "record_messages": {"messages": turn(2)},
             "create_pin": {"session_id": "s", "content": "Ines is allergic to nuts."},
@@ -184,6 +187,7 @@ def test_an_answer_that_was_lost_stores_nothing_twice(tmp_path: Path) -> None:
             delivered(laptop)
             assert outbox_of(laptop).refused() == []
             assert not between.loses
+            jsonschema.validate(result["structuredContent"], schemas[tool])
     assert texts_at(home) == turns(range(1, 3))
     assert texts_at(home, "pin").count("Ines is allergic to nuts.") == 1
     assert texts_at(home, "task") == ["Buy a leash."]
@@ -228,7 +232,7 @@ def test_the_homes_last_answer_says_how_old_it_is(tmp_path: Path) -> None:
         said(wire, 5, "record_messages", session_id="s", messages=turn(2))
         other = said(wire, 6, "build_context", session_id="s", query="something else")
         assert "this is the last context of this conversation, for another query" in text_of(other)
-        assert "what 1 call recorded since is not in it" in text_of(other)
+        assert "what 1 call from this machine recorded is not in it yet" in text_of(other)
         assert "question 1" in text_of(other)
         none = said(wire, 7, "build_context", session_id="unknown", query="question")
         assert none["isError"]

@@ -234,7 +234,8 @@ async def test_reading_goes_on_where_what_is_refused_cannot_be_put_aside(tmp_pat
     Outbox(tmp_path).put({"method": "tools/call", "params": {"name": "remember", "arguments": {}}})
     home.answers = {"remember": answer("invalid_input: no", is_error=True), "*": answer("a kite")}
     async with passing(tmp_path, home) as one:
-        assert await told(one, FOUND) == "a kite"
+        said = await told(one, FOUND)
+        assert said == "[what 1 call from this machine recorded is not in it yet]\na kite"
         assert "what waits for it cannot be read" in await told(one, FORGET)
     assert Outbox(tmp_path).count() == 1
 

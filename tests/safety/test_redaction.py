@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kalito_mcp.access.tokens import new_token
+from kalito_mcp.domain.access import Permission
 from kalito_mcp.safety import secret_names
 from kalito_mcp.safety.redaction import Redacted, cleaned, redact
 from kalito_mcp.safety.secret_names import named_secrets
@@ -144,6 +146,13 @@ def test_a_secret_leaves_a_mark_and_its_surroundings(make: object) -> None:
             assert "[redacted: " in result.text
             assert result.text.startswith("Before it. ")
             assert result.text.endswith("\nAfter it.")
+
+
+@pytest.mark.parametrize("surroundings", ["please use {} for the demo", "key 0 is {}", "{}", '{{"x": "{}"}}'])
+def test_a_token_of_ours_is_a_secret_wherever_it_is_pasted(surroundings: str) -> None:
+    token = new_token("ann", Permission.READ, now_ms=0).text
+    result = redact(surroundings.format(token))
+    assert result.text == surroundings.format("[redacted: kalito token]")
 
 
 @pytest.mark.parametrize("text", UNTOUCHED)

@@ -86,6 +86,22 @@ async def test_a_right_one_does_not_free_an_address_that_tries_other_owners(stor
         await passphrases.check("dora", "a wrong passphrase", address="192.0.2.1")
 
 
+async def test_who_mistyped_and_then_signed_in_does_not_wait_again(store: SqliteStore) -> None:
+    clock = ScriptedClock()
+    passphrases = SignIn.over(store, clock).passphrases
+    for owner in ("anna", "berta"):
+        await passphrases.set(owner, PASSPHRASE)
+    for _ in range(5):
+        assert not await passphrases.check("anna", "a wrong passphrase", address="127.0.0.1")
+        clock.advance(60)
+    assert not await passphrases.check("clara", "a wrong passphrase", address="127.0.0.1")
+    clock.advance(60)
+    for owner in ("anna", "anna", "berta", "anna"):
+        assert await passphrases.check(owner, PASSPHRASE, address="127.0.0.1")
+    assert not await passphrases.check("berta", "a wrong passphrase", address="127.0.0.1")
+    assert await passphrases.check("berta", PASSPHRASE, address="127.0.0.1")
+
+
 async def test_behind_a_proxy_who_guesses_waits_and_not_everybody(tmp_path: Path) -> None:
     async with home(tmp_path, policy=HttpPolicy(proxies=("127.0.0.1",))) as at:
         hand = await registered(at)
