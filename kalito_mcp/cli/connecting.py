@@ -20,7 +20,7 @@ from kalito_mcp.bridge.connection import (
     write_connection,
 )
 from kalito_mcp.bridge.outbox import Entry, Outbox
-from kalito_mcp.cli.home_lines import checked, entry_line, home_lines, leaving_lines
+from kalito_mcp.cli.home_lines import checked, entry_line, home_lines, is_connected, leaving_lines
 from kalito_mcp.cli.hosts import Further, written_into
 from kalito_mcp.cli.terminal import ask, tell
 from kalito_mcp.errors import ConfigurationError, InvalidInput
@@ -55,7 +55,8 @@ def connect(
         raise ConfigurationError(f"{connection.url} cannot be the home: {fault}. Nothing was written")
     tell([f"{connection.url} answers"])
     folder = home_folder(database)
-    shown = [f"  {folder} (new): where the home is, and the token, readable by you alone"]
+    state = "changed" if folder.exists() else "new"
+    shown = [f"  {folder} ({state}): where the home is, and the token, readable by you alone"]
     if database.exists():
         shown.append(
             f"  {database} stays as it is, and is not used while this machine is connected; a home that is empty "
@@ -81,7 +82,7 @@ def disconnect(*, is_agreed: bool) -> None:
     The token is deleted here; `kalito-mcp token revoke` on the home makes it worthless. Restart the assistants.
     """
     database = read_sources(os.environ).checked_database()
-    if not home_folder(database).exists():
+    if not is_connected(database):
         tell(["this machine is not connected"])
         return
     tell(leaving_lines(database))

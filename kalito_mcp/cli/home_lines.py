@@ -32,9 +32,13 @@ def home_lines(database: Path | None = None) -> tuple[list[str], bool]:
         lines.append(f"the memory of this machine is at {connection.url}; {state}")
     if waiting:
         if connection is None:
-            until = ", and this machine is not connected: `kalito-mcp connect URL` delivers them"
+            until = ", and this machine is not connected: `kalito-mcp connect URL` delivers what waits"
         else:
-            until = "; the next call of an assistant delivers them" if fault is None else ", until it can be used"
+            until = (
+                "; an assistant that is running delivers what waits, or the next one that starts"
+                if fault is None
+                else ", until it can be used"
+            )
         lines.append(f"{plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for the home{until}")
     if refused:
         lines.append(f"the home refused {plural(refused, 'call')} that waited for it: `kalito-mcp home` shows why")
@@ -93,9 +97,9 @@ def leaving_lines(database: Path) -> list[str]:
     waiting = Outbox(folder).count()
     lines = [f"  {folder} (deleted): where the home is, the token, and the answers that were kept"]
     if waiting:
+        stays = "waits for the home and stays" if waiting == 1 else "wait for the home and stay"
         lines.append(
-            f"  {plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for the home and stay in {folder}: "
-            "`kalito-mcp connect URL` delivers them later"
+            f"  {plural(waiting, 'call')} {stays} in {folder}; `kalito-mcp connect URL` delivers what waits later"
         )
     return lines
 

@@ -53,7 +53,8 @@ class Limits:
         if named is not None and named == PurePath(self.project).name:
             return self.project
         raise AccessDenied(
-            f"this token reaches only the project {self.project!r} and what is personal; leave project out"
+            f"this token reaches only the project {self.project!r} and what is personal; leave project out, "
+            "or use a token for the project that you work in"
         )
 
     def own_session(self, session_id: str) -> str:

@@ -159,13 +159,13 @@ def test_disconnecting_keeps_the_entries_and_what_waits(machine: Machine, betwee
     outbox = Outbox(home_folder(machine.database))
     outbox.put({"method": "tools/call", "params": {"name": "remember", "arguments": {"text": "words"}}})
     outcome = machine.run("disconnect", "--yes")
-    assert "1 call waits for the home and stay" in outcome.out
+    assert "1 call waits for the home and stays in" in outcome.out
     assert read_connection(machine.database) is None
     assert "kalito" in json.loads(machine.servers.read_text())["mcpServers"]
     assert outbox.count() == 1
     status = machine.run("status")
     assert status.code == 1
-    assert "`kalito-mcp connect URL` delivers them" in status.out
+    assert "`kalito-mcp connect URL` delivers what waits" in status.out
     assert machine.run("disconnect", "--yes").code == 0
 
 
