@@ -167,7 +167,8 @@ class Delivery:
         if it cannot be kept itself."""
         async with self._keeping:
             for earlier, pending in sorted(self._pending.items()):
-                if earlier <= place and pending.entry is None:
+                is_left = self._pending.get(earlier) is pending  # and was not cancelled while another was kept
+                if earlier <= place and is_left and pending.entry is None:
                     try:
                         pending.entry = await self.keep(pending.to_keep(), earlier)
                     except KalitoError:  # of another one, its own caller is told

@@ -8,7 +8,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,7 +23,7 @@ from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import connection_to, read_token, write_connection
 from kalito_mcp.bridge.delivery import Change, Delivery
 from kalito_mcp.bridge.home import Caller, Home, HomeAway, HomeFailed, HomeRefuses
-from kalito_mcp.bridge.outbox import Outbox
+from kalito_mcp.bridge.outbox import Entry, Outbox
 from kalito_mcp.bridge.passing import Passing, ToolCall
 from kalito_mcp.bridge.places import MachinePlaces
 from kalito_mcp.domain.scope import PERSONAL
@@ -393,6 +393,37 @@ async def test_a_copy_of_what_was_on_its_way_is_dropped_when_the_home_has_it(tmp
         assert Outbox(tmp_path).count() == 1
         home.holds["record_messages"].set()
     assert Outbox(tmp_path).count() == 0
+
+
+async def test_what_the_host_cancels_while_another_call_is_kept_is_not_kept(
+    tmp_path: Path, home: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, is_putting, goes_on = Outbox.put, threading.Event(), threading.Event()
+
+    def slow_put(self: Outbox, content: Mapping[str, Any], place: int | None = None) -> Entry:
+        is_putting.set()
+        assert goes_on.wait(10)
+        return put(self, content, place)
+
+    monkeypatch.setattr(Outbox, "put", slow_put)
+    home.answers["*"] = answer("recorded")
+    home.holds["record_messages"] = threading.Event()
+    async with passing(tmp_path, home) as one, anyio.create_task_group() as tasks:
+        tasks.start_soon(told, one, recorded("first"))
+        await anyio.to_thread.run_sync(until, lambda: bool(home.seen), "the first is on its way")
+        async with anyio.create_task_group() as cancelled:
+            cancelled.start_soon(told, one, recorded("second"))
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(one._delivery.keep_all)
+            await anyio.to_thread.run_sync(is_putting.wait)
+            cancelled.cancel_scope.cancel()
+        goes_on.set()
+        await anyio.to_thread.run_sync(until, lambda: Outbox(tmp_path).count() == 1, "the first is kept")
+        await anyio.sleep(0.1)
+        assert [one.content["params"]["arguments"]["messages"][0]["text"] for one in Outbox(tmp_path).waiting()] == [
+            "first"
+        ]
+        home.holds["record_messages"].set()
 
 
 @pytest.mark.parametrize("spoilt", [{**WAITING, "failures": {}}, {**WAITING, "failures": 5}])
