@@ -145,7 +145,7 @@ class Tokens:
             async with self._store.write() as transaction:
                 revoked = await transaction.access.revoke_tokens(named, owner=owner, now_ms=self._clock.now_ms())
         if not revoked:
-            raise NotFound(f"no valid token or consent {named!r}; `kalito-mcp token list` shows them")
+            raise NotFound(f"no valid token or consent {named!r}; send its id, which `kalito-mcp token list` shows")
         return revoked
 
 

@@ -25,6 +25,8 @@ from kalito_mcp.errors import ConfigurationError, InvalidInput
 FOLDER: Final = ".home"
 """What the name of the folder ends with."""
 TOKEN_VARIABLE: Final = "KALITO_HOME_TOKEN"  # noqa: S105 - the name of a variable
+NO_CONNECTION: Final = "no connection"
+"""What the reason begins with if nobody answers at the address."""
 _CONNECTION: Final = "connection.json"
 _TOKEN: Final = "token"  # noqa: S105 - the name of a file
 _OTHERS: Final = 0o077

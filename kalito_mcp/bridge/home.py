@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from kalito_mcp.bridge.connection import Connection
+from kalito_mcp.bridge.connection import NO_CONNECTION, Connection
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.version import __version__
 
@@ -225,7 +225,7 @@ def _faults_in_words() -> Iterator[None]:
     except TimeoutError as error:
         raise HomeAway(f"it has worked on this for {_LONGEST_S:g} s, which is too long") from error
     except httpx2.ConnectTimeout as error:
-        raise HomeAway(f"no connection within {_CONNECT_S:g} s", retry_after_s=_REST_S, may_be_done=False) from error
+        raise HomeAway(f"{NO_CONNECTION} within {_CONNECT_S:g} s", retry_after_s=_REST_S, may_be_done=False) from error
     except httpx2.ConnectError as error:
         raise _unreachable(error) from error
     except httpx2.PoolTimeout as error:
@@ -389,7 +389,7 @@ def _unreachable(error: Exception) -> HomeAway:
         if isinstance(cause, ssl.SSLError):
             return HomeRefuses("it does not speak TLS there: check scheme and port", may_be_done=False)
         cause = cause.__cause__ or cause.__context__
-    return HomeAway("no connection", may_be_done=False)
+    return HomeAway(NO_CONNECTION, may_be_done=False)
 
 
 def _seconds(text: str | None) -> float:

@@ -10,6 +10,7 @@ import click
 
 from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import (
+    NO_CONNECTION,
     TOKEN_VARIABLE,
     Connection,
     checked_token,
@@ -52,7 +53,8 @@ def connect(
     token = _token(database, connection)
     fault = anyio.run(_checked_in_time, connection, token)
     if fault is not None:
-        raise ConfigurationError(f"{connection.url} cannot be the home: {fault}. Nothing was written")
+        hint = "; is `kalito-mcp serve --transport http` running there?" if fault.startswith(NO_CONNECTION) else "."
+        raise ConfigurationError(f"{connection.url} cannot be the home: {fault}{hint} Nothing was written")
     tell([f"{connection.url} answers"])
     folder = home_folder(database)
     state = "changed" if folder.exists() else "new"

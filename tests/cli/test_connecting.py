@@ -113,7 +113,9 @@ def test_what_is_wrong_with_the_home_is_said_in_words(machine: Machine, between:
         assert token not in outcome.out + outcome.err
         return outcome.err
 
-    assert "no connection. Nothing was written" in fault(f"http://127.0.0.1:{closed_port()}")
+    assert "no connection; is `kalito-mcp serve --transport http` running there? Nothing was written" in fault(
+        f"http://127.0.0.1:{closed_port()}"
+    )
     assert "it rejected the token (401): make a new one there" in fault(token=TOKEN[::-1])
     assert "use https" in fault("http://kalito.example.org")
     between.answers["*"] = (404, {}, b"<html>not here")

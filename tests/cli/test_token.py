@@ -29,7 +29,10 @@ def test_a_token_is_shown_once_listed_by_its_beginning_and_revoked_at_once(invok
         assert status(serving.url, text) == 401
     again = invoke("token", "revoke", token_id, "--database", str(database))
     assert (again.code, again.out) == (1, "")
-    assert again.err == f"kalito-mcp: no valid token or consent '{token_id}'; `kalito-mcp token list` shows them\n"
+    assert (
+        again.err
+        == f"kalito-mcp: no valid token or consent '{token_id}'; send its id, which `kalito-mcp token list` shows\n"
+    )
 
 
 def test_the_first_start_makes_a_token_and_shows_it_and_later_ones_do_not(invoke: Invoke, tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ class Routes:
         endpoint = next((one for one in found if one.method == method), None)
         if endpoint is None:
             allowed = ", ".join(sorted({one.method for one in found}))
-            raise Problem(405, "unknown_method", f"send one of {allowed} to it", {"allow": allowed})
+            said = f"send {allowed.replace(', ', ' or ')} to it"
+            raise Problem(405, "unknown_method", said, {"allow": allowed})
         names = self._parts[endpoint.path]
         return endpoint, {
             name[1:-1]: _decoded(part) for name, part in zip(names, sent, strict=True) if name.startswith("{")
