@@ -47,7 +47,7 @@ coverage: $(VENV)/.dev
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-# The tests that coverage leaves out, under which they take twice as long and reach no line that others do not.
+# The tests that coverage leaves out, under which they take twice as long and more, and reach no line that others do not.
 bulk: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m bulk $$(grep -rl --include='test_*.py' 'mark\.bulk' tests)
 
