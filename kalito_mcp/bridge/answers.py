@@ -88,7 +88,7 @@ class Answers:
             at_ms, result, last_erasure = content["at_ms"], content["result"], content["last_erasure"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        if last_erasure != self.last_erasure() or self._is_erasing():
+        if self._is_erasing() or last_erasure != self.last_erasure():  # in the order in which an erasure ends
             return None
         age_s = max(0.0, time.time() - at_ms / 1_000)
         return KeptAnswer(result, at_ms, age_s) if age_s <= _OLDEST_S else None
@@ -144,7 +144,7 @@ class Answers:
         """Whether an erasure is under way. One that was cut off counts as done."""
         begun = [file for file in self._in_folder() if file.name.startswith(f"{_ERASURE}-")]
         for file in begun:
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, StorageError):  # nothing is shown until it can be deleted
                 if time.time() - file.stat().st_mtime > _LONGEST_ERASURE_S:
                     self.end_erasure(file, is_done=True)
         return bool(begun)

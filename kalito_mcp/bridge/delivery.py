@@ -83,6 +83,7 @@ class Delivery:
         self._pending: dict[int, _Pending] = {}
         """By the places at which they arrived."""
         self._keeping = anyio.Lock()
+        self._is_leaving = False
 
     async def ask(
         self,
@@ -147,6 +148,11 @@ class Delivery:
             if isinstance(error, HomeAway):
                 raise
             raise HomeAway(f"it has not answered within {within_s:g} s") from error
+        except anyio.get_cancelled_exc_class():
+            if not self._is_leaving:  # the host does not want it any more
+                with anyio.CancelScope(shield=True):
+                    await self._drop_copy(pending)
+            raise
         else:
             await self._drop_copy(pending)
             return result
@@ -158,6 +164,7 @@ class Delivery:
     async def keep_all(self) -> None:
         """Put all into the outbox that is not delivered yet, because this process ends. What is on its way, too: the
         home recognises it if it comes again."""
+        self._is_leaving = True
         if self._pending:
             with suppress(KalitoError):  # nobody is left to be told
                 await self._keep_up_to(max(self._pending))
@@ -225,10 +232,10 @@ class Delivery:
     async def _empty_outbox(self, deadline: float) -> None:
         """Deliver what waits, also if another process is at it. Called with the turn. Raises HomeAway."""
         try:
-            if not await anyio.to_thread.run_sync(self.outbox.count):
+            if not await self._count():
                 return
             with anyio.fail_after(max(0.0, deadline - anyio.current_time())):
-                while await anyio.to_thread.run_sync(self.outbox.count):
+                while await self._count():
                     if not await self._deliver_for_a_moment():
                         await anyio.sleep(_POLL_S)
         except TimeoutError as error:
@@ -270,15 +277,24 @@ class Delivery:
         """
         until = anyio.current_time() + _LONGEST_TURN_S
         with self.outbox.delivering() as is_ours:
-            while is_ours and (entries := await anyio.to_thread.run_sync(self._next)):
+            while is_ours and (entries := await self._next()):
                 for entry in entries:
                     await self._deliver_one(entry)
                     if anyio.current_time() > until:
                         return True
         return False
 
-    def _next(self) -> list[Entry]:
-        return list(itertools.islice(self.outbox.waiting(), _AT_ONCE))
+    async def _count(self) -> int:
+        return await anyio.to_thread.run_sync(self.outbox.count, self._first_pending())
+
+    async def _next(self) -> list[Entry]:
+        before = self._first_pending()
+        return await anyio.to_thread.run_sync(lambda: list(itertools.islice(self.outbox.waiting(before), _AT_ONCE)))
+
+    def _first_pending(self) -> float:
+        """The place before which this process delivers. What is behind it in the outbox are copies of what is on its
+        way, and what must not overtake that."""
+        return min(self._pending, default=math.inf)
 
     async def _deliver_one(self, entry: Entry) -> None:
         failed: HomeFailed | None = None

@@ -8,6 +8,7 @@ the home refuses for good is put aside with the reason and never sent again, unl
 
 import errno
 import json
+import math
 import os
 import secrets
 import sys
@@ -119,13 +120,16 @@ class Outbox:
                     if file.name.startswith(".") and time.time() - file.stat().st_mtime > _UNFINISHED_S:
                         file.unlink(missing_ok=True)
 
-    def count(self) -> int:
-        """How many entries wait."""
-        return len(self._names(self._waiting))
+    def count(self, before: float = math.inf) -> int:
+        """How many entries wait, at places before that one."""
+        return sum(_place_of(name) < before for name in self._names(self._waiting))
 
-    def waiting(self) -> Iterator[Entry]:
-        """The entries, oldest first. One whose file is damaged is put aside. Raises OSError."""
+    def waiting(self, before: float = math.inf) -> Iterator[Entry]:
+        """The entries at places before that one, oldest first. One whose file is damaged is put aside. Raises
+        OSError."""
         for name in self._names(self._waiting):
+            if _place_of(name) >= before:
+                return
             file = self._waiting / name
             with suppress(FileNotFoundError):  # another process has delivered it
                 content = _object(file)

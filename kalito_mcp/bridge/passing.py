@@ -134,13 +134,13 @@ class Passing:
             if kept is None:
                 raise ToolError(self._nothing_kept(away, await self._count_waiting())) from away
             return self._old(method, kept, away, await self._count_waiting(), is_other=is_other)
-        if not is_caught_up and (waiting := await self._count_waiting()):
-            return _with_note(method, result, "incomplete_answer", f"[{_not_in_it(waiting)}]")
         if not result.get("isError"):
             keep = partial(self._answers.keep, result=result, last_erasure=last_erasure)
             for one in (question, newest):
                 if one is not None:
                     await anyio.to_thread.run_sync(keep, one)
+        if not is_caught_up and (waiting := await self._count_waiting()):
+            return _with_note(method, result, "incomplete_answer", f"[{_not_in_it(waiting)}]")
         return result
 
     async def _record(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:
@@ -245,7 +245,10 @@ def _with_note(method: str, answer: Mapping[str, Any], field: str, told: str) ->
     """The answer with what is to be known of it, where the host looks: in the text and in the structured content."""
     result = dict(answer)
     if method == "tools/call":
-        result["content"] = _with_line(result.get("content"), told)
+        # What an error begins with is its code.
+        is_error = result.get("isError")
+        content = result.get("content")
+        result["content"] = [*(content or []), _text(told)] if is_error else _with_line(content, told)
         if isinstance(result.get("structuredContent"), dict):
             result["structuredContent"] = {field: told, **result["structuredContent"]}
     else:
@@ -365,7 +368,11 @@ def _with_line(content: Any, told: str) -> list[Any]:
     blocks = list(content) if isinstance(content, list) else []
     if blocks and isinstance(blocks[0], dict) and blocks[0].get("type") == "text":
         return [{**blocks[0], "text": f"{told}\n{blocks[0].get('text', '')}"}, *blocks[1:]]
-    return [{"type": "text", "text": told}, *blocks]
+    return [_text(told), *blocks]
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
 def _with_field(content: Any, field: str, told: str) -> Any:

@@ -52,6 +52,7 @@ _ID_OF_BROKEN_LINE: Final = re.compile(
     rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*%(id)b\s*,|.*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*%(id)b\s*\}\s*$'
     % {b"id": _ID}
 )
+_KEEP_EVERY_S: Final = 0.2
 _GRACE_S: Final = 2.0
 """After the host has closed stdin: how long calls may continue while none is answered, how long ending them may take,
 and how long the host may take to read what is left."""
@@ -65,8 +66,9 @@ async def serve_stdio(
 ) -> None:
     """Serve until the host closes stdin and its requests are answered, or until it closes stdout.
 
-    `begun` is the connection to go on with. Without one, it is that of stdin and stdout. `before_cancelling` runs when
-    the host has closed stdin, before what is not answered by then is cancelled.
+    `begun` is the connection to go on with. Without one, it is that of stdin and stdout. `before_cancelling` runs from
+    the moment when the host has closed stdin until what is not answered is cancelled, again and again: hosts end a
+    server that is still there after two seconds, or are gone themselves. Not where the SDK's transport is used.
     """
     core = server._lowlevel_server  # the SDK has no public way to use another transport
     options = core.create_initialization_options()
@@ -85,6 +87,8 @@ async def serve_stdio(
                 async with send_incoming, anyio.create_task_group() as starting:
                     starting.start_soon(_start_waiting, calls, send_incoming)
                     await _read_messages(reader, writer, send_incoming, calls)
+                    if before_cancelling is not None:
+                        starting.start_soon(_repeat, before_cancelling)
                     # The SDK cancels running calls as soon as its input ends.
                     await calls.wait_until_answered(_GRACE_S)
                     if before_cancelling is not None:
@@ -102,6 +106,12 @@ async def serve_stdio(
                     tasks.cancel_scope.cancel()
             except* ConnectionError:
                 _log.info("the host has closed stdout")
+
+
+async def _repeat(act: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await act()
+        await anyio.sleep(_KEEP_EVERY_S)
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ import signal
 import socketserver
 import sys
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,8 @@ def test_a_hundred_turns_at_once_are_taken_in_in_order_though_many_fail_on_the_w
     assert texts_at(home) == turns(range(1, 102))
 
 
-def test_what_is_not_taken_in_when_the_host_leaves_waits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_what_is_not_taken_in_when_the_host_leaves_waits(tmp_path: Path, *, is_ended: bool) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
     with gate() as between:
         between.holds["record_messages"] = threading.Event()
@@ -137,6 +139,9 @@ def test_what_is_not_taken_in_when_the_host_leaves_waits(tmp_path: Path) -> None
                 wire.send(*(call(n, "record_messages", session_id="s", messages=turn(n)) for n in range(1, 4)))
                 until(lambda: "record_messages" in [name for name, _ in between.seen], "the first is sent")
                 wire.close_stdin()
+                if is_ended:  # SDKs do so with a server that is still there after two seconds
+                    time.sleep(1)
+                    wire.process.send_signal(signal.SIGTERM)
                 wire.exit_code()
             assert outbox_of(laptop).count() == 3
             between.holds["record_messages"].set()

@@ -86,10 +86,10 @@ async def test_delivery_goes_on_after_a_failure(
     home.answers["*"] = answer("remembered")
     waiting, failures = Outbox.waiting, [failure]
 
-    def fail_once(self: Outbox) -> Any:
+    def fail_once(self: Outbox, before: float) -> Any:
         if failures:
             raise failures.pop()
-        return waiting(self)
+        return waiting(self, before)
 
     monkeypatch.setattr(Outbox, "waiting", fail_once)
     outbox = Outbox(tmp_path)

@@ -1,5 +1,6 @@
 """What waits for the home, on disk."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -133,6 +134,35 @@ def test_no_answer_survives_an_erasure_that_it_was_asked_before(tmp_path: Path) 
     other.clear()
     file.write_bytes(kept)
     assert answers.find({"n": 3}) is None
+
+
+def test_an_erasure_that_ends_while_an_answer_is_looked_for_hides_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, other = Answers(tmp_path / "answers"), Answers(tmp_path / "answers")
+    answers.keep({"n": 1}, {"text": "x"}, last_erasure="")
+    begun, looks = other.begin_erasure(), Answers._in_folder
+
+    def look(self: Answers) -> list[Path]:
+        if self is answers:
+            other.end_erasure(begun, is_done=True)
+        return looks(self)
+
+    monkeypatch.setattr(Answers, "_in_folder", look)
+    assert answers.find({"n": 1}) is None
+
+
+def test_an_erasure_that_was_cut_off_shows_nothing_though_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    answers = Answers(tmp_path / "answers")
+    answers.keep({"n": 1}, {"text": "x"}, last_erasure="")
+    os.utime(answers.begin_erasure(), (1, 1))
+    monkeypatch.setattr("kalito_mcp.bridge.answers.write_private", full)
+    assert answers.find({"n": 1}) is None
 
 
 def test_answers_that_cannot_be_deleted_are_an_error_that_says_where_they_are(tmp_path: Path) -> None:

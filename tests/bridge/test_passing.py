@@ -196,6 +196,18 @@ async def test_an_answer_as_events_may_not_be_endless(
             assert (await one.call(FOUND, Caller(), None))["note"] == "\u20ac"
 
 
+async def test_an_incomplete_answer_says_so_behind_the_code_of_an_error_and_is_kept(tmp_path: Path, home: Gate) -> None:
+    Outbox(tmp_path).put(WAITING)
+    home.answers = {"remember": GONE, "search_memory": answer("a kite"), "*": answer("not_found: no", is_error=True)}
+    note = "[what 1 call from this machine recorded is not in it yet]"
+    async with passing(tmp_path, home) as one:
+        assert await told(one, FOUND) == f"{note}\na kite"
+        result = await one.call(ToolCall("build_context", {"session_id": "s"}, {}), Caller(), None)
+        assert [block["text"] for block in result["content"]] == ["not_found: no", note]
+        home.answers["*"] = home.answers["search_memory"] = GONE
+        assert "a kite" in await told(one, FOUND)
+
+
 async def test_a_kept_resource_says_how_old_it_is_where_the_host_reads_it(tmp_path: Path, home: Gate) -> None:
     async with passing(tmp_path, home) as one:
         result = {
@@ -393,6 +405,52 @@ async def test_a_copy_of_what_was_on_its_way_is_dropped_when_the_home_has_it(tmp
         assert Outbox(tmp_path).count() == 1
         home.holds["record_messages"].set()
     assert Outbox(tmp_path).count() == 0
+
+
+async def test_a_call_behind_a_slow_one_is_answered_by_the_home_though_a_hook_could_not_wait(
+    tmp_path: Path, home: Gate
+) -> None:
+    home.answers = {"remember": answer("remembered"), "*": answer("recorded")}
+    home.holds["record_messages"] = threading.Event()
+    hook = Change({"name": "hook_event", "arguments": {}}, Caller())
+    said: list[str] = []
+
+    async def remember() -> None:
+        said.append(await told(one, ToolCall("remember", {"text": "a kite"}, {"id": "string"})))
+
+    async with passing(tmp_path, home) as one:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(told, one, recorded("first"))
+            await anyio.to_thread.run_sync(until, lambda: bool(home.seen), "the first is on its way")
+            tasks.start_soon(remember)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(HomeAway):
+                await one._delivery.pass_on(hook, lambda: hook, within_s=0.1)
+            assert Outbox(tmp_path).count() == 3
+            tasks.start_soon(told, one, FOUND)  # a question does not deliver the copies either
+            home.holds["record_messages"].set()
+        await told(one, FOUND)
+    assert said == ["remembered"]
+    changes = [name for name, _ in home.seen if name != "search_memory"]
+    assert changes == ["record_messages", "remember", "hook_event"]
+    assert Outbox(tmp_path).count() == 0
+
+
+async def test_what_the_host_cancels_after_it_was_kept_for_a_hook_is_not_sent(tmp_path: Path, home: Gate) -> None:
+    home.answers["*"] = answer("recorded")
+    home.holds["record_messages"] = threading.Event()
+    hook = Change({"name": "hook_event", "arguments": {}}, Caller())
+    async with passing(tmp_path, home) as one, anyio.create_task_group() as tasks:
+        tasks.start_soon(told, one, recorded("first"))
+        await anyio.to_thread.run_sync(until, lambda: bool(home.seen), "the first is on its way")
+        async with anyio.create_task_group() as cancelled:
+            cancelled.start_soon(told, one, recorded("second"))
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(HomeAway):
+                await one._delivery.pass_on(hook, lambda: hook, within_s=0.1)
+            cancelled.cancel_scope.cancel()
+        assert Outbox(tmp_path).count() == 2  # the first, and the hook
+        home.holds["record_messages"].set()
 
 
 async def test_what_the_host_cancels_while_another_call_is_kept_is_not_kept(

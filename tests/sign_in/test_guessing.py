@@ -1,5 +1,6 @@
 """Guessing a passphrase takes longer each time, for all processes of a database, and says nothing of owners."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -100,6 +101,25 @@ async def test_who_mistyped_and_then_signed_in_does_not_wait_again(store: Sqlite
         assert await passphrases.check(owner, PASSPHRASE, address="127.0.0.1")
     assert not await passphrases.check("berta", "a wrong passphrase", address="127.0.0.1")
     assert await passphrases.check("berta", PASSPHRASE, address="127.0.0.1")
+
+
+async def test_who_signs_in_twice_at_once_is_forgiven_no_guess_at_others(store: SqliteStore) -> None:
+    passphrases = SignIn.over(store, ScriptedClock()).passphrases
+    await passphrases.set("mallory", PASSPHRASE)
+
+    async def sign_in() -> None:
+        with suppress(TooManyAttempts):
+            await passphrases.check("mallory", PASSPHRASE, address="192.0.2.1")
+
+    tried = 0
+    for number in range(6):
+        with suppress(TooManyAttempts):
+            assert not await passphrases.check(f"owner {number}", "a wrong passphrase", address="192.0.2.1")
+            tried += 1
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sign_in)
+            tasks.start_soon(sign_in)
+    assert tried == 3
 
 
 async def test_behind_a_proxy_who_guesses_waits_and_not_everybody(tmp_path: Path) -> None:
