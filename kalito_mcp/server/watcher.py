@@ -80,12 +80,12 @@ class Watcher:
 
     async def _wait(self, nudged: anyio.Event) -> None:
         """Wait until it is time to look."""
-        with anyio.move_on_after(LOOK_S if self._wanted() or self._principals() else math.inf):
+        with anyio.move_on_after(LOOK_S if self._is_needed() else math.inf):
             await nudged.wait()
 
     async def _look(self) -> None:
         """Compare what each audience sees with what it saw, and pass on what differs."""
-        if not self._wanted() and not self._principals():
+        if not self._is_needed():
             self._seen.clear()  # whoever subscribes next hears of what changes from then on
             return
         memory = await self._memory()
@@ -149,6 +149,10 @@ class Watcher:
         if audience.owner is not None:
             memory = memory.of_owner(audience.owner, audience.limits)
         return await memory.versions(watched)
+
+    def _is_needed(self) -> bool:
+        """Whether anybody is to be notified, or may have to be cut off."""
+        return any(one.watched or one.wants_list or one.principal_id is not None for one in self._subscriptions)
 
     def _principals(self) -> set[str]:
         """Who is subscribed over HTTP."""
