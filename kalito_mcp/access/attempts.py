@@ -74,7 +74,7 @@ class AttemptLimiter:
             if found is None:
                 return
             is_last = found.count == before.count + 1  # nothing else was tried in between
-            left = found.count - (0 if mistyped is None else mistyped.count)
+            left = found.count if mistyped is None else found.count - mistyped.count
             if left > 0:
                 last_at = before.last_at if is_last else found.last_at
                 await transaction.sign_in.put_attempts(of_address, Attempts(left, found.since, last_at))

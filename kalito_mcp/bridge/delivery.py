@@ -166,7 +166,7 @@ class Delivery:
         home recognises it if it comes again."""
         self._is_leaving = True
         if self._pending:
-            with suppress(KalitoError):  # nobody is left to be told
+            with suppress(KalitoError):  # the host that would get the error has left
                 await self._keep_up_to(max(self._pending))
 
     async def _keep_up_to(self, place: int) -> None:
@@ -174,13 +174,14 @@ class Delivery:
         if it cannot be kept itself."""
         async with self._keeping:
             for earlier, pending in sorted(self._pending.items()):
-                is_left = self._pending.get(earlier) is pending  # and was not cancelled while another was kept
-                if earlier <= place and is_left and pending.entry is None:
-                    try:
-                        pending.entry = await self.keep(pending.to_keep(), earlier)
-                    except KalitoError:  # of another one, its own caller is told
-                        if earlier == place:
-                            raise
+                was_cancelled = earlier not in self._pending  # while another one was kept
+                if earlier > place or was_cancelled or pending.entry is not None:
+                    continue
+                try:
+                    pending.entry = await self.keep(pending.to_keep(), earlier)
+                except KalitoError:  # whoever sent an earlier one gets its error
+                    if earlier == place:
+                        raise
 
     async def _drop_copy(self, pending: _Pending) -> None:
         async with self._keeping:

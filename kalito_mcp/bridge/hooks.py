@@ -46,23 +46,24 @@ class Hooks:
         Raises:
             StorageError: neither the home nor the outbox could take it.
         """
-        told = self._report_for_home(report, is_late=is_late)
-        if told is None:
+        completed = self._report_for_home(report, is_late=is_late)
+        if completed is None:
             return ""
-        self.heard(told["host"])
-        change = Change(_CALL, _NOBODY, {"kalito/report": told})
+        host = completed["host"]
+        self.heard(host)
+        change = Change(_CALL, _NOBODY, {"kalito/report": completed})
         if is_late:
             await self._delivery.keep(_without_secrets(change), self._delivery.outbox.next_place())
             return ""
         try:
             result = await self._delivery.pass_on(change, partial(_without_secrets, change), within_s=_MOST_WAIT_S)
-            return _text_for_host(told["host"], result)
+            return _text_for_host(host, result)
         except HomePaused:
             pass
         except HomeAway as away:
-            _log.debug("an event of %s waits for the home: %s", told["host"], away.reason)
+            _log.debug("an event of %s waits for the home: %s", host, away.reason)
         except RequestRefused as refused:
-            _log.warning("the home refuses an event of %s: %s", told["host"], refused.message)
+            _log.warning("the home refuses an event of %s: %s", host, refused.message)
         return ""
 
     def _report_for_home(self, report: Mapping[str, Any], *, is_late: bool) -> dict[str, Any] | None:
