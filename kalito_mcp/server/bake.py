@@ -78,8 +78,10 @@ async def baked() -> str:
     """The text of the catalogue."""
     legacy, modern = legacy_requests(), modern_requests()
     handshake, *others = await _results(legacy)
+    [with_hooks, *_] = await _results(legacy[:1], has_hooks=True)
     content = {
         "made with": {name: version(name) for name in _LIBRARIES},
+        "instructions with hooks": with_hooks["instructions"],
         "legacy": {
             "versions": list(HANDSHAKE_PROTOCOL_VERSIONS),
             "initialize": handshake,
@@ -99,8 +101,8 @@ async def baked() -> str:
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-async def _results(requests: list[dict[str, Any]]) -> list[Any]:
-    return [json.loads(line)["result"] for line in await answers_to(requests)]
+async def _results(requests: list[dict[str, Any]], **switches: bool) -> list[Any]:
+    return [json.loads(line)["result"] for line in await answers_to(requests, **switches)]
 
 
 async def _last_tools(requests: list[dict[str, Any]], count: int, **switches: bool) -> Any:

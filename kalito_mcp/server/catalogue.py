@@ -30,10 +30,13 @@ _NAMES: Final = ("title", "description", "websiteUrl")
 class Catalogue:
     """One connection's answers. The first request decides the protocol era, as it does for the server."""
 
-    def __init__(self, answers: dict[str, Any], *, switched_on: Sequence[str] = ()) -> None:
+    def __init__(self, answers: dict[str, Any], *, switched_on: Sequence[str] = (), has_hooks: bool = False) -> None:
         """`switched_on` names the groups of tools that are not always listed."""
         self._legacy: dict[str, Any] = answers["legacy"]
         self._modern: dict[str, Any] = answers["modern"]
+        if has_hooks:
+            for opening in (self._legacy["initialize"], self._modern["answers"]["server/discover"]):
+                opening["instructions"] = answers["instructions with hooks"]
         for era in (self._legacy, self._modern):
             for group in switched_on:
                 era["answers"]["tools/list"]["tools"] += era[group]
@@ -102,7 +105,8 @@ def load(*, has_memory_tool: bool = False, has_hooks: bool = False, has_chatgpt:
     if not all(_is_installed(name, version) for name, version in content["made with"].items()):
         return None
     groups = {"memory tool": has_memory_tool, "hook tool": has_hooks, "chatgpt tools": has_chatgpt}
-    return Catalogue(content, switched_on=[group for group, is_on in groups.items() if is_on])
+    switched_on = [group for group, is_on in groups.items() if is_on]
+    return Catalogue(content, switched_on=switched_on, has_hooks=has_hooks)
 
 
 def kind_of(line: bytes) -> Literal["request", "notification"] | None:

@@ -37,6 +37,9 @@ def face(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         database = tmp_path_factory.mktemp("face") / "memory.db"
         server = build_server(lambda: open_memory(database))
         with_all = build_server(lambda: open_memory(database), has_memory_tool=True, has_chatgpt=True)
+        with_hooks = build_server(lambda: open_memory(database), has_hooks=True)
+        async with Client(with_hooks, mode="legacy") as client:
+            instructions = {"with hooks": client.instructions}
         async with Client(with_all, mode="legacy") as client:
             switched_on = (await client.list_tools()).tools[-3:]
         async with Client(server, mode="legacy") as client:
@@ -52,7 +55,7 @@ def face(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
                 for name, entries in lists.items()
             }
             return written | {
-                "instructions": {"instructions": client.instructions},
+                "instructions": instructions | {"instructions": client.instructions},
                 "exports": dict.fromkeys(sorted(kalito_mcp.__all__), "exported"),
             }
 
@@ -91,7 +94,8 @@ def test_listing_all_tools_costs_at_most_6500_tokens(face: dict[str, Any]) -> No
 
 
 def test_instructions_and_descriptions_fit_what_a_host_shows(face: dict[str, Any], tools: list[Tool]) -> None:
-    assert 0 < len(face["instructions"]["instructions"].encode()) < MOST_PROSE_BYTES
+    for instructions in face["instructions"].values():
+        assert 0 < len(instructions.encode()) < MOST_PROSE_BYTES
     for tool in tools:
         assert tool.description
         assert len(tool.description.encode()) < MOST_PROSE_BYTES, tool.name
@@ -99,7 +103,18 @@ def test_instructions_and_descriptions_fit_what_a_host_shows(face: dict[str, Any
 
 def test_the_instructions_name_every_tool(face: dict[str, Any], tools: list[Tool]) -> None:
     for tool in tools:
-        assert tool.name in face["instructions"]["instructions"]
+        for instructions in face["instructions"].values():
+            assert tool.name in instructions
+
+
+def test_where_hooks_record_nothing_asks_the_model_to_record_or_to_build_a_context_at_each_turn(
+    face: dict[str, Any],
+) -> None:
+    without, with_hooks = face["instructions"]["instructions"], face["instructions"]["with hooks"]
+    for asked in ("call record_messages", "call build_context", "each turn", "start of a turn"):
+        assert asked in without
+        assert asked not in with_hooks
+    assert "record_messages is not needed" in with_hooks
 
 
 def test_every_tool_has_a_title_and_says_what_it_does_to_the_memory(tools: list[Tool]) -> None:

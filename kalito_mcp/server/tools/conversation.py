@@ -54,8 +54,8 @@ class ConversationTools:
         project: Project = None,
     ) -> Annotated[CallToolResult, RecordedMessages]:
         """Store messages of the conversation. Returns their ids, and the session_id, which is new if none was sent.
-        The messages are on disk by then. Summaries and pins are made automatically. Does not answer or search; to keep
-        one fact in every context, use create_pin."""
+        The messages are on disk by then. Summaries and pins are made automatically. Not needed where hooks of the host
+        record the conversation. Does not answer or search; to keep one fact in every context, use create_pin."""
         memory = await self._opened.memory_for(project)
         session = session_id or self._opened.host_session or memory.new_session_id()
         new = [_new_message(message, place, memory.zone) for place, message in enumerate(messages)]
