@@ -20,8 +20,9 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from kalito_mcp.bridge.home import Caller, Home, HomeAway, HomeFailed, HomePaused, Progress, RequestRefused
+from kalito_mcp.bridge.home import Caller, Home
 from kalito_mcp.bridge.outbox import Entry, Outbox
+from kalito_mcp.bridge.replies import HomeAway, HomeFailed, HomePaused, Progress, RequestRefused, not_kalito
 from kalito_mcp.errors import KalitoError
 
 _log: Final = logging.getLogger("kalito.bridge")
@@ -326,8 +327,10 @@ def flaw_of(result: Mapping[str, Any]) -> str | None:
     """Why the result of a call is a refusal for good; None if the call was taken in.
 
     Raises:
-        HomeAway: the home could not do it now.
+        HomeAway: the home could not do it now, or the result is not one of a call.
     """
+    if not isinstance(result.get("content"), list):
+        raise not_kalito()
     if not result.get("isError"):
         return None
     content = result.get("content")

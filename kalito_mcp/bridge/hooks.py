@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
-from kalito_mcp.bridge.home import Caller, HomeAway, HomePaused, RequestRefused
+from kalito_mcp.bridge.home import Caller
 from kalito_mcp.bridge.places import MachinePlaces
+from kalito_mcp.bridge.replies import HomeAway, HomePaused, RequestRefused
 from kalito_mcp.capture.events import read_event
 from kalito_mcp.capture.fields import FOLDER
 from kalito_mcp.capture.spool import cleaned_report

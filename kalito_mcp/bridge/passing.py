@@ -23,7 +23,8 @@ from mcp.types import INTERNAL_ERROR
 
 from kalito_mcp.bridge.answers import Answers, KeptAnswer
 from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
-from kalito_mcp.bridge.home import Caller, HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
+from kalito_mcp.bridge.home import Caller
+from kalito_mcp.bridge.replies import HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.domain.request_keys import BRIDGE_PREFIX
 from kalito_mcp.errors import InvalidInput, StorageError
 from kalito_mcp.safety.escaping import json_text

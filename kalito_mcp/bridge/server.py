@@ -21,9 +21,10 @@ from mcp.types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from kalito_mcp.bridge.home import Caller, Progress, RequestRefused
+from kalito_mcp.bridge.home import Caller
 from kalito_mcp.bridge.hooks import Hooks
 from kalito_mcp.bridge.passing import Passing, ToolCall, made_here, refusal_of
+from kalito_mcp.bridge.replies import Progress, RequestRefused
 from kalito_mcp.capture.capturer import report_of_call
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.server.build import KalitoServer, build_server

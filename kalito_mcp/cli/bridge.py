@@ -12,11 +12,12 @@ import anyio
 from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import Connection, home_folder, read_token
 from kalito_mcp.bridge.delivery import Delivery
-from kalito_mcp.bridge.home import Caller, Home, HomeAway, RequestRefused
+from kalito_mcp.bridge.home import Caller, Home
 from kalito_mcp.bridge.hooks import Hooks
 from kalito_mcp.bridge.outbox import Outbox
 from kalito_mcp.bridge.passing import Passing
 from kalito_mcp.bridge.places import MachinePlaces
+from kalito_mcp.bridge.replies import HomeAway, RequestRefused
 from kalito_mcp.bridge.server import Host, build_bridge
 from kalito_mcp.capture.listener import Listener
 from kalito_mcp.cli.options import settings_of

@@ -61,15 +61,13 @@ def fault_of(connection: Connection, database: Path) -> str | None:
 
 
 async def checked(connection: Connection, token: str) -> str | None:
-    """Ask the home for its name, and whether it takes what a bridge sends. What is wrong, in words; None if it does."""
-    from kalito_mcp.bridge.home import Caller, Home, HomeAway, RequestRefused  # noqa: PLC0415 - as above
+    """Ask the home whether it takes what a bridge sends. What is wrong, in words; None if it does."""
+    from kalito_mcp.bridge.home import Caller, Home  # noqa: PLC0415 - as above
+    from kalito_mcp.bridge.replies import HomeAway, RequestRefused  # noqa: PLC0415 - as above
 
     home = Home(connection, partial(str, token))
     async with home.open():
         try:
-            found = await home.request("server/discover", {}, Caller())
-            if _name_of(found) != "kalito-mcp":
-                return "what answers there is not a kalito server"
             # A report without an event changes nothing. A home that knows no bridges does not know the tool.
             taken = await home.request(
                 "tools/call", {"name": "hook_event", "arguments": {}}, Caller(), meta={"kalito/report": {}}
@@ -119,11 +117,6 @@ def entry_line(entry: Entry) -> str:
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _name_of(found: Mapping[str, Any]) -> object:
-    info = (found.get("_meta") or {}).get("io.modelcontextprotocol/serverInfo")
-    return info.get("name") if isinstance(info, dict) else None
 
 
 def _text_of(result: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ class Gate:
     loses: list[str] = field(default_factory=list)
     """Tools whose next answer is lost on the way, one each."""
     answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
-    """What is answered instead, by the tool, by the method of the request or `*`."""
+    """What is answered instead, by the tool, by the method of the request or `*`. `"id": 1` becomes the request's."""
     next: list[tuple[int, dict[str, str], bytes] | None] = field(default_factory=list)
     """What the next requests are answered instead, one each; None: as usual."""
     holds: dict[str, threading.Event] = field(default_factory=dict)
@@ -65,6 +65,8 @@ def gate() -> Iterator[Gate]:
             instead = opened.next.pop(0) if opened.next else None
             said = instead or next(filter(None, known), None)
             if said is not None:
+                status, headers, content = said
+                said = status, headers, content.replace(b'"id": 1,', f'"id": {asked["id"]},'.encode())
                 if instead is None:
                     opened.given.append(asked["params"].get("arguments", {}))
                 self._answer(*said)
@@ -201,6 +203,11 @@ def turn(number: int) -> list[dict[str, str]]:
 def turns(numbers: range) -> list[str]:
     """The texts of those turns."""
     return [message["text"] for number in numbers for message in turn(number)]
+
+
+def named(result: dict[str, Any], name: str = "kalito-mcp") -> dict[str, Any]:
+    """A result that names the server that gave it, as every result of the 2026-07-28 protocol does."""
+    return {**result, "_meta": {"io.modelcontextprotocol/serverInfo": {"name": name, "version": "1"}}}
 
 
 def closed_port() -> int:

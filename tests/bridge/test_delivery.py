@@ -24,7 +24,7 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.projects import ProjectPolicy
 from tests.bridge.machines import TOKEN, Gate, until
-from tests.bridge.test_passing import GONE, WAITING, answer, home
+from tests.bridge.test_passing import GONE, WAITING, answer, home, replied
 
 __all__ = ["home"]  # the fixture
 pytestmark = pytest.mark.anyio
@@ -112,7 +112,7 @@ def hooks_of(one: Delivery, folder: Path) -> Hooks:
         (GONE, "", 1),
         (answer("conflict: the memory is paused; nothing is recorded", is_error=True), "", 0),
         (answer("invalid_input: no", is_error=True), "", 0),
-        ((400, {}, b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "no"}}'), "", 0),
+        (replied({"error": {"code": -32602, "message": "no"}}, 400), "", 0),
     ],
     ids=["answered", "away", "paused", "refused", "not understood"],
 )
@@ -125,7 +125,7 @@ async def test_a_hook_gets_the_home_s_words_or_none(
     waiting: int,
 ) -> None:
     monkeypatch.setattr(hooks_module, "_MOST_WAIT_S", 30.0)  # on a busy machine
-    home.answers["*"] = said
+    home.answers = {"*": said, "server/discover": answer("kalito")}
     async with delivering(tmp_path, home, in_background=False) as one:
         assert await hooks_of(one, tmp_path).take(PROMPT) == told
     assert Outbox(tmp_path).count() == waiting

@@ -22,14 +22,15 @@ from mcp.server.mcpserver.exceptions import ToolError
 from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import connection_to, read_token, write_connection
 from kalito_mcp.bridge.delivery import Change, Delivery
-from kalito_mcp.bridge.home import Caller, Home, HomeAway, HomeFailed, HomeRefuses
+from kalito_mcp.bridge.home import Caller, Home
 from kalito_mcp.bridge.outbox import Entry, Outbox
 from kalito_mcp.bridge.passing import Passing, ToolCall
 from kalito_mcp.bridge.places import MachinePlaces
+from kalito_mcp.bridge.replies import HomeAway, HomeFailed, HomeRefuses
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import StorageError
 from kalito_mcp.projects import ProjectPolicy
-from tests.bridge.machines import TOKEN, Gate, closed_port, gate, text_of, until
+from tests.bridge.machines import TOKEN, Gate, closed_port, gate, named, text_of, until
 from tests.sign_in.published import certificate_for
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +58,13 @@ async def passing(folder: Path, home: Gate, token: str = TOKEN) -> AsyncIterator
 def answer(text: str, *, is_error: bool = False) -> tuple[int, dict[str, str], bytes]:
     """The home's answer to a call."""
     result = {"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": is_error}
-    return 200, {"Content-Type": "application/json"}, json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
+    return replied({"result": named(result)})
+
+
+def replied(message: dict[str, Any], status: int = 200) -> tuple[int, dict[str, str], bytes]:
+    """A reply of JSON-RPC to the request."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, **message}).encode()
+    return status, {"Content-Type": "application/json"}, body
 
 
 async def told(one: Passing, call: ToolCall) -> str:
@@ -185,8 +192,9 @@ async def test_looking_into_a_file_of_the_memory_tool_is_no_erasure(tmp_path: Pa
 async def test_an_answer_as_events_may_not_be_endless(
     tmp_path: Path, home: Gate, monkeypatch: pytest.MonkeyPatch, *, is_endless: bool
 ) -> None:
-    monkeypatch.setattr("kalito_mcp.bridge.home._MOST_BYTES", 10_000)
-    line = b'data: {"jsonrpc": "2.0", "id": 1, "result": {"content": [], "note": "\xe2\x82\xac"}}\r\n\r\n'
+    monkeypatch.setattr("kalito_mcp.bridge.replies._MOST_BYTES", 10_000)
+    result = json.dumps(named({"content": [], "note": "\u20ac"}), ensure_ascii=False)
+    line = f'data: {{"jsonrpc": "2.0", "id": 1, "result": {result}}}\r\n\r\n'.encode()
     events = b": still here\r\n\r\n" * (1_000 if is_endless else 10) + line
     home.answers["*"] = (200, {"Content-Type": "text/event-stream"}, events)
     async with passing(tmp_path, home) as one:
@@ -213,9 +221,9 @@ async def test_a_kept_resource_says_how_old_it_is_where_the_host_reads_it(tmp_pa
         result = {
             "contents": [{"uri": "memory://profile", "mimeType": "application/json", "text": '{"person": "Ann"}'}]
         }
-        home.answers["*"] = (200, {}, json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode())
+        home.answers["*"] = replied({"result": named(result)})
         asked = {"uri": "memory://profile"}
-        assert await one.read("resources/read", asked, Caller()) == result
+        assert await one.read("resources/read", asked, Caller()) == named(result)
         home.answers["*"] = GONE
         [content] = (await one.read("resources/read", asked, Caller()))["contents"]
     found = json.loads(content["text"])

@@ -11,7 +11,7 @@ import pytest
 from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import home_folder, read_connection, read_token
 from kalito_mcp.bridge.outbox import Outbox
-from tests.bridge.machines import TOKEN, Gate, closed_port, gate, home_behind
+from tests.bridge.machines import TOKEN, Gate, closed_port, gate, home_behind, named
 from tests.cli.conftest import Invoke, Outcome, Terminal
 
 UNSET = dict.fromkeys(["CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "CLINE_DIR", "XDG_CONFIG_HOME"], "")
@@ -122,13 +122,13 @@ def test_what_is_wrong_with_the_home_is_said_in_words(machine: Machine, between:
     assert "what answers there is not a kalito server (404)" in fault()
     between.answers["*"] = (200, {"Content-Type": "text/html"}, b"<html>hello")
     assert "what answers there is not a kalito server" in fault()
-    other = {"jsonrpc": "2.0", "id": 1, "result": {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "other"}}}}
+    other = {"jsonrpc": "2.0", "id": 1, "result": named({}, "other")}
     between.answers["*"] = (200, {}, json.dumps(other).encode())
     assert "what answers there is not a kalito server" in fault()
     between.answers["*"] = (302, {"Location": "https://example.org"}, b"")
     assert "it redirects (302), which is not followed" in fault()
     between.answers["*"] = (403, {}, b"")
-    assert "the token does not allow this (403)" in fault()
+    assert "it does not let this machine in (403)" in fault()
     between.answers["*"] = (421, {}, b"")
     assert "add the name to the setting http.hosts there" in fault()
     between.answers["*"] = (503, {}, b"")
