@@ -162,13 +162,14 @@ class Cascade:
             replace(one, text=text, name=content.get("name"), is_hidden=False) if one.seq == record.seq else one
             for one in around
         ]
-        await readings.prepare(self._pins_of, text, record.seq, *map(_as_searched, messages), most=_LONG_FOR_PINS)
+        has_project, searched = session.project is not None, map(_as_searched, messages)
+        await readings.prepare(self._pins_of, text, record.seq, has_project, *searched, most=_LONG_FOR_PINS)
 
-    def _pins_of(self, _text: str, seq: int, *messages: MessageWithImportance) -> list[PinDraft]:
+    def _pins_of(self, _text: str, seq: int, has_project: bool, *messages: MessageWithImportance) -> list[PinDraft]:
         """The pins of the message `seq`, some of which the next one may confirm."""
         return [
             draft
-            for draft in self._pins.drafts(messages, seq - 1)
+            for draft in self._pins.drafts(messages, seq - 1, has_project)
             if any(one.seq == seq and one.record_id == draft.source_message_id for one in messages)
         ]
 
@@ -248,7 +249,8 @@ class Cascade:
             return {}
         messages = await _around(change.within.transaction.conversations, change.session, seq)
         text = next(one.text for one in messages if one.seq == seq)
-        drafts = await change.within.readings.of(self._pins_of, text, seq, *map(_as_searched, messages))
+        has_project, searched = change.session.project is not None, map(_as_searched, messages)
+        drafts = await change.within.readings.of(self._pins_of, text, seq, has_project, *searched)
         return {draft.client_key: draft for draft in drafts}
 
     async def _set_deleted_at(self, change: _Change, pin: MemoryRecord, deleted_at: int | None) -> None:

@@ -57,7 +57,8 @@ class PinCollector:
                 return made
             searched, last = session.pinned_seq, _end_of_chunk(session)
             # In a thread, because that takes 10 ms.
-            drafts = _newest(await anyio.to_thread.run_sync(self.drafts, messages, searched))
+            has_project = session.project is not None
+            drafts = _newest(await anyio.to_thread.run_sync(self.drafts, messages, searched, has_project))
             added = await self._store.write_trip(partial(self._add, scope, messages, drafts, last))
             if added is None or (not drafts and last == session.message_count):
                 return made
@@ -70,7 +71,7 @@ class PinCollector:
         the one before them."""
         if session.pinned_seq >= session.message_count:
             return
-        drafts = _newest(self.drafts(messages, session.pinned_seq))
+        drafts = _newest(self.drafts(messages, session.pinned_seq, session.project is not None))
         if drafts:
             await transaction.conversations.add_pins(session, drafts)
             await self._forget_outdated(transaction, session, drafts)
@@ -121,12 +122,10 @@ class PinCollector:
                 )
                 await transaction.records.change(pin, edit)
 
-    def drafts(self, messages: Sequence[MessageWithImportance], searched: int = 0) -> list[PinDraft]:
+    def drafts(self, messages: Sequence[MessageWithImportance], searched: int, has_project: bool) -> list[PinDraft]:
         """The pins to make from the messages, which follow each other; those up to number `searched` have theirs.
-
-        Where there is no project, the store makes its pins the session's.
-        """
-        return [self._draft(message, pin) for message, pin in self._found(messages, searched)]
+        `has_project` says whether their session is of one."""
+        return [self._draft(message, pin, has_project) for message, pin in self._found(messages, searched)]
 
     def _found(
         self, messages: Sequence[MessageWithImportance], searched: int
@@ -143,7 +142,7 @@ class PinCollector:
                     yield message, pin
             before = message
 
-    def _draft(self, message: MessageWithImportance, pin: FoundPin) -> PinDraft:
+    def _draft(self, message: MessageWithImportance, pin: FoundPin, has_project: bool) -> PinDraft:
         now_ms = self._clock.now_ms()
         return PinDraft(
             id=self._ids.record_id("pin", now_ms),
@@ -156,7 +155,7 @@ class PinCollector:
             client_key=pin.client_key,
             indexed=index_text(pin.content),
             origin=message.origin,
-            reach=reach_of(pin.content, has_project=True, kind=pin.kind, pin_type=pin.pin_type),
+            reach=reach_of(pin.content, has_project=has_project, kind=pin.kind, pin_type=pin.pin_type),
         )
 
 

@@ -1,14 +1,15 @@
 """Where a pin is known, if nobody says so: in its session, in its project, or everywhere. Pure.
 
-Health, family, biography and preferences are the person's. Decisions and technical facts are the project's. Code, dates
-and what is of the moment are their session's, and so is whatever fits no rule outside a project. In a project only what
-is plainly about the person leaves it. The rules read English.
+Code, dates and what is of the moment are their session's. In a project, only what is plainly about the person leaves
+it (`pins.person`); everything else is the project's. Outside any project, health, family, biography and preferences are
+the person's, and what fits no rule stays in its session. The rules read English.
 """
 
 import re
 from typing import Final
 
 from kalito_mcp.domain.records import Origin, PinType, Reach
+from kalito_mcp.pins.person import is_about_the_person
 from kalito_mcp.pins.rule_sets import USER_RULES
 from kalito_mcp.pins.rules import PinKind
 from kalito_mcp.text.lazy_pattern import lazy
@@ -20,7 +21,7 @@ _MAX_READ: Final = 2_000
 _OF_PERSON: Final = frozenset(
     {PinKind.WISH, PinKind.HEALTH, PinKind.IDENTITY, PinKind.CONTACT, PinKind.PREFERENCE, PinKind.FACT, PinKind.LIKING}
 )
-_OF_PROJECT: Final = frozenset({PinKind.DECISION, PinKind.TECHNICAL, PinKind.CONCEPT})
+_TIMELESS: Final = frozenset({PinKind.WISH, PinKind.PREFERENCE, PinKind.LIKING})
 _OF_SESSION: Final = frozenset({PinKind.DATE, PinKind.CODE})
 
 _MOMENT: Final = lazy(
@@ -30,6 +31,7 @@ _MOMENT: Final = lazy(
     r"(?:flying|travell?ing|driving) (?:back )?to)\b",
     re.IGNORECASE,
 )
+_ON_A_DAY: Final = lazy(r"\bon \w{3,6}day\b", re.IGNORECASE)
 _WISH: Final = lazy(
     r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|bullet(?:s| points?)|emojis?|small talk|"
     r"step by step|(?:answer|reply|respond|write|speak|explain) (?:\w{1,12} ){0,3}in [A-Z]\w+|"
@@ -83,16 +85,18 @@ def reach_of(
         return Reach.SESSION
     said = as_said(text)
     kind = kind or kind_of(said)
-    of_project = Reach.PROJECT if has_project else Reach.SESSION
-    if _YEARLY().search(said):
-        return Reach.PERSON
-    if kind in _OF_SESSION or (kind is not PinKind.HEALTH and _MOMENT().search(said)):
+    is_passing = kind in _OF_SESSION or (kind is not PinKind.HEALTH and _MOMENT().search(said) is not None)
+    # A liking that comes with a plan for Saturday is not kept for good: nobody knows later which Saturday.
+    is_passing = is_passing or (kind in _TIMELESS and _ON_A_DAY().search(said) is not None)
+    if is_passing and not _YEARLY().search(said):
         return Reach.SESSION
-    if kind in _OF_PROJECT:
-        return of_project
+    if is_about_the_person(said):
+        return Reach.PERSON
+    if has_project:
+        return Reach.PROJECT
     is_convention = kind is PinKind.PREFERENCE and _STANDING().search(said) and _TECHNICAL().search(said)
-    is_personal = kind in _OF_PERSON or (not has_project and _ABOUT_PERSON().search(said) is not None)
-    return Reach.PERSON if is_personal and not is_convention else of_project
+    is_personal = kind in _OF_PERSON or (kind is None and _ABOUT_PERSON().search(said)) or _YEARLY().search(said)
+    return Reach.PERSON if is_personal and not is_convention else Reach.SESSION
 
 
 def reach_of_note(text: str, *, has_project: bool) -> Reach | None:
