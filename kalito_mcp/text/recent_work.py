@@ -1,4 +1,4 @@
-"""Whether a prompt asks where the last work ended or what is open now: "where did I leave off?", "what's next?". Pure.
+"""Whether a prompt asks where the last work ended or what is open now: "where did I leave off?", "what's next?".
 
 It does if all its words belong to a pattern of `recent_work.txt` or name no subject: function words, times and the
 table's `filler`. Filler and times may also stand between the words of a pattern. `ended` are questions for where the
@@ -6,7 +6,7 @@ work ended: as one sentence of several, such a question counts too. `open` are q
 other sentences they are about those.
 
 Patterns are regular expressions for folded words with single spaces, in scripts without spaces for letters. An
-apostrophe in a pattern may be missing in the text.
+apostrophe in a pattern may be missing in the text. It reads its table once.
 """
 
 import re
