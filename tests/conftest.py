@@ -9,6 +9,7 @@ from typing import Final
 
 import hypothesis
 import pytest
+from hypothesis import HealthCheck
 
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import meaning_package
@@ -19,11 +20,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # Run in the background of a shell, tests would hand this on to the servers that they start and interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says more about the machine's other work than about the code. Under coverage an example
-# costs twice; who looks for a counterexample runs `pytest --hypothesis-profile thorough`.
-hypothesis.settings.register_profile("steady", deadline=None, max_examples=30)
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=1_000)
-hypothesis.settings.load_profile("steady")
+# How long an example takes says more about the machine's other work than about the code. `make campaigns` draws more
+# examples; to look for a counterexample, run `pytest --hypothesis-profile thorough`.
+_DRAWN: Final = hypothesis.settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+for _profile, _examples in {"check": 8, "campaigns": 100, "thorough": 1_000}.items():
+    hypothesis.settings.register_profile(_profile, _DRAWN, max_examples=_examples)
+hypothesis.settings.load_profile("check")
 
 
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - pytest makes folders of its own below it

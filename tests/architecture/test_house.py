@@ -17,7 +17,6 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.inference.registry import ModelServer
 from kalito_mcp.settings import Settings, load_settings
 
-pytestmark = pytest.mark.bulk
 ROOT = Path(__file__).parents[2]
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "kalito_mcp").rglob("*.py")

@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from bench.abstention import best, decided, renamed, roc_area
 
-pytestmark = pytest.mark.bulk
-
 SCORES = st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.35, 0.5, 0.9]), min_size=1, max_size=12)
 
 

@@ -9,7 +9,7 @@ from bench import canaries, cut_purges, formats, kill, power_cut, replaced_files
 from bench.disk_images import STRACE
 from tests.server.wire import COVERED
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.bulk]
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +32,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_half_done_when_servers_are_kill
     assert found["acknowledged_changes"] > 5
 
 
+@pytest.mark.campaign
 def test_a_power_cut_loses_nothing_acknowledged_and_brings_no_erased_word_back() -> None:
     if shutil.which(STRACE[0]) is None:
         pytest.skip("strace is missing, so no power cut can be tried")
@@ -41,6 +42,7 @@ def test_a_power_cut_loses_nothing_acknowledged_and_brings_no_erased_word_back()
     assert found["images"] == 30
 
 
+@pytest.mark.campaign
 def test_what_is_erased_while_another_process_finalizes_is_in_no_snapshot() -> None:
     found = snapshot_races.campaign(rounds=2)
 
@@ -48,12 +50,14 @@ def test_what_is_erased_while_another_process_finalizes_is_in_no_snapshot() -> N
     assert found["found"]["together"] == 1
 
 
+@pytest.mark.campaign
 def test_a_purge_that_was_cut_short_is_finished() -> None:
     found = cut_purges.campaign(rounds=2)
 
     assert kept_its_promises(found)
 
 
+@pytest.mark.campaign
 def test_what_is_erased_while_others_write_is_in_no_file() -> None:
     found = canaries.campaign(processes=2, steps=40)
 
@@ -61,12 +65,14 @@ def test_what_is_erased_while_others_write_is_in_no_file() -> None:
     assert found["found_before"] > 1
 
 
+@pytest.mark.campaign
 def test_no_write_is_acknowledged_that_is_not_in_the_database_s_place() -> None:
     found = replaced_files.campaign(deeds=["renamed over", "cut in half"], rounds=1)
 
     assert kept_its_promises(found)
 
 
+@pytest.mark.campaign
 def test_what_two_hosts_tell_is_recorded_once_and_in_its_project_though_a_server_is_killed() -> None:
     found = workday.campaign(prompts=12)
 
@@ -74,6 +80,7 @@ def test_what_two_hosts_tell_is_recorded_once_and_in_its_project_though_a_server
     assert found["prompts_and_replies"] == 24
 
 
+@pytest.mark.campaign
 def test_no_damaged_file_stops_an_import_or_is_half_taken_in_or_left_out_without_a_word() -> None:
     found = formats.campaign(mutations=40, seed=3)
 

@@ -9,7 +9,7 @@ import pytest
 from bench.elsewhere import Conversation, Question, ask, fill, goodai, madial, memsim
 from kalito_mcp.retrieval.policy import SearchPolicy
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 _MEMORIES = [
     {"1": {"time": "2023-12-25", "scene": "Activity", "emotion": "Happy", "event": "Bart danced at a party."}},
     {"3": {"time": "2023-03-07", "scene": "Activity", "emotion": "Sad", "event": "Lisa lost a chess game."}},

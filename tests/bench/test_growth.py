@@ -13,7 +13,7 @@ from kalito_mcp.settings import Settings
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 from tests.bench.test_recall import TURNS
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 ASKED = {
     "id": "one",
     "turns": TURNS,

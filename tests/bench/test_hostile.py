@@ -1,11 +1,7 @@
 """Each hostile query is what its name says."""
 
-import pytest
-
 from bench.hostile import hostile_queries
 from kalito_mcp.text.analysis import STOP_WORDS, query_terms, words
-
-pytestmark = pytest.mark.bulk
 
 
 def test_hostile_queries_are_as_long_and_as_empty_as_they_say() -> None:

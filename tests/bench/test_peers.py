@@ -15,7 +15,7 @@ from bench.process_tree import children_of, cpu_s, tree_of, tree_rss_mb
 from bench.report import ROOT
 from tests.bench.test_growth import ASKED
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 TURNS = [Turn(f"turn-{place:06}", "c", "user", "Ines", f"The {word} is late.") for place, word in enumerate(["tram"])]
 
 
@@ -34,6 +34,7 @@ def busy_child() -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
+@pytest.mark.campaign
 async def test_this_server_is_measured_with_what_it_found_and_wrote(tmp_path: Path) -> None:
     row = await Contest((), (), most_questions=10).of_peer(KALITO, tmp_path, 60, starts=1)
     assert "why" not in row, row
@@ -46,6 +47,7 @@ async def test_this_server_is_measured_with_what_it_found_and_wrote(tmp_path: Pa
     assert "kalito-mcp" in drawn([row])
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
@@ -118,6 +120,7 @@ def test_a_tree_counts_the_children_of_children(busy_child: subprocess.Popen[str
     assert cpu_s(2**30) is None
 
 
+@pytest.mark.campaign
 async def test_a_text_that_a_server_has_already_is_counted_and_not_a_failure(tmp_path: Path) -> None:
     turns = [*(Turn(f"turn-{place:06}", "c", "user", "user", f"Tram {place}.") for place in range(20)), *TURNS]
     contest = Contest(turns, [Question("Which tram?", frozenset({"turn-000003"}))], most_questions=1)

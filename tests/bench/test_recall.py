@@ -11,8 +11,6 @@ from bench import recall
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.weights import FEATURES, FeatureWeights
 
-pytestmark = pytest.mark.bulk
-
 TURNS = [
     {"id": "D1:1", "session": "1", "speaker": "Ann", "text": "I adopted a turtle.", "ts": "2023-05-08T13:56:00"},
     {"id": "D1:2", "session": "1", "speaker": "Bob", "text": "What is it called?", "ts": "2023-05-08T13:57:00"},

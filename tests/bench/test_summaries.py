@@ -4,8 +4,6 @@ import pytest
 
 from bench.summaries import flat, measure, named_facts
 
-pytestmark = pytest.mark.bulk
-
 
 @pytest.mark.parametrize(
     ("text", "facts"),

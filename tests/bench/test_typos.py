@@ -3,13 +3,10 @@
 import random
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.typos import misspelt, mistyped
-
-pytestmark = pytest.mark.bulk
 
 WORDS = st.text(st.sampled_from("abcdefghijklmnopqrstuvwxyzABCéß猫"), min_size=1, max_size=12)
 

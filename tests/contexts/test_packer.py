@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.contexts import render
@@ -118,7 +118,6 @@ def pack(parts: ContextParts, budget: int, counter: TokenCounter, policy: Contex
     return Packer(counter, policy or ContextPolicy()).pack(parts, max_tokens=budget, fence=FENCE)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data(), COUNTERS, st.integers(1, 6_000), st.integers(1, 6))
 def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_is_named(
     data: st.DataObject, counter: TokenCounter, budget: int, min_recent: int
@@ -150,7 +149,6 @@ def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_i
     assert kept == [one.record_id for one in parts.hits][: len(kept)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(COUNTERS, st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=2))
 def test_one_token_below_the_minimum_is_refused_if_this_counter_stored_the_counts(
     counter: TokenCounter, texts: list[str], pinned: list[str]
@@ -167,7 +165,6 @@ def test_one_token_below_the_minimum_is_refused_if_this_counter_stored_the_count
     assert below.value.minimum == minimum
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(1, 9_000))
 def test_the_budget_holds_even_for_a_counter_that_does_not_add_up(data: st.DataObject, budget: int) -> None:
     counter = RisingCounter()
@@ -195,7 +192,6 @@ def test_a_larger_budget_never_holds_fewer_records(lengths: list[int], min_recen
     assert held == sorted(held)
 
 
-@settings(deadline=None)
 @given(
     st.permutations(range(1, 13)),
     st.integers(1, 5),

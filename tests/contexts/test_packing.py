@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
@@ -79,7 +79,6 @@ def fact(number: int, text: str, tokens: int) -> KnownRecord:
     counter=st.sampled_from(COUNTERS),
     counted_by=st.sampled_from(COUNTERS),
 )
-@settings(max_examples=80, deadline=None)
 def test_the_text_never_exceeds_the_budget_whoever_counted_its_parts(
     recent, pins, summaries, hits, known, sure, budget, counter, counted_by
 ) -> None:  # type: ignore[no-untyped-def]

@@ -7,7 +7,7 @@ from itertools import pairwise
 import anyio
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.graph import (
@@ -424,7 +424,6 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(STEP, max_size=6), max_size=6))
 async def test_any_saves_store_the_same_graph_as_memory_and_so_do_the_changes_since(
     store: Store, batches: list[list[tuple[str, object, float]]]

@@ -523,7 +523,6 @@ async def test_a_question_that_is_cancelled_at_any_moment_spoils_nothing(store: 
     assert sorted(found) == keys
 
 
-@pytest.mark.bulk
 @pytest.mark.parametrize(
     "text", ["a\0b", "\0", "  ", "é", "e\u0301", "日本語", "𝒶", "x" * 100_000, "'\"%;--", "1", "NULL"]
 )

@@ -19,6 +19,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
 from kalito_mcp.errors import KalitoError
+from tests.campaign import first_of
 from tests.scripted import CountedIds, ScriptedClock
 from tests.stored import content, said
 
@@ -92,8 +93,7 @@ class Walk:
         return found
 
 
-@pytest.mark.bulk
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first_of(range(4)))
 async def test_graphs_in_memory_are_those_on_disk_whatever_happens(database: Path, seed: int) -> None:
     clock, drawn = ScriptedClock(), random.Random(seed)
     for run in range(3):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.memory_records import DELETED_AT, Editor, EditorType, MemoryRecord
@@ -92,8 +92,6 @@ async def check(memory: Memory, witness: Witness) -> None:
         assert dict(content) == dict((await memory.version(witness.id, number)).content)
 
 
-@pytest.mark.bulk
-@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 2**32))
 async def test_history_replays_to_what_is_there_whoever_edits(
     seed: int, tmp_path_factory: pytest.TempPathFactory

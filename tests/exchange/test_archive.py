@@ -397,7 +397,6 @@ async def test_an_archive_shows_one_moment_while_others_write(tmp_path: Path) ->
         assert b"Too late." in b"".join(written)
 
 
-@pytest.mark.bulk
 @pytest.mark.anyio
 async def test_neither_writing_nor_restoring_holds_more_than_some_hundred_rows(tmp_path: Path) -> None:
     said = [NewMessage(Role.USER, f"Message {n}.") for n in range(1_000)]
@@ -547,7 +546,6 @@ async def act(memory: Memory, what: str, number: int, made: list[str]) -> None:
         await memory.finalize_session(f"s{number % 2}")
 
 
-@pytest.mark.bulk
 @given(STEPS)
 def test_whatever_was_done_a_restored_memory_has_the_same_digest(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
@@ -84,7 +84,6 @@ def _as_list(values: list[Any]) -> bytes:
 
 
 @pytest.mark.parametrize(("name", "file"), CASES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(_VALUES, max_size=6), as_bytes=st.sampled_from([_as_lines, _as_list]), cut=st.integers(0, 40))
 def test_json_of_any_shape_is_survived(
     tmp_path: Path, name: str, file: str, values: list[Any], as_bytes: Callable[[list[Any]], bytes], cut: int
@@ -96,7 +95,6 @@ def test_json_of_any_shape_is_survived(
 
 
 @pytest.mark.parametrize(("name", "file"), CASES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(raw=st.binary(max_size=200))
 def test_bytes_of_any_kind_are_survived(tmp_path: Path, name: str, file: str, raw: bytes) -> None:
     path = tmp_path / file
@@ -104,7 +102,6 @@ def test_bytes_of_any_kind_are_survived(tmp_path: Path, name: str, file: str, ra
     check(name, path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(_VALUES, min_size=1, max_size=6))
 def test_rows_of_any_content_are_survived(tmp_path: Path, values: list[Any]) -> None:
     raw = [json.dumps(value) for value in values]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.exchange import json_files
@@ -20,7 +20,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(VALUES, max_size=5), chunk=st.integers(1, 9), indent=st.sampled_from([None, 2]))
 def test_a_list_is_the_same_in_pieces_of_any_size(
     monkeypatch: pytest.MonkeyPatch, values: list[Any], chunk: int, indent: int | None

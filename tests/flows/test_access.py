@@ -19,7 +19,7 @@ from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.web.talking import Caller, talking
 
-pytestmark = [pytest.mark.bulk, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 MARK: Final = "zqlantern"
 """A word of Ann's project `shop`, of the default agent. Nobody else said it."""

@@ -13,7 +13,7 @@ from kalito_mcp.safety.escaping import visible
 from kalito_mcp.settings import Settings
 from tests.flows.harness import Harness, said, served, text_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager

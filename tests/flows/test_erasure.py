@@ -13,7 +13,7 @@ from kalito_mcp.wiring import open_memory
 from tests.safety.synthetic_secrets import synthetic_secrets
 from tests.scripted import START_MS
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 
 CANARY: Final = "zanzibarquokka"
 

@@ -133,7 +133,7 @@ async def survives(database: Path, era: str, sequence: list[tuple[str, dict[str,
         assert "The spare key hangs in the shed." in {hit["text"] for hit in hits}
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(sequence=st.lists(calls(), min_size=10, max_size=30))
 def test_no_call_ends_in_an_internal_failure(era: str, sequence: list[tuple[str, dict[str, Any]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

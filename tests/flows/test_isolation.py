@@ -397,7 +397,7 @@ async def test_nobody_reaches_beyond_in_some_operations(tmp_path: Path, seed: in
     await play(tmp_path, 250, seed)
 
 
-@pytest.mark.bulk
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 async def test_nobody_reaches_beyond_in_many_operations(tmp_path: Path) -> None:
     world = await play(tmp_path, OPERATIONS, 17)

@@ -8,14 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
-import pytest
-
 from tests import meaning_package
 from tests.meaning_package import needs_meaning
 from tests.server.wire import COVERED, PATIENCE_S, clean_environment, served
 from tests.server.wire import call as wire_call
-
-pytestmark = pytest.mark.bulk
 
 FACTS = ("Meine Katze schläft auf dem Drucker.", "Im Mai fliegen wir nach Oslo.", "Die Steuer ist bezahlt.")
 

@@ -59,7 +59,6 @@ async def anns_memory(ann: Client) -> tuple[str, list[str]]:
     return "trip", [*ids, pinned["pin"]["id"], *noted["record_ids"]]
 
 
-@pytest.mark.bulk
 async def test_no_call_reaches_another_owner_s_memory(servers: tuple[Client, Client]) -> None:
     ann, ben = servers
     session, ids = await anns_memory(ann)

@@ -18,7 +18,7 @@ from kalito_mcp.settings import Settings
 from tests.flows.harness import asked, said, served, text_of
 from tests.server.wire import clean_environment
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 OPERATIONS: Final = int(os.environ.get("MIXED_OPERATIONS", "300"))
 """`make campaigns` does 1,000."""
 TOPICS: Final = ("deployment", "database", "invoice export", "login page", "backup", "release", "search index", "cache")
@@ -90,6 +90,7 @@ def stdio(database: Path, folder: Path) -> StdioServerParameters:
     )
 
 
+@pytest.mark.campaign
 async def test_two_hosts_in_two_repositories_and_one_outside_share_a_file_and_nothing_else(tmp_path: Path) -> None:
     chance = random.Random(14)
     async with AsyncExitStack() as stack:

@@ -25,7 +25,6 @@ async def test_the_sessions_are_listed_last_written_first(database: Path, era: s
         assert [(one["session_id"], one["messages"]) for one in listed["sessions"]] == [("a", 2), ("b", 1)]
 
 
-@pytest.mark.bulk
 async def test_of_many_sessions_a_hundred_are_listed(database: Path, era: str) -> None:
     async with served(database, era) as h:
         for number in range(101):
@@ -78,7 +77,6 @@ async def test_a_session_id_is_completed_from_its_beginning(database: Path, era:
         assert (await h.client.complete(TEMPLATE, {"name": "other", "value": "t"})).completion.values == []
 
 
-@pytest.mark.bulk
 async def test_at_most_a_hundred_completions_are_given(database: Path, era: str) -> None:
     async with served(database, era) as h:
         for number in range(101):

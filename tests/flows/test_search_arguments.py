@@ -13,7 +13,7 @@ from kalito_mcp.retrieval.weights import FEATURES
 from tests.flows.harness import assert_states, text_of
 from tests.server.web import Web, web
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 
 WRONG_IMPORTANCES: Final[tuple[Any, ...]] = (1.01, -0.1, "much", "HIGH", "nan", "1e400", True, [], {}, 10**400)
 NOW = "2026-05-20T12:00:00Z"

@@ -14,7 +14,7 @@ from kalito_mcp.records.fields import FIELDS
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import Harness, said, served
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 
 TOKEN: Final = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 ANSWER: Final = {"role": "assistant", "text": "Yours is in the shed."}

@@ -38,7 +38,6 @@ async def test_the_sessions_follow_the_first_page_newest_first(database: Path, e
         assert (await h.resource(stats_uri("b/c d")))["total_messages"] == 1
 
 
-@pytest.mark.bulk
 async def test_a_page_has_a_hundred_sessions_and_a_write_moves_none(database: Path, era: str) -> None:
     async with served(database, era) as h:
         names = [f"s{number}" for number in range(201)]

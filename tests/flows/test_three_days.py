@@ -80,24 +80,18 @@ async def test_on_day_four_the_first_context_says_what_is_true_now(database: Pat
         assert not any("always answer in bullet points" in line and "until" not in line for line in first.splitlines())
 
 
-@pytest.mark.bulk
-@pytest.mark.parametrize(
-    ("question", "now", "before"),
-    [
-        ("Where do I live?", "York", "Leeds"),
-        ("Where do I work?", "Brightwave", "Northgas"),
-        ("Who is my boss?", "Ifeoma", "Colin"),
-        ("Which database does the billing project use?", "PostgreSQL", "to use MySQL"),
-    ],
-)
-async def test_on_day_four_a_question_finds_what_is_true_now_first(
-    database: Path, era: str, question: str, now: str, before: str
-) -> None:
+async def test_on_day_four_a_question_finds_what_is_true_now_first(database: Path, era: str) -> None:
     clock = ScriptedClock()
     async with served(database, era, clock=clock, project="billing") as h:
         await live_through(h, clock)
-        hits = (await h.facts("search_memory", query=question))["hits"]
-        assert now in hits[0]["text"]
-        context = await h.text("build_context", query=question)
-        assert now in context
-        assert context.index(now) < context.find(before) or before not in context
+        for question, now, before in (
+            ("Where do I live?", "York", "Leeds"),
+            ("Where do I work?", "Brightwave", "Northgas"),
+            ("Who is my boss?", "Ifeoma", "Colin"),
+            ("Which database does the billing project use?", "PostgreSQL", "to use MySQL"),
+        ):
+            hits = (await h.facts("search_memory", query=question))["hits"]
+            assert now in hits[0]["text"], question
+            context = await h.text("build_context", query=question)
+            assert now in context, question
+            assert context.index(now) < context.find(before) or before not in context, question

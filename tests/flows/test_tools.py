@@ -202,7 +202,6 @@ async def test_summarize_session_takes_a_range(database: Path, era: str) -> None
         assert facts["summaries"][0]["method"] == "extractive"
 
 
-@pytest.mark.bulk
 async def test_of_a_long_backlog_only_the_last_summaries_are_shown(database: Path, era: str) -> None:
     async with served(database, era) as h:
         messages = said(*(f"We moved box {n} to shelf {n % 7}." for n in range(200)))

@@ -184,6 +184,4 @@ class AnyUseAndForgetting(AnyUse):
 
 
 TestAnyUseAndForgetting = AnyUseAndForgetting.TestCase
-TestAnyUseAndForgetting.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestAnyUseAndForgetting.settings = settings(stateful_step_count=20, suppress_health_check=list(HealthCheck))

@@ -214,6 +214,4 @@ class AnyUse(RuleBasedStateMachine):
 
 
 TestAnyUse = AnyUse.TestCase
-TestAnyUse.settings = settings(
-    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestAnyUse.settings = settings(stateful_step_count=25, suppress_health_check=list(HealthCheck))

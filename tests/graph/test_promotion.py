@@ -1,7 +1,7 @@
 """The best of a session goes into the agent's graph: which nodes, with what, and how often it counts."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.graph import EdgeType, GraphConfig, NodeType, PromotionPolicy, PromotionReport
@@ -199,7 +199,6 @@ def test_questions_linked_by_hand_may_become_one_in_the_agents_graph() -> None:
     assert len(promote(session, agent, PromotionPolicy()).query_ids) == 1
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(QUESTIONS), st.sampled_from(["In Oslo.", "Ann.", "Yes."])), max_size=12))
 def test_an_empty_agents_graph_becomes_the_sessions_answered_part(turns: list[tuple[str, str]]) -> None:
     session, agent = graph(), graph()

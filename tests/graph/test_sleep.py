@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.graph import (
@@ -172,7 +172,6 @@ def test_edges_are_attached_again_without_self_links_or_doubles(clock: ScriptedC
     assert (answered.created_at, answered.last_access) == (START_MS, START_MS + 1_000)
 
 
-@settings(max_examples=25)
 @given(st.randoms(use_true_random=False))
 def test_reported_ranks_are_those_that_the_graph_has(chance: Any) -> None:
     clock = ScriptedClock()
@@ -429,7 +428,6 @@ def test_an_anchor_remembers_at_most_64_merged_nodes(clock: ScriptedClock) -> No
     assert not graph.has(cluster.merged_node_ids[1])
 
 
-@settings(max_examples=25)
 @given(st.permutations([*OSLO, *BREAD, *OTHERS]))
 def test_any_order_of_the_same_queries_sleeps_to_the_same_graph(texts: list[str]) -> None:
     graphs = []

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.graph import (
@@ -51,8 +51,6 @@ def test_any_order_of_the_same_queries_makes_the_same_graph(orders: tuple[list[s
     assert linked(one) == linked(other)
 
 
-@pytest.mark.bulk
-@settings(max_examples=10)
 @given(st.permutations(CROWD))
 def test_any_order_makes_the_same_edges_where_more_are_near_than_are_linked(texts: list[str]) -> None:
     assert linked(graph_of_texts(texts)) == linked(graph_of_texts(CROWD))

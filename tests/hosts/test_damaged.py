@@ -35,7 +35,6 @@ CHANGES = st.lists(
 )
 
 
-@pytest.mark.bulk
 @given(st.sampled_from(files()), CHANGES)
 def test_a_damaged_file_is_refused_or_what_is_written_into_it_can_be_taken_out(
     file: tuple[tuple[Part, ...], str], changes: list[tuple[float, int, str]]

@@ -384,7 +384,6 @@ async def test_a_copy_is_ones_own(one: Process) -> None:
     assert await one.state() == state
 
 
-@pytest.mark.bulk
 async def test_a_large_graph_is_loaded_as_it_is_stored(one: Process, other: Process) -> None:
     await one.ask(*(f"Question {number} of the quiz about {number * 7} rivers?" for number in range(300)))
     assert await other.shelved() == await one.shelved() == await one.fresh()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp import CreatePinRequest, Memory, NewMessage, Role, Settings, open_memory
@@ -103,7 +103,6 @@ def test_a_blank_message_is_no_question_and_hides_none() -> None:
     assert answers(graph) == {"Where is Ann?": ["In Oslo."]}
 
 
-@settings(max_examples=30, deadline=None)
 @given(roles=st.text("uas", min_size=1, max_size=40), data=st.data())
 def test_it_does_not_matter_in_how_many_parts_the_messages_come(roles: str, data: st.DataObject) -> None:
     texts = [data.draw(st.sampled_from(["Where is Ann?", "In Oslo.", "Who?", " ", "Bob's."])) for _ in roles]
@@ -156,7 +155,6 @@ async def test_named_speakers_ask_and_are_answered(memory: Memory) -> None:
     assert answers(await graph_of(memory)) == {"Where is Ann?": [], "And who drives?": ["In Oslo; Bob does."]}
 
 
-@pytest.mark.bulk
 async def test_five_hundred_imported_messages_are_observed_once_each(memory: Memory) -> None:
     await memory.record_messages("trip", talk(250))
     graph = await graph_of(memory)

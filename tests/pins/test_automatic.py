@@ -1,7 +1,7 @@
 """What is pinned automatically, and what must not be."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, PinType, Role
@@ -321,7 +321,6 @@ _WORDS = (
     role=st.sampled_from(Role),
     max_chars=st.integers(1, 240),
 )
-@settings(max_examples=80, deadline=None)
 def test_a_pin_keeps_to_its_length_its_number_and_its_importance(text: str, role: Role, max_chars: int) -> None:
     policy = AutoPinPolicy(max_chars=max_chars)
     pins = find_pins(_message(text, role), policy)

@@ -1,7 +1,7 @@
 """`Recorder`: a batch is checked, scored and written completely, or not at all."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import NewMessage, Role
@@ -163,7 +163,6 @@ async def test_the_order_is_that_of_the_calls_when_the_clock_goes_back(
     assert [message.text for message in parts.tail] == ["m0", "m1", "m2", "m3"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=300), name=st.none() | st.text(max_size=10))
 async def test_any_message_is_stored_as_it_is_or_refused_in_words(
     recorder: Recorder, store: SqliteStore, text: str, name: str | None

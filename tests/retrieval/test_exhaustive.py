@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import anyio
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import RecordType, Role
@@ -27,8 +27,6 @@ from tests.empty_database import lay_empty_database
 from tests.retrieval.builders import question
 from tests.retrieval.stored_memories import remember
 from tests.scripted import START_MS, ScriptedClock
-
-pytestmark = pytest.mark.bulk
 
 EVERYTHING: Final = 10**9
 FEW: Final = 6
@@ -143,7 +141,6 @@ def parts(hit: Hit, *names: str) -> dict[str, object]:
     }
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(memory=MEMORIES, scope=SCOPES, query=QUERIES, filters=FILTERS)
 def test_a_bound_changes_nothing_up_to_it_and_beyond_it_only_what_it_says(
     tmp_path_factory: pytest.TempPathFactory, memory: list[Said], scope: Scope, query: str, filters: SearchFilters

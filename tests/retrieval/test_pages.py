@@ -14,7 +14,7 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.retrieval.stored_memories import ANYTHING, TRIP, pages, remember, search
 from tests.scripted import ScriptedClock
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("k", [1, 7, 50, 100])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
@@ -17,8 +17,6 @@ from tests import drafts
 from tests.retrieval.builders import question
 from tests.retrieval.stored_memories import embed, page_of, remember
 from tests.scripted_embedder import ScriptedEmbedder
-
-pytestmark = pytest.mark.bulk
 
 WORDS = (
     "ferry ferries moss oslo seven tickets puppy kitten clarinet bought buy pets instruments I prefer when how many "
@@ -48,7 +46,6 @@ async def searched(
         await store.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=TURNS, query=TEXTS, vectors=st.booleans())
 def test_every_hit_has_a_reason_a_score_in_zero_to_one_and_its_place(
     tmp_path_factory: pytest.TempPathFactory,

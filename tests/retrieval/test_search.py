@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import RecordType, Role
@@ -130,7 +130,6 @@ async def test_the_normal_form_of_the_query_makes_no_difference(store: SqliteSto
     assert len(await found(store, form)) == 5
 
 
-@pytest.mark.bulk
 @pytest.mark.parametrize(
     "query",
     [
@@ -182,7 +181,6 @@ async def test_no_query_is_an_error_of_the_index(store: SqliteStore, query: str)
         assert all(0 < hit.score <= 1 for hit in hits)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=60))
 async def test_any_text_may_be_searched_for(store: SqliteStore, query: str) -> None:
     try:
@@ -191,7 +189,6 @@ async def test_any_text_may_be_searched_for(store: SqliteStore, query: str) -> N
         assert not query.strip()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=st.text(
         st.characters(categories=["Ll", "Lu", "Lo", "Nd", "Zs", "Po", "Mn"], max_codepoint=0x30FF),

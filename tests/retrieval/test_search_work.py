@@ -14,7 +14,7 @@ from tests import drafts
 from tests.retrieval.stored_memories import ANYTHING, remember, search
 from tests.scripted import START_MS
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 DAY_MS = 86_400_000
 
 

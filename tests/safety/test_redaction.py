@@ -13,6 +13,7 @@ from kalito_mcp.safety import secret_names
 from kalito_mcp.safety.redaction import Redacted, cleaned, redact
 from kalito_mcp.safety.secret_names import named_secrets
 from kalito_mcp.safety.secret_shapes import is_card_number, shaped_secrets
+from tests.campaign import first_of
 from tests.safety.synthetic_secrets import ALNUM, BASE64, HEX, KINDS, Maker, synthetic_secrets
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
@@ -294,8 +295,7 @@ def test_a_card_has_a_check_digit_and_nothing_else_is_one(prefix: str, chance: r
             assert (redact(f"paid with {written}.").kinds == ("payment_card",)) == (number in cards)
 
 
-@pytest.mark.bulk
-@pytest.mark.parametrize("unit", HOSTILE, ids=lambda unit: unit[:12].strip() or "space")
+@pytest.mark.parametrize("unit", first_of(HOSTILE, 2), ids=lambda unit: unit[:12].strip() or "space")
 def test_a_long_hostile_text_is_read_to_its_end(unit: str) -> None:
     text = unit * (100_000 // len(unit)) + f"\n\n{TOKEN}"
     assert TOKEN not in redact(text).text

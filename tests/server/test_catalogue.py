@@ -115,7 +115,7 @@ LEGACY_PARAMS = {"protocolVersion": "2025-11-25", "capabilities": FULL, "clientI
 MODERN_PARAMS = {"_meta": MODERN | {f"{META}clientCapabilities": FULL, "progressToken": 1}}
 
 
-@pytest.mark.bulk
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("method", "params"), [("initialize", LEGACY_PARAMS), ("tools/list", MODERN_PARAMS)], ids=["legacy", "modern"]
 )

@@ -12,7 +12,7 @@ from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests.spec.talk import SESSION, numbers, say, say_elsewhere, turns
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 
 OTHER = "session_456"
 

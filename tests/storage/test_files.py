@@ -27,7 +27,7 @@ from tests.scripted import START_MS, ScriptedClock
 from tests.storage.conftest import MESSAGES, TEXT
 from tests.storage.descriptors import open_below
 
-pytestmark = [pytest.mark.anyio, pytest.mark.bulk]
+pytestmark = pytest.mark.anyio
 TRIP = Scope(session="trip")
 
 

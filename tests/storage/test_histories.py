@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord, versions
@@ -17,6 +17,7 @@ from kalito_mcp.errors import Conflict, RecordNotFound, RevisionConflict
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from tests import drafts
+from tests.campaign import first_of
 from tests.scripted import START_MS
 
 TRIP = Scope(session="trip")
@@ -57,7 +58,6 @@ async def _replayed(path: Path, changes: list[Mapping[str, Any]]) -> None:
     assert {finding.verdict for finding in inspect(path, is_deep=True)} == {Verdict.OK}
 
 
-@settings(max_examples=15)
 @given(st.lists(CHANGES, max_size=6))
 def test_every_version_is_shown_as_it_was_whatever_was_changed(
     tmp_path_factory: pytest.TempPathFactory, changes: list[Mapping[str, Any]]
@@ -137,9 +137,8 @@ class Editing:
         self.erased.add(record.id)
 
 
-@pytest.mark.bulk
 @pytest.mark.anyio
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first_of(range(4)))
 async def test_random_edits_of_two_processes_lose_nothing(database: Path, seed: int) -> None:
     editing = Editing([await SqliteStore.open(database), await SqliteStore.open(database)], random.Random(seed))
     await editing.add()

@@ -74,7 +74,7 @@ def test_a_shallow_look_leaves_the_rows_alone(copy: Path) -> None:
     assert "record 5" in failures(copy)["row hashes"]
 
 
-@pytest.mark.bulk
+@pytest.mark.campaign
 def test_a_flipped_bit_in_a_text_is_always_found(sample: bytes, database: Path) -> None:
     chance = random.Random(1)
     places = [start for start in range(len(sample)) if sample.startswith(b"The ferry to Moss leaves", start)]
@@ -86,7 +86,7 @@ def test_a_flipped_bit_in_a_text_is_always_found(sample: bytes, database: Path) 
         assert "row hashes" in failures(database)
 
 
-@pytest.mark.bulk
+@pytest.mark.campaign
 def test_flipped_bits_zeroed_pages_garbage_and_cuts_are_found(sample: bytes, database: Path) -> None:
     chance = random.Random(2)
     found = {"bit": 0, "zero": 0, "garbage": 0, "cut": 0}

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import anyio
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord
@@ -276,7 +276,6 @@ async def check_all(searching: SqliteStore, database: Path, views: Sequence[tupl
             assert later.texts.items() <= then[number].texts.items()
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, max_size=30))
 def test_what_another_process_changes_is_seen_as_a_new_process_sees_it(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
@@ -412,7 +411,7 @@ async def test_the_columns_of_a_view_stay_as_they_are_while_newer_ones_are_read(
             assert (found == values).all(), name
 
 
-@pytest.mark.bulk
+@pytest.mark.campaign
 async def test_readers_at_once_see_whole_states_while_another_process_writes(tmp_path: Path) -> None:
     async with two_processes(tmp_path) as (searching, writer, database):
         for number in range(60):

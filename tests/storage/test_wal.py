@@ -46,7 +46,7 @@ anyio.run(main)
 """
 
 
-@pytest.mark.bulk
+@pytest.mark.campaign
 async def test_the_wal_stays_bounded_under_many_writes_with_a_reader(store: SqliteStore, database: Path) -> None:
     reading = await SqliteStore.open(database)
     wal = database.with_name("memory.db-wal")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Origin, Role, SummaryMethod
@@ -294,9 +294,7 @@ _TEXTS = st.lists(
 )
 
 
-@pytest.mark.bulk
 @given(texts=_TEXTS, name=st.one_of(st.none(), st.text(max_size=60)), max_chars=st.integers(-3, 900))
-@settings(max_examples=150, deadline=None)
 def test_no_summary_is_ever_longer_than_its_room(texts: list[str], name: str | None, max_chars: int) -> None:
     roles = (Role.USER, Role.ASSISTANT, Role.SYSTEM)
     messages = [
@@ -313,7 +311,6 @@ def test_no_summary_is_ever_longer_than_its_room(texts: list[str], name: str | N
 
 
 @given(texts=_TEXTS, max_chars=st.integers(40, 900))
-@settings(max_examples=60, deadline=None)
 def test_from_forty_characters_on_there_is_a_head_line_that_a_fold_recognizes(texts: list[str], max_chars: int) -> None:
     messages = _messages([("user", text) for text in texts or ["x"]])
     summary = summarize_messages(messages, max_chars=max_chars)
@@ -326,7 +323,6 @@ def test_from_forty_characters_on_there_is_a_head_line_that_a_fold_recognizes(te
         st.sampled_from("river stone copper lantern meadow granite harbour".split()), min_size=1, max_size=80
     )
 )
-@settings(max_examples=60, deadline=None)
 def test_no_word_is_cut_in_two(words: list[str]) -> None:
     summary = summarize_messages(_messages([("user", " ".join(words))]), max_chars=150)
     said = " ".join(line.removeprefix("user: ") for line in _body(summary))

@@ -12,7 +12,6 @@ from kalito_mcp.text.analysis import index_text, words
 from kalito_mcp.text.look_alikes import compact
 from kalito_mcp.text.pieces import PIECE_CHARS, matches_in_pieces, pieces, pieces_of_words
 
-pytestmark = pytest.mark.bulk
 _LONG = "I moved to Porto_2 and don't like tea. " * 5_000
 _SPACED = "one two  three " * 20_000
 

@@ -62,7 +62,6 @@ def inflected(chance: random.Random) -> list[str]:
     ]
 
 
-@pytest.mark.bulk
 def test_nine_of_ten_mistyped_words_find_their_term_among_the_first_three() -> None:
     chance = random.Random(1)
     asked, found = 0, 0

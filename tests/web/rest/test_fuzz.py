@@ -11,7 +11,7 @@ from tests.web.rest.fuzz import fuzz
 BROUGHT = Path(__file__).parents[3] / "build" / "fuzz" / "bin"
 
 
-@pytest.mark.bulk
+@pytest.mark.campaign
 @pytest.mark.timeout(180)
 def test_every_answer_to_made_up_calls_is_as_the_document_says() -> None:
     program = shutil.which("schemathesis", path=f"{BROUGHT}{os.pathsep}{os.environ['PATH']}")
