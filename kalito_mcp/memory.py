@@ -1,6 +1,6 @@
 """`Memory`: one verb per tool. It hands each call to the service that does it."""
 
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any
 
 from kalito_mcp.access.sign_in import SignIn
@@ -22,7 +22,7 @@ from kalito_mcp.domain.records import (
     SemanticPin,
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS
-from kalito_mcp.domain.search import SearchPage, SearchRequest
+from kalito_mcp.domain.search import SearchPage, SearchRequest, SeenPart
 from kalito_mcp.domain.sessions import MemoryStats, Place, Session
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.editing.editor import RecordEditor
@@ -41,6 +41,7 @@ from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorded, Recorder
 from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.seen_verbs import SeenVerbs
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.switch import Switch
 from kalito_mcp.upkeep.finalizer import Finalizer
@@ -51,7 +52,7 @@ from kalito_mcp.upkeep.watched_store import no_new_words
 from kalito_mcp.watch_verbs import WatchVerbs
 
 
-class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
+class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, SeenVerbs):
     """An opened memory of one owner. Get one from `open_memory`.
 
     Whatever brings new words raises `Conflict` while the memory is paused, and where nothing is remembered.
@@ -162,13 +163,14 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
         seen_messages: int = 0,
         include: Collection[Include] = (),
         as_json: bool = False,
+        seen: frozenset[SeenPart] = frozenset(),
     ) -> MemoryContext:
         """What a session remembers, as text of at most `max_tokens` tokens (`context.token_limit` if absent).
 
         It has what is known of the person and the project, the newest messages, what matches `query` in any of the
         agent's sessions, the most important pins and the summaries (without a session only what is known and what
-        matches); all count as used. `pending_input` leaves out the newest message if
-        it is the user's, `seen_messages` so many of the newest: the model has them. `include` asks for what is left out
+        matches); all count as used. `pending_input` leaves out the newest message if it is the user's, `seen_messages`
+        so many of the newest: the model has them. What is `seen` comes as no match. `include` asks for what is left out
         otherwise. `as_json` counts what `MemoryContext.to_dict` gives.
 
         Raises:
@@ -184,6 +186,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
             seen_messages=seen_messages,
             include=include,
             as_json=as_json,
+            seen=seen,
         )
         self._usage.used(context.used_ids)
         self.counts.built(context.total_tokens)
@@ -194,28 +197,21 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs):
         session_id: str,
         prompt: str,
         *,
-        earlier: Set[str] = frozenset(),
-        lost_up_to: int = 0,
+        seen_after: Mapping[str, int] | None = None,
         shown: Set[str] = frozenset(),
     ) -> Injection:
         """What a hook puts into a prompt of the session: what is remembered of what the prompt is about, or nothing.
         What is in it counts as used.
 
-        `earlier` are the sessions that it continues, and `shown` the records that were put into it before. Of its own
-        messages, those up to the number `lost_up_to` may be in it: a compaction took them from the assistant.
+        `shown` are the records that were put into it before. Nor is anything in it that the assistant still sees: by
+        session, what was said after the message of this number; without it, all of this session.
 
         Raises:
             InvalidInput: the id of the session is not acceptable.
         """
-        meant = {one: (await self._of_session(one)).session or one for one in (session_id, *earlier)}
-        found = await self._injector.inject(
-            self._scope(None),
-            prompt,
-            session_id=meant[session_id],
-            earlier={meant[one] for one in earlier},
-            lost_up_to=lost_up_to,
-            shown=shown,
-        )
+        meant = (await self._of_session(session_id)).session or session_id
+        seen = await self.seen_parts({session_id: 0} if seen_after is None else seen_after)
+        found = await self._injector.inject(self._scope(None), prompt, session_id=meant, seen=seen, shown=shown)
         self._usage.used(found.record_ids)
         self.counts.injected(self._injector.tokens(found))
         return found

@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from kalito_mcp.capture.answers import answer_for
-from kalito_mcp.capture.conversations import MOST_CONTINUED, Conversation, Conversations
+from kalito_mcp.capture.conversations import MOST_CONTINUED, Conversation, Conversations, name_of
 from kalito_mcp.capture.events import EventKind, HookEvent, read_event
 from kalito_mcp.capture.transcripts import with_reply
 from kalito_mcp.capture.work import work_note
@@ -119,6 +119,13 @@ class Capture:
         self.folder = folder
         self._conversations.keep_in(folder)
 
+    async def seen_after(self, session_id: str, memory: "Memory") -> Mapping[str, int]:
+        """What an assistant still sees of the conversation that is recorded as this session (see `Conversation`). Empty
+        if no hook has reported it."""
+        everywhere = memory if memory.limits.project is not None else await memory.in_project(None)
+        conversation = await self._conversations.find(name_of(session_id), everywhere)
+        return conversation.seen_after if conversation.is_heard else {}
+
     def forget(self) -> None:
         """Know of no conversation, as after a restart."""
         self._conversations.clear()
@@ -139,6 +146,7 @@ class Capture:
             memory = await memory.in_project_of(conversation.session_id)
             memory.check_remembered()
             event = replace(event, text=_storable(event.text, memory.max_text_bytes))
+            conversation.is_heard = True
             text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
             self._conversations.keep(conversation)
         except (SessionNotFound, Conflict) as error:
@@ -176,8 +184,7 @@ class Capture:
             case EventKind.COMPACTING:
                 await self._record_work(memory, event, conversation, key, moment)
                 session = await memory.session(conversation.session_id)
-                conversation.lost_up_to = 0 if session is None else session.message_count
-                conversation.shown.clear()
+                conversation.was_compacted(0 if session is None else session.message_count)
             case EventKind.COMPACTED:
                 conversation.has_known = conversation.is_resumed = False
                 if event.text.strip():
@@ -247,8 +254,7 @@ class Capture:
                 found = await memory.inject(
                     conversation.session_id,
                     event.text,
-                    earlier=conversation.earlier,
-                    lost_up_to=conversation.lost_up_to,
+                    seen_after=conversation.seen_after,
                     shown=frozenset(conversation.shown),
                 )
         except TimeoutError:

@@ -40,12 +40,15 @@ class Conversation:
     number: int = 1
     has_known: bool = False
     """Whether what is known of the person and the project was put into it."""
+    is_heard: bool = False
+    """Whether a hook has reported something of it, to this server or another."""
     is_resumed: bool = False
     """Whether it is older than what is known of it here. What is known of the person was put into it then."""
     shown: set[str] = field(default_factory=set[str])
     """The ids of the records that were put into it."""
     lost_up_to: int = 0
-    """Up to which message a compaction took its own words from the assistant."""
+    """Up to which message of the session of the number `lost_in` a compaction took its own words from the assistant."""
+    lost_in: int = 1
     work: dict[str, ToolUse] = field(default_factory=dict[str, ToolUse])
     """What the assistant did since its last reply, by the id of the report."""
     stored: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -57,26 +60,35 @@ class Conversation:
         return _session_id(self.name, self.number)
 
     @property
-    def earlier(self) -> frozenset[str]:
-        """The sessions that it was recorded under before."""
-        return frozenset(_session_id(self.name, number) for number in range(1, self.number))
+    def seen_after(self) -> Mapping[str, int]:
+        """What the assistant still sees: by session, the number of the message after which it sees all."""
+        seen = range(self.lost_in, self.number + 1)
+        return {_session_id(self.name, one): self.lost_up_to if one == self.lost_in else 0 for one in seen}
+
+    def was_compacted(self, message_count: int) -> None:
+        """From now on, the assistant sees nothing of what was said so far, nor of what was put in."""
+        self.lost_in, self.lost_up_to = self.number, message_count
+        self.shown.clear()
 
     def go_on_after(self, session_id: str) -> None:
         """Go on as another session, because this one is closed. Nothing happens if it does so already."""
         if session_id == self.session_id and self.number < MOST_CONTINUED:
             self.number += 1
-            self.lost_up_to = 0
 
     def seen(self) -> dict[str, Any]:
         """What the assistant sees, as it is stored."""
-        return {"has_known": self.has_known, "lost_up_to": self.lost_up_to, "shown": sorted(self.shown)}
+        seen: dict[str, Any] = {"has_known": self.has_known, "shown": sorted(self.shown)}
+        seen |= {"lost_up_to": self.lost_up_to, "lost_in": self.lost_in}
+        return {**seen, "is_heard": True} if self.is_heard else seen
 
     def take_over(self, stored: Mapping[str, Any]) -> None:
         """See what another server, or this one before it was restarted, has put into it. Raises LookupError, TypeError
         or ValueError if that is damaged; then nothing changes."""
         has_known, lost_up_to = bool(stored["has_known"]), int(stored["lost_up_to"])
+        lost_in = int(stored.get("lost_in", self.number if lost_up_to else 1))
         self.shown = set(map(str, stored["shown"]))
-        self.has_known, self.lost_up_to, self.stored = has_known, lost_up_to, stored
+        self.has_known, self.is_heard, self.stored = has_known, True, stored
+        self.lost_up_to, self.lost_in = lost_up_to, lost_in
 
     def add_work(self, report_id: str, use: ToolUse) -> None:
         """Note that the assistant used a tool. The same report counts once."""
@@ -145,6 +157,12 @@ class Conversations:
     def clear(self) -> None:
         """Know of none, as after a restart."""
         self._by_name.clear()
+
+
+def name_of(session_id: str) -> str:
+    """The host's name of a conversation that is recorded as this session."""
+    name, mark, number = session_id.rpartition("~")
+    return name if mark and number.isdecimal() and int(number) > 1 else session_id
 
 
 def _session_id(name: str, number: int) -> str:

@@ -101,6 +101,7 @@ def command(
         public_url=public_url,
         **switched_on,
     )
+    server.opened.is_session_fixed = bool(os.environ.get("KALITO_SESSION"))
     start_telemetry(os.environ, server.tool_names)
 
     async def run() -> None:

@@ -16,6 +16,7 @@ from kalito_mcp.contexts.recaller import Query, Recalled, Recaller
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
+from kalito_mcp.domain.search import SeenPart
 from kalito_mcp.domain.sessions import Session, unrecorded_session
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import SessionNotFound, StorageDamaged
@@ -34,13 +35,14 @@ _Reading = Callable[[ReadView], Coroutine[Any, Any, T]]
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a context is asked for. `seen_messages` of the newest are before the model already, and the newest is left
-    out if it `is_pending`: the input that the model answers."""
+    out if it `is_pending`: the input that the model answers. What is `seen` does not come as a match either."""
 
     scope: Scope
     include: frozenset[Include] = frozenset()
     query: str | None = None
     seen_messages: int = 0
     is_pending: bool = False
+    seen: frozenset[SeenPart] = frozenset()
 
     @property
     def has_query(self) -> bool:
@@ -227,6 +229,7 @@ class Gatherer:
             session,
             already_shown | known.withheld | known.superseded,
             seen_from=of_session.seen_from(asked),
+            seen=asked.seen,
         )
 
 

@@ -19,7 +19,7 @@ from kalito_mcp.domain.context import MOST_TOKENS
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import RecordType, origin_of_role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Hit, SearchFilters
+from kalito_mcp.domain.search import Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.ports.tokens import TokenCounter
@@ -81,23 +81,19 @@ class Injector:
         prompt: str,
         *,
         session_id: str,
-        earlier: Set[str] = frozenset(),
-        lost_up_to: int = 0,
+        seen: frozenset[SeenPart] = frozenset(),
         shown: Set[str] = frozenset(),
     ) -> Injection:
-        """What matters for a prompt of the session. `shown` are the records that were put into it before; of its own
-        messages those up to the number `lost_up_to` are no longer seen by the assistant, nor are then any of the
-        sessions that it continues, which are `earlier`."""
-        request = self._searcher.lenient(prompt, wanted=_READ_HITS, filters=SearchFilters(types=_INJECTED))
+        """What matters for a prompt of the session, without what the assistant has `seen` there (`filtering`), and
+        without the records that are `shown`: they were put into it before."""
+        filters = SearchFilters(types=_INJECTED, seen=seen)
+        request = self._searcher.lenient(prompt, wanted=_READ_HITS, filters=filters)
         if not self.policy.enabled or not self.policy.max_tokens or request is None:
             return Injection()
         page = await self._searcher.search(scope, request)
 
         def is_new(hit: Hit) -> bool:
-            # What is no message of the session, such as a pin, was made of its messages.
-            is_seen = hit.session_id == session_id and (hit.seq > lost_up_to if hit.seq is not None else not lost_up_to)
-            is_seen = is_seen or (hit.session_id in earlier and not lost_up_to)
-            return not is_seen and hit.record_id not in shown and shown.isdisjoint(hit.same)
+            return hit.record_id not in shown and shown.isdisjoint(hit.same)
 
         new = [hit for hit in page.hits if is_new(hit) and not is_withheld(hit.origin, hit.text)]
         if not new:

@@ -27,7 +27,7 @@ from kalito_mcp.domain.records import (
     message_record_id,
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Limits, Scope
-from kalito_mcp.domain.search import SearchFilters, SearchRequest
+from kalito_mcp.domain.search import SearchFilters, SearchRequest, SeenPart
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.validation import LimitsPolicy, message_number
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
@@ -101,6 +101,7 @@ class MemoryManager:
         seen_messages: int = 0,
         include: Collection[Include] = (),
         as_json: bool = False,
+        seen: frozenset[SeenPart] = frozenset(),
     ) -> MemoryContext:
         """See `Memory.build_context`. Here the records in the context do not count as used."""
         budget = self._context.token_limit if max_tokens is None else max_tokens
@@ -110,7 +111,7 @@ class MemoryManager:
             )
         scope = Scope(self._owner, self._limits.agent_of(agent_id), session_id, self._project, self._limits)
         scope = await session_reached(self._store, scope)
-        asked = Asked(scope, frozenset(include), query, seen_messages, is_pending=pending_input)
+        asked = Asked(scope, frozenset(include), query, seen_messages, is_pending=pending_input, seen=seen)
         gathered = await self._gatherer.gather(asked)
         session, view, _, withheld = gathered.of_session
         known, found = gathered.known, gathered.found

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
+from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.store import ReadView
@@ -54,13 +54,22 @@ class Recaller:
         return None if request is None else Query(request.query, await self._searcher.prepare(request), include)
 
     async def recall(
-        self, view: ReadView, query: Query, scope: Scope, session: Session, already_shown: Set[str], *, seen_from: int
+        self,
+        view: ReadView,
+        query: Query,
+        scope: Scope,
+        session: Session,
+        already_shown: Set[str],
+        *,
+        seen_from: int,
+        seen: frozenset[SeenPart] = frozenset(),
     ) -> Recalled:
         """Find the records of the scope that match the query, without those `already_shown`, and without the
-        messages of the session after `seen_from`, which the caller sees."""
+        messages of the session after `seen_from`, which the caller sees, as well as what is `seen` (`filtering`)."""
         include = query.include
+        filters = replace(_filters(include), seen=seen)
         wanted = self._wanted + len(already_shown)
-        request = self._searcher.lenient(query.text, wanted=wanted, filters=_filters(include))
+        request = self._searcher.lenient(query.text, wanted=wanted, filters=filters)
         if request is None:
             return Recalled()
         try:
@@ -75,7 +84,8 @@ class Recaller:
         unshown = [hit for hit in found.hits if is_new(hit)]
         trusted = [hit for hit in unshown if _is_shown(hit, include)]
         hits = [hit for hit in trusted[: self._wanted] if hit.score >= _LEAST_OF_BEST * trusted[0].score]
-        neighbours = await self._neighbours(view, scope, hits, include)
+        messages = replace(filters, types=frozenset({RecordType.MESSAGE}))
+        neighbours = await self._neighbours(view, scope, hits, messages)
         return Recalled(
             hits=hits,
             neighbours=[
@@ -88,13 +98,12 @@ class Recaller:
         )
 
     async def _neighbours(
-        self, view: ReadView, scope: Scope, hits: Sequence[Hit], include: frozenset[Include]
+        self, view: ReadView, scope: Scope, hits: Sequence[Hit], filters: SearchFilters
     ) -> Sequence[Candidate]:
-        """The messages directly before and after the hits, excluding the hits."""
+        """The messages directly before and after the hits that the filters admit, excluding the hits."""
         centres = [hit.key for hit in hits if hit.seq is not None]
         if not centres:
             return ()
-        filters = SearchFilters(types=frozenset({RecordType.MESSAGE}), include_internal=Include.INTERNAL in include)
         from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy loads when first needed
 
         found = await view.search.in_index(scope, lambda index: turns_around(index, centres, filters)) or ()

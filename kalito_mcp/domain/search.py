@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.records import Origin, RecordType, Role
@@ -11,13 +11,21 @@ from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.zone import Zone
 
 
+class SeenPart(NamedTuple):
+    """The part of a conversation that the caller still sees: what was recorded in this session after this record. Both
+    are keys of the store; a record of key 0 comes before all."""
+
+    session_key: int
+    after_key: int
+
+
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
     """Which records may be hits. None, or empty, admits all.
 
     `since` and `until` are milliseconds, both inclusive. Internal records need `include_internal`, or thoughts in
     `types`. `names` are speakers in any case. `tags` match exactly; one of them is enough. `min_importance` is in
-    [0, 1] and inclusive.
+    [0, 1] and inclusive. What is `seen`, no search shows: two filters that differ in it alone are equal.
     """
 
     types: frozenset[RecordType] = frozenset()
@@ -29,6 +37,7 @@ class SearchFilters:
     tags: frozenset[str] = frozenset()
     origins: frozenset[Origin] = frozenset()
     min_importance: float = 0.0
+    seen: frozenset[SeenPart] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

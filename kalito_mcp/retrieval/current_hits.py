@@ -8,6 +8,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SearchRequest
 from kalito_mcp.facts.questions import asked_fact
+from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.currency import Currency, hit_of, newest_alike, ordered
 from kalito_mcp.retrieval.question import Question
@@ -85,7 +86,7 @@ async def _as_hits(
 ) -> list[Hit]:
     shown = {hit.key for hit in page}
     keys = [key for one in stating if (key := one.record_key) not in shown]
-    found = await view.search.in_index(scope, lambda index: index.candidates(keys)) or () if keys else ()
+    found = await _unseen(view, scope, keys, request.filters)
     score = page[0].score if page else _ANSWER_SCORE
     return [hit_of(one, score, scope.project) for one in found if _admits(request.filters, one, scope)]
 
@@ -103,12 +104,24 @@ async def _current(
     wanted = {key: hit for hit in hits for key in currency.superseding(hit) if key not in known}
     if not wanted:
         return {}
-    found = await view.search.in_index(scope, lambda index: index.candidates(list(wanted))) or ()
+    found = await _unseen(view, scope, list(wanted), request.filters)
     return {
         one.key: hit_of(one, wanted[one.key].score, scope.project)
         for one in found
         if _admits(request.filters, one, scope)
     }
+
+
+async def _unseen(view: ReadView, scope: Scope, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
+    """The records with these keys that the caller does not see anyway."""
+    if not keys:
+        return ()
+    from kalito_mcp.retrieval.filtering import unseen  # noqa: PLC0415 - numpy comes with it
+
+    def read(index: SearchIndex) -> Sequence[Candidate]:
+        return index.candidates(unseen(index.records, keys, filters))
+
+    return await view.search.in_index(scope, read) or ()
 
 
 def _admits(filters: SearchFilters, one: Candidate, scope: Scope) -> bool:

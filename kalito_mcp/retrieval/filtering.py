@@ -1,4 +1,9 @@
-"""Which records a search may show: those of its scope, and of these the ones that its filters admit. Pure."""
+"""Which records a search may show: those of its scope that the caller does not see anyway, and of these the ones that
+its filters admit. Pure.
+
+What an assistant still sees of its own conversation, its newest prompt above all, is more like a question than anything
+else and tells it nothing. It is left out here, for searches, contexts and prompts alike.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Final, Protocol
@@ -7,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
-from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.domain.search import SearchFilters, SeenPart
 from kalito_mcp.ports.search import RecordColumns
 
 _TYPES: Final = tuple(RecordType)
 _ROLES: Final = tuple(Role)
 _ORIGINS: Final = tuple(Origin)
+_SAID: Final = [_TYPES.index(one) for one in (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)]
+"""Types of records that say what a conversation said. What was kept beyond it, such as a task, is found in it, too."""
 SHOWN: Final = SearchFilters()
 """Admits whatever is not forgotten or internal."""
 
@@ -40,12 +47,29 @@ def in_scope(index: ScopedRecords, filters: SearchFilters) -> NDArray[np.bool_]:
         for key in index.project_keys:
             is_ours = is_ours | (records.projects == key)
         found = found & is_ours
+    for part in filters.seen:
+        found = found & ~_is_seen(records, part)
     if index.session_key is None:
         return found
     # A session without a record has no number.
     number = records.session_numbers.get(index.session_key, records.count)
     of_session: NDArray[np.bool_] = found & (records.sessions == number)
     return of_session
+
+
+def _is_seen(records: RecordColumns, part: SeenPart) -> NDArray[np.bool_]:
+    number = records.session_numbers.get(part.session_key, records.count)
+    is_of_part: NDArray[np.bool_] = (records.sessions == number) & (records.keys > part.after_key)
+    return is_of_part & np.isin(records.types, _SAID)
+
+
+def unseen(records: RecordColumns, keys: Sequence[int], filters: SearchFilters) -> Sequence[int]:
+    """Those of the keys whose records the caller does not see anyway. Unknown keys are left out if anything is seen."""
+    if not filters.seen or not keys:
+        return keys
+    is_seen = np.logical_or.reduce([_is_seen(records, part) for part in filters.seen])
+    found: list[int] = np.intersect1d(records.keys[~is_seen], keys).tolist()
+    return found
 
 
 def is_admitted(records: RecordColumns, places: NDArray[np.int64], filters: SearchFilters) -> NDArray[np.bool_]:

@@ -25,6 +25,7 @@ from kalito_mcp.server.gate import Gate
 from kalito_mcp.server.instructions import instructions
 from kalito_mcp.server.measuring import Measuring
 from kalito_mcp.server.memory_handle import MemoryHandle, MemoryOpener
+from kalito_mcp.server.own_conversation import OwnConversation
 from kalito_mcp.server.prompts import register_prompts
 from kalito_mcp.server.refusals import refusal, unknown
 from kalito_mcp.server.resources import register_resources
@@ -221,11 +222,11 @@ def build_server(
     subscriptions = Subscriptions()
     captures = Captures(Capture(opened.memory), opened.memory)
     opened.alongside = Watcher(subscriptions, opened.memory).run
-    tools = _tools(opened)
+    tools = _tools(opened, OwnConversation(opened, captures))
     if has_memory_tool:
         tools.append(_memory_tool(opened))
     if has_hooks:
-        tools.append(_hook_tool(captures))
+        tools.append(_hook_tool(captures, opened))
     if has_chatgpt:
         tools += _chatgpt_tools(opened, public_url)
     server = KalitoServer(opened, subscriptions, tools, captures, has_hooks=has_hooks)
@@ -240,9 +241,9 @@ def build_server(
     return server
 
 
-def _tools(opened: MemoryHandle) -> list[Tool]:
-    conversation, pins = ConversationTools(opened), PinTools(opened)
-    search, graph = SearchTools(opened), GraphTools(opened)
+def _tools(opened: MemoryHandle, own: OwnConversation) -> list[Tool]:
+    conversation, pins = ConversationTools(opened, own), PinTools(opened)
+    search, graph = SearchTools(opened, own), GraphTools(opened)
     records, forgetting = RecordTools(opened), ForgettingTools(opened)
     writes = {"read_only": False, "destructive": False}
     reads = {"read_only": True, "destructive": False}
@@ -281,9 +282,11 @@ def _chatgpt_tools(opened: MemoryHandle, public_url: str) -> list[Tool]:
     return [_tool(tools.search, "Search", None, **reads), _tool(tools.fetch, "Fetch", None, **reads)]
 
 
-def _hook_tool(captures: Captures) -> Tool:
+def _hook_tool(captures: Captures, opened: MemoryHandle) -> Tool:
     """The tool that hooks call. Hosts hide it from their model because of its visibility."""
-    tool = _tool(HookTools(captures).hook_event, "Hook event", None, read_only=False, destructive=False, is_text=True)
+    tool = _tool(
+        HookTools(captures, opened).hook_event, "Hook event", None, read_only=False, destructive=False, is_text=True
+    )
     tool.meta = {"ui": {"visibility": ["app"]}}
     return tool
 

@@ -41,6 +41,8 @@ class MemoryHandle:
         self._failure: KalitoError | None = None
         self._ready: anyio.Event | None = None
         self._default_session = default_session
+        self.is_session_fixed = False
+        """Whether a person has named the session, so that hooks do not change it."""
         self.alongside: Callable[..., Awaitable[None]] | None = None
         """What runs while this is open. It reports when it has started, and ends when it is cancelled."""
 
@@ -57,6 +59,12 @@ class MemoryHandle:
     @default_session.setter
     def default_session(self, session_id: str | None) -> None:
         self._default_session = session_id
+
+    def goes_on_in(self, session_id: str) -> None:
+        """Remember which conversation the host that started the server works on now: it has said so by a hook. The
+        environment still names the one that the host began with. Nothing changes for those that call over HTTP."""
+        if acting() is None and not self.is_session_fixed:
+            self._default_session = session_id
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:

@@ -15,6 +15,7 @@ from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.server.memory_handle import MemoryHandle
+from kalito_mcp.server.own_conversation import OwnConversation
 from kalito_mcp.server.tools.answers import answer, redaction_lines, text_answer
 from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.records import editor_of
@@ -39,8 +40,9 @@ _SHOWN_SUMMARIES: Final = 10
 class ConversationTools:
     """The tools that record, recall, summarise and close a conversation."""
 
-    def __init__(self, opened: MemoryHandle) -> None:
+    def __init__(self, opened: MemoryHandle, own: OwnConversation) -> None:
         self._opened = opened
+        self._own = own
 
     async def record_messages(
         self,
@@ -149,6 +151,7 @@ class ConversationTools:
             seen_messages=seen_messages,
             include=[Include(one) for one in include or ()],
             as_json=format == "structured",
+            seen=await self._own.seen(session_id) if query else frozenset(),
         )
         if format == "text":
             return text_answer(context.text)

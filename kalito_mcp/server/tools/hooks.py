@@ -7,6 +7,7 @@ from pydantic import Field
 
 from kalito_mcp.capture.capturer import report_of_call
 from kalito_mcp.capture.captures import Captures
+from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import text_answer
 
 _MOST_CHARS: Final = 4_194_304
@@ -16,8 +17,9 @@ Text = Annotated[str | None, Field(max_length=_MOST_CHARS)]
 class HookTools:
     """What hooks report."""
 
-    def __init__(self, captures: Captures) -> None:
+    def __init__(self, captures: Captures, opened: MemoryHandle) -> None:
         self._captures = captures
+        self._opened = opened
 
     async def hook_event(
         self,
@@ -58,4 +60,6 @@ class HookTools:
                 "error": error,
             }
         )
+        if agent_id is None:
+            self._opened.goes_on_in(session_id)
         return text_answer(await self._captures.current().take(report))

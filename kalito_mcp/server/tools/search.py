@@ -14,6 +14,7 @@ from kalito_mcp.domain.time import from_iso, zone_of
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.domain.zone_names import zone_named
 from kalito_mcp.server.memory_handle import MemoryHandle
+from kalito_mcp.server.own_conversation import OwnConversation
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.graph import past_lines, past_question
 from kalito_mcp.server.tools.shapes import AgentId, ReadProject, SearchResult
@@ -37,8 +38,9 @@ Word = Annotated[str, Field(min_length=1, max_length=200)]
 class SearchTools:
     """The tool that finds what was said."""
 
-    def __init__(self, opened: MemoryHandle) -> None:
+    def __init__(self, opened: MemoryHandle, own: OwnConversation) -> None:
         self._opened = opened
+        self._own = own
 
     async def search_memory(
         self,
@@ -105,6 +107,7 @@ class SearchTools:
             origins=frozenset(map(Origin, origins or ())),
             min_importance=min_importance,
             since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False, zone=zone),
+            seen=await self._own.seen(session_id),
             until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True, zone=zone),
         )
         request = SearchRequest(

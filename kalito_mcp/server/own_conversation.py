@@ -1,0 +1,44 @@
+"""Which conversation a call comes from, and what its assistant still sees of it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kalito_mcp.capture.captures import Captures
+from kalito_mcp.domain.search import SeenPart
+from kalito_mcp.server.memory_handle import MemoryHandle
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
+
+class OwnConversation:
+    """The conversation of the assistant that calls.
+
+    It is the one that the host names. If the host names none, it is one of those whose prompt has no answer yet: an
+    assistant calls tools while it works on a prompt.
+    """
+
+    def __init__(self, opened: MemoryHandle, captures: Captures) -> None:
+        self._opened = opened
+        self._captures = captures
+
+    async def seen(self, asked_for: str | None = None) -> frozenset[SeenPart]:
+        """What the assistant still sees, except of the session that it asks for by its name. Nothing where no hooks
+        report: then nobody tells of a compaction.
+
+        If it may be one of several conversations, only the newest prompts of these.
+        """
+        memory = await self._opened.memory()
+        after = dict(await self._seen_after(memory))
+        if asked_for is not None:
+            after.pop(asked_for, None)
+        return await memory.seen_parts(after) if after else frozenset()
+
+    async def _seen_after(self, memory: "Memory") -> Mapping[str, int]:
+        capture = self._captures.current()
+        if name := self._opened.host_session:
+            return await capture.seen_after(name, memory)
+        unanswered = await memory.unanswered()
+        if len(unanswered) == 1:
+            return await capture.seen_after(unanswered[0].id, memory)
+        return {one.id: one.message_count - 1 for one in unanswered}
