@@ -369,7 +369,8 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
     async def list_sessions(
         self, *, prefix: str = "", agent_id: str | None = None, limit: int = 100, before: Place | None = None
     ) -> Sequence[Session]:
-        """Sessions whose id starts with the prefix, last written first: those that follow the place `before`."""
+        """Sessions whose id starts with the prefix, those with the newest message first, that follow the place
+        `before`."""
         async with self._store.read() as view:
             scope = self._scope(None, agent_id)
             return await view.sessions.list_recent(scope, prefix=prefix, limit=limit, before=before)

@@ -1,6 +1,7 @@
 """The verbs of `Memory` for a server that tells its hosts what changed, and lists sessions page by page."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Final
 
@@ -14,9 +15,11 @@ from kalito_mcp.ports.store import ReadView
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.historian import get_record
 from kalito_mcp.records.reached import look_up
+from kalito_mcp.text.titles import is_named, title_of
 
 _MOST_RECENT: Final = 100
 _MOST_COMPLETED: Final = 200
+_TITLES_AT_ONCE: Final = 200
 
 
 class WatchVerbs(ProjectVerbs):
@@ -60,6 +63,18 @@ class WatchVerbs(ProjectVerbs):
             return await view.sessions.list_begun(scope, before=before, limit=limit)
 
         return await self._store.trip(look)
+
+    async def titles(self, session_ids: Iterable[str]) -> Mapping[str, str]:
+        """What these sessions are called, by id; those that have no title are left out (see `titles.title_of`)."""
+        asked = list(dict.fromkeys(session_ids))
+        scope = self._scope(None).anywhere()
+        said: dict[str, Sequence[str]] = {}
+        unnamed = [one for one in asked if not is_named(one)]
+        for place in range(0, len(unnamed), _TITLES_AT_ONCE):
+            part = unnamed[place : place + _TITLES_AT_ONCE]
+            said.update(await self._store.trip(partial(_first_texts, scope, part)))
+        found = {one: title_of(one, said.get(one, ())) for one in asked}
+        return {session_id: title for session_id, title in found.items() if title is not None}
 
     async def record_ids(self, prefix: str) -> Sequence[str]:
         """Those of the newest two hundred thoughts, documents, tasks, pins and summaries whose id starts with the
@@ -124,3 +139,7 @@ class WatchVerbs(ProjectVerbs):
         record = await get_record(view.records, scope, record_id)
         seen = (await look_up(view, scope, [record])).record(record)
         return seen.to_dict(), len(await view.records.edits(record))
+
+
+async def _first_texts(scope: Scope, session_ids: Sequence[str], view: ReadView) -> Mapping[str, Sequence[str]]:
+    return await view.sessions.first_texts(scope, session_ids)

@@ -3,6 +3,7 @@
 from typing import Final
 
 BACK_TO_9: Final = """
+DROP INDEX sessions_said; CREATE INDEX sessions_recent ON sessions (owner, updated_at DESC, key DESC);
 DROP TRIGGER record_vectors_moved_removed; DROP TABLE vector_moves; DROP TABLE vector_leftovers;
 DROP TABLE audit_log; DROP TABLE audit_head;
 DROP TABLE passphrases; DROP TABLE oauth_clients; DROP TABLE oauth_requests; DROP TABLE oauth_codes;

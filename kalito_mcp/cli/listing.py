@@ -1,22 +1,21 @@
 """`kalito-mcp list`: sessions, transcripts, pins and notes."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kalito_mcp.cli.options import settings_of_existing, with_settings
-from kalito_mcp.cli.record_lines import one_line
 from kalito_mcp.cli.running import with_memory
-from kalito_mcp.cli.terminal import tell, tell_json
+from kalito_mcp.cli.session_lines import project_names, session_line
+from kalito_mcp.cli.terminal import one_line, tell, tell_json
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
-    from kalito_mcp.domain.sessions import Session
     from kalito_mcp.memory import Memory
 
 _LINE_CHARS: Final = 100
@@ -51,14 +50,14 @@ def command(
 
 async def _sessions(memory: "Memory", project: str | None, agent_id: str | None, *, has_words: bool) -> Listed:
     objects, lines = [], []
-    # An import is newer than what was said in it.
-    for session in sorted(await memory.list_sessions(agent_id=agent_id, limit=_MOST), key=_said_at, reverse=True):
-        if project not in (None, session.project or PERSONAL):
-            continue
-        shown = session.to_dict()
-        line = f"{memory.zone.minute(_said_at(session))}  {plural(shown['messages'], 'message'):>16}  "
-        line += f"{session.state:<10}  {session.id}{f'  of {session.project}' if session.project else ''}"
-        lines.append(line)
+    found = await memory.list_sessions(agent_id=agent_id, limit=_MOST)
+    sessions = [one for one in found if project in (None, one.project or PERSONAL)]
+    titles = await memory.titles(one.id for one in sessions)
+    names = project_names(one for one, _ in await memory.projects())
+    for session in sessions:
+        shown = session.to_dict(titles.get(session.id))
+        place = None if session.project is None else names.get(session.project, session.project)
+        lines.append(session_line(shown, memory.zone, place))
         if has_words:
             said = (await memory.transcript(session.id)).messages
             words = one_line(said[0].text, _LINE_CHARS) if said else "(nothing is left of it)"
@@ -66,11 +65,6 @@ async def _sessions(memory: "Memory", project: str | None, agent_id: str | None,
             lines.append(f"    {words}")
         objects.append(shown)
     return objects, lines
-
-
-def _said_at(session: "Session") -> int:
-    """When its newest message was said; of a session without any, when it was last written."""
-    return session.updated_at if session.newest_message_at is None else session.newest_message_at
 
 
 async def _records(memory: "Memory", project: str | None, agent_id: str | None, what: str) -> Listed:
@@ -83,10 +77,11 @@ async def _records(memory: "Memory", project: str | None, agent_id: str | None, 
         and (what == "pins" or str(record.content.get("source", "")).startswith(_NOTE))
     ]
     found.sort(key=lambda one: -one.key)
-    return [one.to_dict() for one in found], [_record_line(memory, one) for one in found]
+    names = project_names(one for one, _ in await memory.projects())
+    return [one.to_dict() for one in found], [_record_line(memory, one, names) for one in found]
 
 
-def _record_line(memory: "Memory", record: MemoryRecord) -> str:
-    place = f"  of {record.project}" if record.project else ""
+def _record_line(memory: "Memory", record: MemoryRecord, names: Mapping[str, str]) -> str:
+    place = f"  of {names.get(record.project, record.project)}" if record.project else ""
     day = memory.zone.date(record.created_at)
     return f"{day}  {record.content.get('document_id', record.id)}{place}  {one_line(record.text, _LINE_CHARS)}"

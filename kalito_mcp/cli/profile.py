@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kalito_mcp.cli.options import settings_of_existing, with_settings
-from kalito_mcp.cli.record_lines import one_line
 from kalito_mcp.cli.running import with_memory
-from kalito_mcp.cli.terminal import tell, tell_json
+from kalito_mcp.cli.terminal import one_line, tell, tell_json
 from kalito_mcp.domain.known import Profile
 from kalito_mcp.domain.time import to_iso
 

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from kalito_mcp.cli.terminal import one_line
 from kalito_mcp.domain.erasing import FoundRecord
 from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
-from kalito_mcp.safety.escaping import as_data
 
-EXCERPT_CHARS: Final = 80
 HIT_CHARS: Final = 100
 WHY_CHARS: Final = 1_000
 _LABEL_WIDTH: Final = 14
@@ -167,12 +166,6 @@ def is_overdue(task: MemoryRecord, now: datetime) -> bool:
 def indented(lines: Iterable[str]) -> list[str]:
     """The lines, indented below another."""
     return [f"  {line}" for line in lines]
-
-
-def one_line(text: str, chars: int = EXCERPT_CHARS) -> str:
-    """The text on one line, cut to `chars` characters and escaped."""
-    line = " ".join(text[: chars * 20].split())
-    return as_data(line if len(line) <= chars else f"{line[: chars - 1]}…")
 
 
 def _minute(moment: str) -> str:

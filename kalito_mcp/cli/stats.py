@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from kalito_mcp.cli.options import reader_settings_of, with_settings
-from kalito_mcp.domain.time import from_iso
+from kalito_mcp.cli.session_lines import session_line
+from kalito_mcp.cli.terminal import tell
 from kalito_mcp.text.plurals import plural
 
 _ALWAYS_COUNTED = ("session", "message", "pin", "summary")
@@ -37,8 +38,4 @@ def command(database: Path | None, config: Path | None, session_id: str | None, 
     if stats["vectors"]:
         click.echo(f"{plural(stats['vectors'], 'vector')}, made by {stats['vectors_made_by']}")
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
-    for session in stats["newest"]:
-        click.echo(
-            f"  {zone.minute(from_iso(session['updated_at']))}  {plural(session['messages'], 'message'):>16}  "
-            f"{session['state']:<10}  {session['session_id']}"
-        )
+    tell(f"  {session_line(session, zone)}" for session in stats["newest"])

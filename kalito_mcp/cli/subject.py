@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kalito_mcp.cli.record_lines import EXCERPT_CHARS, found_lines
+from kalito_mcp.cli.record_lines import found_lines
 from kalito_mcp.cli.running import with_memory
-from kalito_mcp.cli.terminal import ask, tell
+from kalito_mcp.cli.terminal import EXCERPT_CHARS, ask, tell
 from kalito_mcp.domain.erasing import ForgetRequest, FoundRecord
 
 if TYPE_CHECKING:

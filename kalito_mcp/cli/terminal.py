@@ -3,12 +3,14 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.safety.escaping import as_data
+
+EXCERPT_CHARS: Final = 80
 
 
 def typed_fields(text: str | None, assignments: Sequence[str], unset: Sequence[str] = ()) -> dict[str, Any]:
@@ -69,3 +71,9 @@ def tell_json(values: Iterable[Mapping[str, Any]]) -> None:
     for value in values:
         # ASCII output: JSON's own escapes, which a program can read back.
         click.echo(json.dumps(value))
+
+
+def one_line(text: str, chars: int = EXCERPT_CHARS) -> str:
+    """The text on one line, cut to `chars` characters and escaped."""
+    line = " ".join(text[: chars * 20].split())
+    return as_data(line if len(line) <= chars else f"{line[: chars - 1]}…")

@@ -92,7 +92,13 @@ class Session:
     @property
     def place(self) -> "Place":
         """Where it is in the list of sessions."""
-        return Place(self.updated_at, self.key)
+        return Place(self.said_at, self.key)
+
+    @property
+    def said_at(self) -> int:
+        """When its newest message was said; without messages, when it was last written. An import writes later than
+        what it imports was said."""
+        return self.updated_at if self.newest_message_at is None else self.newest_message_at
 
     def stats(self) -> MemoryStats:
         """The session in numbers."""
@@ -110,24 +116,26 @@ class Session:
             summarized_messages=min(self.summarized_seq, count),
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, title: str | None = None) -> dict[str, Any]:
         """One line of a list of sessions, JSON-ready."""
         return {
             "session_id": self.id,
+            **({} if title is None else {"title": title}),
             "agent_id": self.agent,
             **({} if self.project is None else {"project": self.project}),
             "state": str(self.state),
             "messages": self.message_count - self.hidden_count,
             "summaries": self.summary_count,
             "pins": self.pin_count,
+            **({} if self.newest_message_at is None else {"newest_message": to_iso(self.newest_message_at)}),
             "updated_at": to_iso(self.updated_at),
         }
 
 
 class Place(NamedTuple):
-    """Where a session is in the list of those last written: after it come older ones."""
+    """Where a session is in the list of those in which something was said last: after it come older ones."""
 
-    updated_at: int
+    said_at: int
     key: int
 
 

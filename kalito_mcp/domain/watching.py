@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class WatchedKind(StrEnum):
-    """`sessions` are the hundred that changed last, `session_list` which sessions there are at all."""
+    """`sessions` are the hundred in which something was said last, `session_list` which sessions there are at all."""
 
     SESSIONS = "sessions"
     SESSION_LIST = "session_list"

@@ -16,14 +16,20 @@ _MOST_BYTES: Final = 120
 _DIGEST_BYTES: Final = 4
 
 
+def plain_name(name: str) -> str:
+    """The name without what no file may have in its name. Empty if nothing is left; different names may give the
+    same."""
+    plain = unicodedata.normalize("NFC", _REFUSED.sub("-", name))
+    plain = "".join(letter for letter in plain if letter.isprintable())
+    return plain.encode("utf-8", "ignore")[:_MOST_BYTES].decode("utf-8", "ignore").strip(" .-~")
+
+
 def file_name(name: str) -> str:
     """A name for a file, without an ending. Different names give different ones, also where case does not count.
 
     A name that is fine stays as it is; else what cannot be in it is replaced and a digest of the name added.
     """
-    plain = unicodedata.normalize("NFC", _REFUSED.sub("-", name))
-    plain = "".join(letter for letter in plain if letter.isprintable())
-    cut = plain.encode("utf-8", "ignore")[:_MOST_BYTES].decode("utf-8", "ignore").strip(" .-~")
+    cut = plain_name(name)
     is_fine = cut == name and cut.casefold() == cut and not _DEVICES.fullmatch(cut) and not _LIKE_OURS.search(cut)
     if cut and is_fine:
         return cut

@@ -9,9 +9,9 @@ Remembered text is shown as it is, except that it embeds nothing: an image in it
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any, Final
 
 from kalito_mcp.archive_verbs import Transcript
@@ -21,9 +21,10 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.zone import Zone
-from kalito_mcp.exchange.file_names import file_name
+from kalito_mcp.exchange.file_names import file_name, plain_name
 from kalito_mcp.memory import Memory
 from kalito_mcp.text.plurals import plural
+from kalito_mcp.text.titles import is_named
 
 _MOST_SESSIONS: Final = 1_000_000
 _NOTE: Final = "note:"
@@ -49,13 +50,15 @@ async def pages(memory: Memory, selection: Selection) -> AsyncIterator[Page]:
     """
     async with memory.reading_archive(selection) as view:
         selection = view.selection
-    chosen = _Chosen(selection, memory.zone)
+    every = await memory.list_sessions(limit=_MOST_SESSIONS)
+    names = _Names(every, await memory.titles(one.id for one in every), memory.zone)
+    chosen = _Chosen(selection, memory.zone, names)
     sessions = [
         one
-        for one in await memory.list_sessions(
-            prefix=selection.session or "", agent_id=selection.agent, limit=_MOST_SESSIONS
-        )
-        if selection.session in (None, one.id) and chosen.is_of_project(one.project)
+        for one in every
+        if selection.session in (None, one.id)
+        and selection.agent in (None, one.agent)
+        and chosen.is_of_project(one.project)
     ]
     shown: list[Session] = []
     for session in sessions:
@@ -81,12 +84,42 @@ async def pages(memory: Memory, selection: Selection) -> AsyncIterator[Page]:
     yield _index(shown, lists, chosen)
 
 
-class _Chosen:
-    """What of the memory is shown, and when it was said here."""
+class _Names:
+    """The title of each session, and the path of its page without its ending.
 
-    def __init__(self, selection: Selection, zone: Zone) -> None:
+    A session that somebody named has its name. The page of another has the day of its first message and its title, and
+    a number if an older session has the same. So a session that comes later changes no other's path.
+    """
+
+    def __init__(self, sessions: Iterable[Session], titles: Mapping[str, str], zone: Zone) -> None:
+        self._titles = titles
+        self._paths: dict[str, str] = {}
+        taken: set[str] = set()
+        for session in sorted(sessions, key=lambda one: one.key):
+            day = zone.date(_began_at(session))
+            name = file_name(session.id) if is_named(session.id) else plain_name(f"{day} {self.title(session.id)}")
+            numbered = (name if number == 1 else f"{name} ({number})" for number in count(1))
+            path = next(one for one in numbered if one.casefold() not in taken)
+            taken.add(path.casefold())
+            self._paths[session.id] = f"Sessions/{path}"
+
+    def title(self, session_id: str) -> str:
+        return self._titles.get(session_id, "Conversation")
+
+    def path(self, session_id: str) -> str:
+        return self._paths.get(session_id, f"Sessions/{file_name(session_id)}")
+
+    def link(self, session_id: str) -> str:
+        return _link(self.path(session_id), self.title(session_id))
+
+
+class _Chosen:
+    """What of the memory is shown, when it was said here, and what sessions are called."""
+
+    def __init__(self, selection: Selection, zone: Zone, names: _Names) -> None:
         self.selection = selection
         self.zone = zone
+        self.names = names
 
     def is_of_project(self, project: str | None) -> bool:
         return self.selection.project in (None, project or PERSONAL)
@@ -103,11 +136,6 @@ class _Chosen:
         return self.has(record.type, record.created_at) and self.is_of_project(record.project)
 
 
-def session_path(session_id: str) -> str:
-    """The path of a conversation's page, without its ending."""
-    return f"Sessions/{file_name(session_id)}"
-
-
 def _session_page(transcript: Transcript, chosen: _Chosen) -> Page | None:
     session, zone = transcript.session, chosen.zone
     messages = [one for one in transcript.messages if chosen.has(RecordType.MESSAGE, one.created_at)]
@@ -120,11 +148,11 @@ def _session_page(transcript: Transcript, chosen: _Chosen) -> Page | None:
         "project": session.project,
         "state": str(session.state),
         "messages": len(messages),
-        "started": zone.minute(session.oldest_message_at or session.created_at),
+        "started": zone.minute(_began_at(session)),
         "ended": zone.minute(session.newest_message_at or session.created_at),
         "tags": ["kalito/session"],
     }
-    parts = [_front_matter(properties), f"# {_line(session.id)}\n", "[[Index]]\n"]
+    parts = [_front_matter(properties), f"# {_line(chosen.names.title(session.id))}\n", "[[Index]]\n"]
     pins = [one for one in records if one.type is RecordType.PIN]
     if pins:
         parts += ["## Pins\n", "".join(f"- {_line(pin.text)}\n" for pin in reversed(pins))]
@@ -137,18 +165,18 @@ def _session_page(transcript: Transcript, chosen: _Chosen) -> Page | None:
         f"### {one.seq}. {_line(one.speaker)}, {zone.minute(one.created_at)}\n\n{shown_text(one.text)}\n"
         for one in messages
     ]
-    return Page(f"{session_path(session.id)}.md", "\n".join(parts))
+    return Page(f"{chosen.names.path(session.id)}.md", "\n".join(parts))
 
 
 async def _pages_of_records(memory: Memory, records: Sequence[MemoryRecord], chosen: _Chosen) -> AsyncIterator[Page]:
     for kind, title in _LISTS.items():
         listed = [one for one in records if one.type is kind]
         if listed:
-            yield _list_page(title, listed, chosen.zone)
+            yield _list_page(title, listed, chosen)
     documents = [one for one in records if one.type is RecordType.DOCUMENT]
     notes = [one for one in documents if str(one.content.get("source", "")).startswith(_NOTE)]
     if notes:
-        yield _list_page("Notes", notes, chosen.zone)
+        yield _list_page("Notes", notes, chosen)
     others = [one for one in documents if not str(one.content.get("source", "")).startswith(_NOTE)]
     for document_id in dict.fromkeys(str(one.content.get("document_id", one.id)) for one in others):
         parts = [one for one in await memory.records(document_id) if not one.is_deleted]
@@ -172,25 +200,25 @@ def _document_page(document_id: str, parts: Sequence[MemoryRecord], zone: Zone) 
     return Page(f"Documents/{name}.md", "\n".join([_front_matter(properties), f"# {_line(source)}\n", body, ""]))
 
 
-def _list_page(title: str, records: Iterable[MemoryRecord], zone: Zone) -> Page:
+def _list_page(title: str, records: Iterable[MemoryRecord], chosen: _Chosen) -> Page:
     lines = [_front_matter({"tags": [f"kalito/{title.lower()}"]}), f"# {title}\n"]
     ordered = sorted(records, key=lambda one: (one.project or "", one.key))
     for project, group in groupby(ordered, key=lambda one: one.project):
         lines.append(f"## {_line(project or PERSONAL)}\n")
-        lines += [_list_line(one, zone) for one in group]
+        lines += [_list_line(one, chosen) for one in group]
         lines.append("")
     return Page(f"{title}.md", "\n".join(lines))
 
 
-def _list_line(record: MemoryRecord, zone: Zone) -> str:
+def _list_line(record: MemoryRecord, chosen: _Chosen) -> str:
     box = ""
     if record.type is RecordType.TASK:
         status = str(record.content.get("status"))
         box = "[x] " if status == "completed" else "[-] " if status == "failed" else "[ ] "
     due = f" (due {_line(str(record.content['due_date']))})" if record.content.get("due_date") else ""
-    source = "" if record.session_id is None else f", {_link(session_path(record.session_id), record.session_id)}"
+    source = "" if record.session_id is None else f", {chosen.names.link(record.session_id)}"
     indented = shown_text(record.text).replace("\n", "\n  ")
-    return f"- {box}{indented}{due} *{zone.date(record.created_at)}{source}*"
+    return f"- {box}{indented}{due} *{chosen.zone.date(record.created_at)}{source}*"
 
 
 async def _profile_page(memory: Memory, selection: Selection, chosen: _Chosen) -> Page | None:
@@ -207,7 +235,7 @@ async def _profile_page(memory: Memory, selection: Selection, chosen: _Chosen) -
         text.append(f"## {_line(place[0] or 'you')}: {_line(place[1])}\n")
         for line in group:
             session = line.record.session_id
-            source = "" if session is None else f", {_link(session_path(session), session)}"
+            source = "" if session is None else f", {chosen.names.link(session)}"
             text.append(f"- {_line(line.record.text)} *{chosen.zone.date(line.record.created_at)}{source}*")
         text.append("")
     return Page("Profile.md", "\n".join(text))
@@ -217,14 +245,19 @@ def _index(sessions: Sequence[Session], lists: Sequence[str], chosen: _Chosen) -
     text = [_front_matter({"tags": ["kalito/index"]}), "# Memory\n"]
     plain = sorted(path.removesuffix(".md") for path in lists)
     text += [f"- {_link(path, path.rpartition('/')[2])}" for path in plain]
-    ordered = sorted(sessions, key=lambda one: (one.project or "", one.created_at, one.key))
+    ordered = sorted(sessions, key=lambda one: (one.project or "", _began_at(one), one.key))
     for project, group in groupby(ordered, key=lambda one: one.project):
         text.append(f"\n## {_line(project or PERSONAL)}\n")
         for one in group:
-            day = chosen.zone.date(one.oldest_message_at or one.created_at)
-            count = plural(one.message_count - one.hidden_count, "message")
-            text.append(f"- {day} {_link(session_path(one.id), one.id)} ({count})")
+            day = chosen.zone.date(_began_at(one))
+            messages = plural(one.message_count - one.hidden_count, "message")
+            text.append(f"- {day} {chosen.names.link(one.id)} ({messages})")
     return Page("Index.md", "\n".join([*text, ""]))
+
+
+def _began_at(session: Session) -> int:
+    """When its first message was said; without messages, when it was begun here."""
+    return session.created_at if session.oldest_message_at is None else session.oldest_message_at
 
 
 def _others(selection: Selection) -> frozenset[RecordType]:

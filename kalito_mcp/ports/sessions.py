@@ -1,6 +1,6 @@
 """Sessions and their counters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kalito_mcp.domain.scope import Scope
@@ -16,11 +16,16 @@ class SessionReader(Protocol):
     async def list_recent(
         self, scope: Scope, *, prefix: str = "", limit: int, before: Place | None = None
     ) -> Sequence[Session]:
-        """At most `limit` sessions whose id starts with the prefix, last written first, that follow the place
-        `before`."""
+        """At most `limit` sessions whose id starts with the prefix, those with the newest message first (see
+        `Session.said_at`), that follow the place `before`."""
 
     async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
         """At most `limit` sessions that were begun before a session, or of all, newest first. No write moves them."""
+
+    async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """What the user said first in each of these sessions, for its title: the texts, or their beginnings, of the
+        user's own messages among the first `titles.FIRST_MESSAGES`. Forgotten, erased and internal ones are left
+        out."""
 
     async def census(self, scope: Scope) -> tuple[float, ...]:
         """Numbers that differ if other sessions are in the scope than before."""

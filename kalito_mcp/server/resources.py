@@ -41,14 +41,15 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         SESSIONS_URI,
         name="sessions",
         title="Sessions",
-        description="The 100 sessions that changed last: id, agent, state, counts.",
+        description="The 100 sessions in which something was said last: id, title, agent, state, counts.",
     )
     async def sessions() -> str:
         with protocol_errors("resource sessions"):
-            found = await (await opened.memory()).list_sessions(limit=_MAX_SESSIONS)
-        return _json(
-            {"sessions": [session.to_dict() for session in found], "shown": len(found), "limit": _MAX_SESSIONS}
-        )
+            memory = await opened.memory()
+            found = await memory.list_sessions(limit=_MAX_SESSIONS)
+            titles = await memory.titles(one.id for one in found)
+        listed = [session.to_dict(titles.get(session.id)) for session in found]
+        return _json({"sessions": listed, "shown": len(found), "limit": _MAX_SESSIONS})
 
     @resource(
         STATS_URI,

@@ -36,13 +36,15 @@ def register_session_list(server: MCPServer[Any], opened: MemoryHandle, subscrip
         with protocol_errors("resources/list"):
             await subscriptions.notify_of_sessions(context)
             try:
-                found = await (await opened.memory()).sessions_before(before, limit=PAGE + 1)
+                memory = await opened.memory()
+                found = await memory.sessions_before(before, limit=PAGE + 1)
+                titles = await memory.titles(one.id for one in found)
             except SessionNotFound:
                 said = f"the session that this page begins after is no longer there; {_START_AGAIN}"
                 raise MCPError(code=INVALID_PARAMS, message=said) from None
         shown, has_more = found[:PAGE], len(found) > PAGE
         return ListResourcesResult(
-            resources=[_resource(session) for session in shown],
+            resources=[_resource(session, titles.get(session.id)) for session in shown],
             next_cursor=f"{FIRST_CURSOR}/{quote(shown[-1].id, safe='')}" if has_more else None,
             cache_scope="private",
             ttl_ms=0,
@@ -68,11 +70,12 @@ def _session_before(cursor: str) -> str | None:
     return unquote(session_id) or None
 
 
-def _resource(session: Session) -> Resource:
+def _resource(session: Session, title: str | None) -> Resource:
     messages = session.message_count - session.hidden_count
     return Resource(
         uri=stats_uri(session.id),
         name=f"session {session.id}",
+        title=title,
         description=f"{session.state}, {plural(messages, 'message')}; the session in numbers.",
         mime_type="application/json",
     )

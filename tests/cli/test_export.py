@@ -95,8 +95,35 @@ def test_a_conversation_is_listed_by_when_it_was_said_not_by_when_it_was_importe
     ]
     (tmp_path / "conversations.json").write_text(json.dumps([said]))
     invoke("import", "claude-ai", str(tmp_path / "conversations.json"), "--database", str(remembered))
-    last = invoke("list", "sessions", "--database", str(remembered)).out.splitlines()[-1]
-    assert last.startswith("2024-03-04")
+    for listed in (["list", "sessions"], ["stats"]):
+        last = invoke(*listed, "--database", str(remembered)).out.splitlines()[-1]
+        assert last.strip().startswith("2024-03-04 10:00         1 message  m1")
+
+
+def test_a_list_of_conversations_has_titles_short_ids_and_the_last_part_of_a_project(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    database = tmp_path / "memory.db"
+    ids = [f"{n}513270e-269e-4d37-b2a7-4de452e6b438" for n in range(3)]
+
+    async def talk() -> None:
+        async with open_memory(lay_empty_database(database)) as memory:
+            for session_id, project in zip(ids, ("/home/ann/shop", "/home/ann/web/app", "/home/ann/app"), strict=True):
+                messages = [NewMessage(Role.USER, "/model opus"), NewMessage(Role.USER, "Fix the \x1b[31mpoller test")]
+                await (await memory.in_project(project)).record_messages(session_id, messages)
+
+    anyio.run(talk)
+    lines = invoke("list", "sessions", "--database", str(database)).out.splitlines()
+    ends = [line.partition("messages  ")[2] for line in lines]
+    assert ends == [
+        "Fix the \\u{1b}[31mpoller test  2513270e  of /home/ann/app",
+        "Fix the \\u{1b}[31mpoller test  1513270e  of /home/ann/web/app",
+        "Fix the \\u{1b}[31mpoller test  0513270e  of shop",
+    ]
+    as_json = invoke("list", "sessions", "--json", "--database", str(database)).out
+    listed = [json.loads(line) for line in as_json.splitlines()]
+    assert [one["session_id"] for one in listed] == ids[::-1]
+    assert {one["title"] for one in listed} == {"Fix the \x1b[31mpoller test"}
 
 
 def test_notes_are_listed_and_documents_are_not(invoke: Invoke, remembered: Path) -> None:

@@ -61,8 +61,9 @@ def test_stats_imports_no_event_loop_no_rule_and_no_policy_that_nobody_set(
     names = imported_by(*arguments, database=remembered)
     assert not names & {"asyncio", "anyio", "aiosqlite", "logging", "numpy", "pydantic"}
     ours = {name.split(".")[1] for name in names if name.startswith("kalito_mcp.")}
-    known = "__main__ cli default_places domain errors ports reading sources storage text version"
+    known = "__main__ cli default_places domain errors ports reading safety sources storage text version"
     assert ours <= set(known.split())
+    assert {name for name in names if name.startswith("kalito_mcp.safety.")} == {"kalito_mcp.safety.escaping"}
     assert "kalito_mcp.storage.sqlite.database" not in names
 
 

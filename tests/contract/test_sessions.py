@@ -2,12 +2,13 @@
 
 import pytest
 
-from kalito_mcp.domain.records import Role
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.records import Origin, Role
+from kalito_mcp.domain.scope import Limits, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import InvalidInput, StorageError
 from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.ports.store import Store
+from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 from tests import drafts
 from tests.scripted import START_MS
 
@@ -199,12 +200,12 @@ async def test_a_stage_that_there_is_not_is_refused_and_the_one_before_stays(sto
     assert (await found(store)).stage == "sleep"
 
 
-async def test_sessions_are_listed_last_written_first_by_owner_agent_and_prefix(store: Store) -> None:
+async def test_sessions_are_listed_by_their_newest_message_by_owner_agent_and_prefix(store: Store) -> None:
     for moment, (owner, agent, name) in enumerate(
         [("local", None, "trip-1"), ("local", "coach", "trip-2"), ("local", None, "TRIP-3"), ("ann", None, "trip-4")]
     ):
         await opened(store, Scope(owner=owner, agent=agent, session=name), now_ms=START_MS + moment)
-    await recorded(store, Scope(session="trip-1"), drafts.message("hello"), now_ms=START_MS + 99)
+    await recorded(store, Scope(session="trip-1"), drafts.message("hello", created_at=START_MS + 99))
     async with store.read() as view:
 
         async def names(scope: Scope, prefix: str = "", limit: int = 10) -> list[str]:
@@ -216,6 +217,38 @@ async def test_sessions_are_listed_last_written_first_by_owner_agent_and_prefix(
         assert await names(Scope(agent="coach")) == ["trip-2"]
         assert await names(Scope(owner="ann")) == ["trip-4"]
         assert await names(Scope(owner="nobody")) == []
+
+
+async def test_a_session_is_listed_where_it_was_said_not_where_it_was_written(store: Store) -> None:
+    for name, said_at in (("new", START_MS), ("imported", START_MS - 99), ("newest", START_MS + 1)):
+        await recorded(store, Scope(session=name), drafts.message("hello", created_at=said_at), now_ms=START_MS + 5)
+    await opened(store, Scope(session="empty"), now_ms=START_MS - 50)
+    async with store.read() as view:
+        listed = await view.sessions.list_recent(Scope(), limit=9)
+        assert [one.id for one in listed] == ["newest", "new", "empty", "imported"]
+        after = await view.sessions.list_recent(Scope(), limit=9, before=listed[1].place)
+    assert [one.id for one in after] == ["empty", "imported"]
+
+
+async def test_the_first_texts_of_sessions_are_what_the_user_said_first_and_is_not_hidden(store: Store) -> None:
+    written = [
+        drafts.message("Assistant.", role=Role.ASSISTANT),
+        drafts.message("By a tool.", origin=Origin.TOOL),
+        drafts.message("Thought.", details={"visibility": "internal"}),
+        drafts.message("First."),
+        drafts.message("x" * (READ_CHARS + 1)),
+        *(drafts.message(f"Message {number}.", role=Role.ASSISTANT) for number in range(FIRST_MESSAGES)),
+        drafts.message("Too late."),
+    ]
+    await recorded(store, TRIP, *written)
+    await recorded(store, Scope(session="other"), drafts.message("Other."))
+    await recorded(store, Scope(owner="ann", session="hers"), drafts.message("Hers."))
+    async with store.read() as view:
+        found = await view.sessions.first_texts(Scope(), ["trip", "hers", "nobody"])
+        assert found == {"trip": ["First.", "x" * READ_CHARS]}
+        limited = Scope(limits=Limits(project="boats"))
+        assert await view.sessions.first_texts(limited, ["trip"]) == {"trip": ["First.", "x" * READ_CHARS]}
+        assert await view.sessions.first_texts(Scope(limits=Limits(agent="coach")), ["trip"]) == {}
 
 
 @pytest.mark.parametrize("prefix", ["%", "_", "trip%", "*", "[t]", "'", '"', "trip-1\x00", "\\"])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kalito_mcp import Memory, NewMessage, Role
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.exchange.file_names import file_name
 from kalito_mcp.exchange.markdown import Page, pages, shown_text
@@ -22,6 +23,8 @@ from kalito_mcp.exchange.markdown_folder import MANIFEST, FolderReport, write_fo
 from tests.exchange.filled import ERASED, FORGOTTEN, fill
 from tests.exchange.test_archive import ALL, opened
 
+FIRST, SECOND, THIRD, FOURTH = (f"{n}513270e-269e-4d37-b2a7-4de452e6b438" for n in range(4))
+UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-")
 REFUSED = set('<>:"/\\|?*#^[]')
 
 
@@ -99,6 +102,49 @@ async def test_a_second_run_writes_only_what_changed(tmp_path: Path) -> None:
         await memory.settled()
         assert (await exported(memory, vault)).removed == 1
     assert set(files(vault)) == {"Index.md", "Sessions/one.md"}
+
+
+@pytest.mark.anyio
+async def test_pages_are_named_by_title_and_a_later_conversation_renames_none(tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+
+    def told(text: str, day: str) -> list[NewMessage]:
+        return [
+            NewMessage(Role.USER, "/model opus", created_at=from_iso(f"2026-11-{day}T09:00:00Z")),
+            NewMessage(Role.USER, text, created_at=from_iso(f"2026-11-{day}T09:01:00Z")),
+        ]
+
+    async with opened(tmp_path / "memory.db") as memory:
+        await memory.record_messages(SECOND, told("Fix the poller: why does it hang?", "17"))
+        await memory.record_messages(FIRST, told("Fix the poller: why does it hang?", "16"))
+        await memory.record_messages(THIRD, told("fix the poller: WHY does it hang?", "17"))
+        await memory.remember(RecordType.TASK, {"text": "Call Rute"}, session_id=SECOND)
+        await memory.settled()
+        await exported(memory, vault)
+        before = files(vault)
+        assert set(before) == {
+            "Index.md",
+            "Tasks.md",
+            "Sessions/2026-11-16 Fix the poller- why does it hang.md",
+            "Sessions/2026-11-17 Fix the poller- why does it hang.md",
+            "Sessions/2026-11-17 fix the poller- WHY does it hang (2).md",
+        }
+        links = re.findall(r"\[\[Sessions/([^|\]]+)\|([^\]]+)", before["Index.md"])
+        assert [one[0][:10] for one in links] == ["2026-11-16", "2026-11-17", "2026-11-17"]
+        assert links[0][1] == "Fix the poller: why does it hang?"
+        assert "2026-11-17 Fix the poller- why does it hang|" in before["Tasks.md"]
+        page = before["Sessions/2026-11-16 Fix the poller- why does it hang.md"]
+        assert "\n# Fix the poller: why does it hang?\n" in page
+        assert f'session: "{FIRST}"' in page
+        assert not [name for name in before if UUID.search(name)]
+        assert not UUID.search(before["Index.md"] + before["Tasks.md"])
+        await memory.record_messages(FOURTH, told("Fix the poller: why does it hang?", "17"))
+        again = await exported(memory, vault)
+        assert (again.written, again.removed) == (2, 0)  # the new page, and the index
+        narrowed = await exported(memory, tmp_path / "one", Selection(session=THIRD))
+        assert narrowed.written
+    assert "Sessions/2026-11-17 fix the poller- WHY does it hang (2).md" in files(tmp_path / "one")
+    assert "Sessions/2026-11-17 Fix the poller- why does it hang (3).md" in files(vault)
 
 
 @pytest.mark.anyio

@@ -13,16 +13,25 @@ from tests.flows.harness import said, served, stats_uri
 pytestmark = pytest.mark.anyio
 
 TEMPLATE = ResourceTemplateReference(type="ref/resource", uri="memory://sessions/{session_id}/stats")
+UUID = "6513270e-269e-4d37-b2a7-4de452e6b438"
 PROMPT = PromptReference(type="ref/prompt", name="resume_session")
 
 
-async def test_the_sessions_are_listed_last_written_first(database: Path, era: str) -> None:
+async def test_the_sessions_are_listed_by_their_newest_message_with_their_titles(database: Path, era: str) -> None:
     async with served(database, era) as h:
         assert await h.resource("memory://sessions") == {"sessions": [], "shown": 0, "limit": 100}
         for name in ("a", "b", "a"):
             await h.facts("record_messages", session_id=name, messages=[{"role": "user", "text": "x"}])
         listed = await h.resource("memory://sessions")
         assert [(one["session_id"], one["messages"]) for one in listed["sessions"]] == [("a", 2), ("b", 1)]
+        old = {"role": "user", "text": "Where is the ferry?", "created_at": "2025-01-02T10:00:00Z"}
+        await h.facts("record_messages", session_id=UUID, messages=[old])
+        last = (await h.resource("memory://sessions"))["sessions"][-1]
+        assert (last["session_id"], last["title"], last["newest_message"][:10]) == (
+            UUID,
+            "Where is the ferry?",
+            "2025-01-02",
+        )
 
 
 async def test_of_many_sessions_a_hundred_are_listed(database: Path, era: str) -> None:

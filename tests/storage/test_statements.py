@@ -68,7 +68,12 @@ from kalito_mcp.storage.sqlite.record_columns import (
 )
 from kalito_mcp.storage.sqlite.search import SELECT_AGENT, SELECT_SESSION_AGENT
 from kalito_mcp.storage.sqlite.search_index import SELECT_CANDIDATES, SELECT_INDEXED_TERMS, SELECT_TERMS_OF_HEADS
-from kalito_mcp.storage.sqlite.sessions import SELECT_OWING_SESSIONS, SELECT_RECENT_SESSIONS, SELECT_SESSION
+from kalito_mcp.storage.sqlite.sessions import (
+    SELECT_FIRST_TEXTS,
+    SELECT_OWING_SESSIONS,
+    SELECT_RECENT_SESSIONS,
+    SELECT_SESSION,
+)
 from kalito_mcp.storage.sqlite.text_index import DELETE_SHAPE, SELECT_FOR_INDEX
 from kalito_mcp.storage.sqlite.text_rebuild import CREATE_NEW_SHAPES, CREATE_NEW_TERMS
 
@@ -151,6 +156,7 @@ HOT = {
     "count summary": UPDATE_COUNTERS_OF_SUMMARY,
     "session": SELECT_SESSION,
     "recent sessions": SELECT_RECENT_SESSIONS,
+    "first texts of sessions": SELECT_FIRST_TEXTS,
     "owing sessions": SELECT_OWING_SESSIONS,
     "agent": SELECT_AGENT,
     "agent of a session": SELECT_SESSION_AGENT,

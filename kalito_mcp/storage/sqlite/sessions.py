@@ -1,12 +1,14 @@
 """Reads sessions and their counters; `session_changes` writes them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Place, Session, SessionState
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
+from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 
 _COLUMNS: Final = """
     s.key, s.owner, s.id, a.id, s.state, s.created_at, s.updated_at, s.model, s.message_count, s.summary_count,
@@ -26,10 +28,17 @@ _IN_SCOPE: Final = f"""(:project IS NULL OR s.project_key IS NULL OR s.project_k
         SELECT key FROM projects WHERE owner = :owner AND id = :project
     )) AND {within("s")}"""
 SELECT_RECENT_SESSIONS: Final = f"""
-SELECT {_COLUMNS} FROM sessions s INDEXED BY sessions_recent JOIN agents a ON a.key = s.agent_key
+SELECT {_COLUMNS} FROM sessions s INDEXED BY sessions_said JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1, length(:prefix)) = :prefix
-    AND {_IN_SCOPE} AND (s.updated_at, s.key) < (:updated_at, :key)
-ORDER BY s.updated_at DESC, s.key DESC LIMIT :limit
+    AND {_IN_SCOPE} AND (coalesce(s.newest_message_at, s.updated_at), s.key) < (:said_at, :key)
+ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :limit
+"""
+SELECT_FIRST_TEXTS: Final = f"""
+SELECT s.id, substr(r.text, 1, :chars) FROM json_each(:sessions) named
+CROSS JOIN sessions s ON s.owner = :owner AND s.id = named.value
+CROSS JOIN records r ON r.session_key = s.key AND r.type = 'message' AND r.seq <= :messages
+WHERE r.role = 'user' AND r.origin IS NULL AND r.deleted_at IS NULL AND r.is_internal = 0 AND {within("s")}
+ORDER BY s.key, r.seq
 """
 # By key, from the newest down to the last of the page: an index by owner would have to be sorted for every page.
 SELECT_SESSIONS_BEGUN: Final = f"""
@@ -105,7 +114,7 @@ class SessionQueries(Queries):
     async def list_recent(
         self, scope: Scope, *, prefix: str = "", limit: int, before: Place | None = None
     ) -> Sequence[Session]:
-        updated_at, key = before or _NEWEST
+        said_at, key = before or _NEWEST
         rows = await self._all(
             SELECT_RECENT_SESSIONS,
             owner=scope.owner,
@@ -113,7 +122,7 @@ class SessionQueries(Queries):
             prefix=prefix,
             limit=limit,
             project=scope.project,
-            updated_at=updated_at,
+            said_at=said_at,
             key=key,
             **limits_of(scope),
         )
@@ -124,6 +133,14 @@ class SessionQueries(Queries):
         asked |= limits_of(scope)
         key = _BEYOND_ALL if before is None else before.key
         return list(_sessions(await self._all(SELECT_SESSIONS_BEGUN, **asked, before=key)))
+
+    async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        found: dict[str, list[str]] = {}
+        asked = {"owner": scope.owner, "messages": FIRST_MESSAGES, "chars": READ_CHARS, **limits_of(scope)}
+        rows = await self._all(SELECT_FIRST_TEXTS, sessions=json.dumps(list(session_ids)), **asked)
+        for session_id, text in rows:
+            found.setdefault(session_id, []).append(text)
+        return found
 
     async def census(self, scope: Scope) -> tuple[float, ...]:
         asked = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, **limits_of(scope)}

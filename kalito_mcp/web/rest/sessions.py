@@ -1,6 +1,6 @@
 """Endpoints of conversations: lists, messages, numbers, graphs, and closing one."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,9 @@ from kalito_mcp.shapes import OriginName, Output, Promoted, Redacted, RoleName, 
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
 from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply
 from kalito_mcp.web.rest.shapes import AgentName, CursorText, GraphBody, Message, NextCursor, PageSize, message_body
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
 
 _SHOWN_SUMMARIES: Final = 100
 StateName = Literal["OPEN", "FINALIZING", "FINALIZED"]
@@ -33,17 +36,19 @@ class SessionBody(Output):
     """A conversation in a list."""
 
     session_id: str
+    title: Annotated[str | None, Field(description="Its name, or the first words of the user in it.")] = None
     agent_id: str
     project: str | None = None
     state: StateName
     messages: int
     summaries: int
     pins: int
+    newest_message: Annotated[str | None, Field(description="When that was said.")] = None
     updated_at: str
 
 
 class SessionPage(Output):
-    """Conversations, last written first."""
+    """Conversations, those with the newest message first."""
 
     sessions: list[SessionBody]
     next_cursor: NextCursor = None
@@ -142,14 +147,17 @@ async def list_sessions(call: Call[Nothing, Sessions]) -> Reply:
     )
     page = found[: asked.limit]
     following = cursor_of(call, asked, *page[-1].place) if len(found) > len(page) else None
-    return Reply(SessionPage(sessions=[_session(one) for one in page], next_cursor=following))
+    titles = await call.memory.titles(one.id for one in page)
+    listed = [SessionBody(**one.to_dict(titles.get(one.id))) for one in page]
+    return Reply(SessionPage(sessions=listed, next_cursor=following))
 
 
 async def read_session(call: Call[Nothing, InProject]) -> Reply:
     """One session."""
     session_id = call.path["session_id"]
-    session, _ = await (await call.memory_of(session_id)).messages(session_id, last_seq=0)
-    return Reply(_session(session))
+    memory = await call.memory_of(session_id)
+    session, _ = await memory.messages(session_id, last_seq=0)
+    return Reply(await _body(memory, session))
 
 
 async def list_messages(call: Call[Nothing, Messages]) -> Reply:
@@ -225,7 +233,7 @@ async def finalize_session(call: Call[Finalize, InProject]) -> Reply:
     done = await memory.finalize_session(session_id, options)
     return Reply(
         Finalized(
-            session=_session(done.session),
+            session=await _body(memory, done.session),
             dry_run=done.is_dry_run,
             summaries_made=len(done.summaries),
             summaries=[Summary(**one.to_dict()) for one in done.summaries[-_SHOWN_SUMMARIES:]],
@@ -236,8 +244,9 @@ async def finalize_session(call: Call[Finalize, InProject]) -> Reply:
     )
 
 
-def _session(session: Session) -> SessionBody:
-    return SessionBody(**session.to_dict())
+async def _body(memory: "Memory", session: Session) -> SessionBody:
+    titles = await memory.titles([session.id])
+    return SessionBody(**session.to_dict(titles.get(session.id)))
 
 
 def _new_message(call: Call[RecordMessages, InProject], place: int, zone: Zone) -> NewMessage:
@@ -258,8 +267,8 @@ def _new_message(call: Call[RecordMessages, InProject], place: int, zone: Zone) 
 
 SESSIONS: Final = (
     Endpoint(
-        "GET", "/sessions", Permission.READ, "Conversations, last written first", list_sessions, SessionPage, Nothing,
-        Sessions, tag="sessions",
+        "GET", "/sessions", Permission.READ, "Conversations, the newest message first", list_sessions, SessionPage,
+        Nothing, Sessions, tag="sessions",
     ),
     Endpoint(
         "GET", "/sessions/{session_id}", Permission.READ, "One conversation", read_session, SessionBody, Nothing,

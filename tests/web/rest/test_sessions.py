@@ -1,5 +1,7 @@
 """Conversations over REST."""
 
+from uuid import uuid4
+
 import httpx2
 
 from tests.web.rest.served import Served, fresh, record, said
@@ -52,20 +54,30 @@ def test_a_forgotten_message_keeps_its_place_without_its_words(client: httpx2.Cl
     assert (first["hidden"], first["text"], second["hidden"]) == (True, "", False)
 
 
-def test_sessions_come_page_by_page_last_written_first(client: httpx2.Client) -> None:
+def test_sessions_come_page_by_page_those_with_the_newest_message_first(client: httpx2.Client) -> None:
     prefix = fresh("list")
     names = [f"{prefix}-{place}" for place in range(5)]
-    for name in names:
-        record(client, name, "Hello.")
+    for day, name in sorted(enumerate(names, 1), reverse=True):  # the oldest is written last, as by an import
+        sent = [{"role": "user", "text": "Hello.", "createdAt": f"2026-03-0{day}T10:00:00Z"}]
+        said(client.post(f"/api/sessions/{name}/messages", json={"messages": sent}))
     found: list[str] = []
     asked = {"prefix": prefix, "limit": "2"}
     while True:
         page = said(client.get("/api/sessions", params=asked))
         found += [one["session_id"] for one in page["sessions"]]
+        assert all((one["title"], one["newest_message"][:7]) == ("Hello.", "2026-03") for one in page["sessions"])
         if "next_cursor" not in page:
             break
         asked["cursor"] = page["next_cursor"]
     assert found == names[::-1]
+
+
+def test_a_conversation_without_a_name_has_the_first_words_of_the_user_as_its_title(client: httpx2.Client) -> None:
+    session = str(uuid4())
+    record(client, session, "/model opus", "As you like.", "Where does the ferry to Oslo leave?")
+    [listed] = said(client.get("/api/sessions", params={"prefix": session}))["sessions"]
+    assert said(client.get(f"/api/sessions/{session}")) == listed
+    assert (listed["session_id"], listed["title"]) == (session, "Where does the ferry to Oslo leave?")
 
 
 def test_an_id_may_have_anything_in_it_that_a_name_may(client: httpx2.Client) -> None:
