@@ -74,6 +74,15 @@ class ProjectVerbs:
             session = await view.sessions.get(scope)
         return self if session is None else await self.in_project(session.project or PERSONAL)
 
+    async def for_question(self, session_id: str | None = None) -> Self:
+        """The same memory for what somebody asks on purpose. Outside any project that is all of it that the caller
+        reaches; in a session of a project, that project."""
+        if self._project not in (None, PERSONAL, self._limits.project):
+            return self
+        asking = self if session_id is None else await self.in_project_of(session_id)
+        is_outside = asking._project in (None, PERSONAL) and self._limits.project is None
+        return await self.in_project(None) if is_outside else asking
+
     async def projects(self) -> Sequence[tuple[str, int]]:
         """The ids of the newest thousand projects, each with its number of sessions."""
         async with self._store.read() as view:

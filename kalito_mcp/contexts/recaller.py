@@ -11,15 +11,13 @@ from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.retrieval.search import Prepared, Searcher
+from kalito_mcp.retrieval.search import NOTHING, Prepared, Searcher
 from kalito_mcp.safety.trust import is_withheld
 
 _RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
 _LEAST_OF_BEST: Final = 0.45
 """The score of a hit, as a share of the best one's, below which it is noise. Of forty hits on LoCoMo and BEAM this
 leaves 29; they have 1 point less of the evidence."""
-
-_NOTHING: Final = "nothing matches this query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class Recaller:
                 if is_new(one) and _is_shown(one, include)
             ],
             withheld=len(unshown) - len(trusted),
-            note=found.note or (None if found.hits else _NOTHING),
+            note=found.note or (None if found.hits else NOTHING),
         )
 
     async def _neighbours(

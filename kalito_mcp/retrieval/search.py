@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import anyio
 
 from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.search import Answer, Candidate, Hit, SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.domain.validation import checked_moment
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
 
+NOTHING: Final = "nothing matches this query"
 _MAX_READ_CHARS: Final = 4_000
 """Of a query. What follows adds no term that counts."""
 
@@ -171,6 +172,8 @@ class Searcher:
         if not page and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None
             why = _why_empty(question, found, is_all=is_all)
+            if (left_out := _not_searched(scope)) is not None:
+                why = f"{why or NOTHING}; {left_out}"
             note = "; ".join(filter(None, (why, note))) or None
         if damaged:
             page = [
@@ -316,6 +319,13 @@ class Searcher:
             raise InvalidInput("since is later than until; swap them")
 
 
+def _not_searched(scope: Scope) -> str | None:
+    """What a search of this scope leaves out, in words that do not tell whether there is anything."""
+    if scope.project is None or scope.session is not None:
+        return None
+    return f"{'no project was' if scope.project == PERSONAL else 'other projects were not'} searched"
+
+
 def _why_empty(question: Question, found: Collector, *, is_all: bool) -> str | None:
     """Why there is no hit, as far as that is known."""
     noise = found.noise
@@ -328,7 +338,7 @@ def _why_empty(question: Question, found: Collector, *, is_all: bool) -> str | N
     unmatched = unmatched_words(noise) if noise else tuple(question.surface[term] for term in question.terms)
     # In scripts without spaces, terms are not words that a reader would recognise.
     listed = ", ".join(f'"{word}"' for word in unmatched[:_MAX_UNMATCHED] if is_spelled_with_spaces(word))
-    return "nothing matches this query" + (f"; not found: {listed}" if listed else "")
+    return NOTHING + (f"; not found: {listed}" if listed else "")
 
 
 def _hit(

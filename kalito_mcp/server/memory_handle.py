@@ -121,6 +121,16 @@ class MemoryHandle:
         memory = await self.memory()
         return await memory.in_project(None if project == ALL_PROJECTS else project) if project else memory
 
+    async def memory_asked(self, project: str | None, session_id: str | None = None) -> "Memory":
+        """Return the memory for a question: for the project that the call names, or else the host's. A host outside any
+        project asks all of it; see `Memory.for_question`.
+
+        Raises:
+            KalitoError: see `memory_for`.
+        """
+        memory = await self.memory_for(project)
+        return memory if project else await memory.for_question(session_id)
+
     async def memory_of(self, session_id: str) -> "Memory":
         """Return the memory for the project of a session, whichever it is; for the host's if the session is new."""
         return await (await self.memory()).in_project_of(session_id)

@@ -30,6 +30,8 @@ class Host:
     """A host that works in one place, with a real server of its own."""
 
     def __init__(self, client: Client, mark: str, chance: random.Random) -> None:
+        # Outside any project a question would reach all of them.
+        self._place = {} if MARKS[mark] else {"project": "personal"}
         self._client = client
         self._chance = chance
         self.mark = mark
@@ -69,16 +71,19 @@ class Host:
                 await self._record(session)
                 return await self.call("create_pin", session_id=session, content=self._words())
             case 4:
-                return await self.call("build_context", query=f"Which port does the {topic} run on?")
+                return await self.call("build_context", query=f"Which port does the {topic} run on?", **self._place)
             case 5:
                 await self._record(session)
-                return await self.call("build_context", session_id=session, query=f"the {topic}", max_tokens=1_500)
+                asked = {"session_id": session, "query": f"the {topic}", "max_tokens": 1_500}
+                return await self.call("build_context", **asked, **self._place)
             case 6:
-                return await self.call("search_memory", query=f"What did we decide on the {topic}?", k=20)
+                return await self.call(
+                    "search_memory", query=f"What did we decide on the {topic}?", k=20, **self._place
+                )
             case 7:
                 return await self.call("build_context") + await self.call("list_tasks")
             case _:
-                return await self.call("search_memory", query="What did we talk about today?", k=20)
+                return await self.call("search_memory", query="What did we talk about today?", k=20, **self._place)
 
 
 def stdio(database: Path, folder: Path) -> StdioServerParameters:

@@ -60,7 +60,7 @@ class ChatGptTools:
     ) -> Annotated[CallToolResult, FoundResults]:
         """Find what is remembered: messages, documents, tasks, pins and summaries, best first. Returns ids; fetch
         returns one in full."""
-        memory = await self._opened.memory()
+        memory = await self._opened.memory_asked(None)
         page = await memory.search_memory(SearchRequest(query=query, k=_HITS))
         results = [
             FoundResult(

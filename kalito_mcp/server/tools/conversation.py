@@ -140,8 +140,8 @@ class ConversationTools:
         """Return what is remembered of this conversation as text, within a token budget: summaries, pins, matching
         older messages and the newest messages. Stores nothing. To find one thing across conversations, use
         search_memory."""
-        memory = await self._opened.memory_for(project)
         chosen = session_id or self._opened.host_session
+        memory = await self._opened.memory_asked(project, chosen)
         context = await memory.build_context(
             self._opened.session(chosen) if chosen else None,  # the first turn of a conversation has no session
             max_tokens,

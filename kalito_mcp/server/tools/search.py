@@ -91,7 +91,7 @@ class SearchTools:
         """Find messages, documents, tasks, pins and summaries across all conversations, best first. Returns full texts
         with their ids, dates and scores (near 1: a short text with all words of the query), and past answers to similar
         questions. For the current conversation as a whole, use build_context."""
-        memory = await self._opened.memory_for(project)
+        memory = await self._opened.memory_asked(project)
         place, started_ms, zone = _parse_cursor(cursor, memory.zone)
         if now is not None:
             now_ms = from_iso(now, "now", memory.zone)
@@ -117,7 +117,7 @@ class SearchTools:
         # Past answers are the same on every page, and no filter is about them.
         is_plain = cursor is None and filters == SearchFilters()
         past = (
-            await memory.past_answers(
+            await (await self._opened.memory_for(project)).past_answers(
                 query,
                 session_id=session_id or None,
                 agent_id=agent_id or None,

@@ -22,7 +22,7 @@ Project = Annotated[
 ReadProject = Annotated[
     str | None,
     Field(
-        description="Its folder or name: what is of it, and what is personal. `*`: all. Default: the host's.",
+        description="Its folder or name: what is of it, and what is personal. `*`: all. Default: the host's, or all.",
         max_length=1_000,
     ),
 ]

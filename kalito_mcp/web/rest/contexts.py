@@ -1,18 +1,14 @@
 """The endpoint that builds a context for a model, or shows what it would be."""
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
-from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.shapes import Hit, Output, Pin, Summary
 from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Reply
 from kalito_mcp.web.rest.shapes import AgentName, Known, Message, SessionName, message_body
-
-if TYPE_CHECKING:
-    from kalito_mcp.memory import Memory
 
 
 class BuildContext(Input):
@@ -46,20 +42,11 @@ class MemoryContextBody(Output):
     text: str
 
 
-async def _memory_for(call: Call[BuildContext, InProject]) -> "Memory":
-    """The memory of the session's project. Without such a session, what is personal, unless the request says more: what
-    is in a context goes into a prompt."""
-    if call.body.session_id is not None and (own := await call.memory_of(call.body.session_id)) is not call.memory:
-        return own
-    if call.query.project is not None or call.principal.limits.project is not None:
-        return call.memory
-    return await call.memory.in_project(PERSONAL)
-
-
 async def build_context(call: Call[BuildContext, InProject]) -> Reply:
     """A context for a model."""
     asked = call.body
-    memory = await _memory_for(call)
+    is_placed = call.query.project is not None
+    memory = call.memory if is_placed else await call.memory.for_question(asked.session_id)
     build = memory.manager.build_context if asked.preview else memory.build_context
     context: MemoryContext = await build(
         asked.session_id,

@@ -106,7 +106,7 @@ def test_a_context_has_the_specified_parts_and_a_preview_counts_nothing(client: 
     assert said(client.get(f"/api/records/{pin['id']}"))["usage_count"] == 0
 
 
-def test_a_context_without_a_conversation_has_nothing_of_a_project_unless_it_is_asked_for(
+def test_a_context_without_a_project_has_what_its_query_finds_in_all_of_them_and_else_what_is_personal(
     client: httpx2.Client,
 ) -> None:
     shop, said_there = fresh("shop"), f"The {fresh('kettle')} is blue."
@@ -118,7 +118,11 @@ def test_a_context_without_a_conversation_has_nothing_of_a_project_unless_it_is_
             said(client.post("/api/context", json=asked, params={"project": project} if project else {}))["text"]
             for project in (None, "personal", shop, "*")
         ]
-        assert [said_there in text for text in texts] == [False, False, True, True]
+        assert [said_there in text for text in texts] == [True, False, True, True]
+    pin = {"session_id": fresh("talk"), "content": said_there, "scope": "project"}
+    said(client.post("/api/memory/pins", json=pin, params={"project": shop}))
+    assert said_there in said(client.post("/api/context", json={}, params={"project": shop}))["text"]
+    assert said_there not in said(client.post("/api/context", json={}))["text"]
 
 
 def test_closing_a_conversation_twice_changes_nothing_more(client: httpx2.Client) -> None:

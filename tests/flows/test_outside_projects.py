@@ -1,0 +1,83 @@
+"""Who asks outside of any project asks the whole memory. What nobody asked for stays personal."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp.domain.scope import PERSONAL, Limits
+from kalito_mcp.settings import Settings
+from kalito_mcp.wiring import open_memory
+from tests.flows.harness import said, served
+
+pytestmark = pytest.mark.anyio
+QUERY = "How long is the string?"
+
+
+@pytest.fixture
+async def three_places(database: Path, era: str) -> AsyncIterator[Path]:
+    """A database with what was said and pinned in `kite` and in `boat`, and outside any project."""
+    for project, length in (("kite", "forty"), ("boat", "nine"), (PERSONAL, "two")):
+        async with served(database, era, project=project) as h:
+            text = f"The string is {length} metres long."
+            await h.facts("record_messages", session_id=f"of {project}", messages=said(text))
+            if project != PERSONAL:
+                await h.facts("create_pin", session_id=f"of {project}", content=f"We decided on {length} knots.")
+            await h.settled()
+    yield database
+
+
+async def test_a_search_outside_any_project_finds_everything_and_names_each_project(
+    three_places: Path, era: str
+) -> None:
+    async with served(three_places, era, project=PERSONAL) as h:
+        found = await h.facts("search_memory", query=QUERY)
+        assert {(hit["session_id"], hit.get("project")) for hit in found["hits"]} == {
+            ("of kite", "kite"), ("of boat", "boat"), ("of personal", None),
+        }  # fmt: skip
+        text = await h.text("build_context", query=QUERY)
+        assert all(length in text for length in ("forty", "nine", "two"))
+        assert 'of project "kite"' in text
+        assert 'of project "boat"' in text
+
+
+async def test_what_nobody_asked_for_stays_personal(three_places: Path, era: str) -> None:
+    async with served(three_places, era, project=PERSONAL) as h:
+        for asked in ({}, {"session_id": "of personal"}, {"query": "What is for dinner?"}):
+            text = await h.text("build_context", **asked)
+            assert not [one for one in ("forty", "nine", "knots") if one in text]
+
+
+async def test_only_what_is_personal_is_found_by_who_says_so(three_places: Path, era: str) -> None:
+    async with served(three_places, era, project=PERSONAL) as h:
+        found = await h.facts("search_memory", query=QUERY, project=PERSONAL)
+        assert {hit["session_id"] for hit in found["hits"]} == {"of personal"}
+
+
+async def test_a_question_in_a_session_of_a_project_is_asked_in_that_project(three_places: Path, era: str) -> None:
+    async with served(three_places, era, project=PERSONAL) as h:
+        text = await h.text("build_context", query=QUERY, session_id="of kite")
+        assert ("forty" in text, "nine" in text) == (True, False)
+        assert "nine" in await h.text("build_context", query=QUERY, session_id="of kite", project="*")
+
+
+async def test_what_limits_reach_does_not_grow(three_places: Path) -> None:
+    async with open_memory(three_places, Settings()) as memory:
+        limited = memory.of_owner("local", Limits(project="kite"))
+        context = await (await limited.for_question()).build_context(query=QUERY)
+        assert ("forty" in context.text, "nine" in context.text) == (True, False)
+
+
+async def test_nothing_found_says_that_other_projects_were_not_asked_and_not_whether_they_have_it(
+    three_places: Path, era: str
+) -> None:
+    async with served(three_places, era, project="kite") as h:
+        notes = [(await h.facts("search_memory", query=query))["note"] for query in ("nine", "zeppelin")]
+        assert notes[0].replace("nine", "zeppelin") == notes[1]
+        assert notes[0].startswith('nothing matches this query; not found: "nine"; other projects were not searched')
+        assert "other projects were not searched" in await h.text(
+            "build_context", query="zeppelin", format="structured"
+        )
+    async with served(three_places, era, project=PERSONAL) as h:
+        assert "searched" not in (await h.facts("search_memory", query="zeppelin"))["note"]
+        assert "no project was searched" in (await h.facts("search_memory", query="nine", project=PERSONAL))["note"]
