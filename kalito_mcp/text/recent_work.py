@@ -25,7 +25,7 @@ ENDED: Final = "ended"
 OPEN: Final = "open"
 
 _TABLE: Final = Path(__file__).with_name("recent_work.txt")
-_NOT_TIMES: Final = frozenset(("function words", "talk", "none"))
+_NOT_TIMES: Final = frozenset(("function words", "talk", "none", "past"))
 _MOST_CHARS: Final = 400
 """A longer text names a subject."""
 

@@ -22,6 +22,7 @@ from kalito_mcp.text.times.days import Days, Yearly, unit_of
 from kalito_mcp.text.times.grammar import named_days, whole_name, written_dates
 from kalito_mcp.text.times.lexicon import with_plain_digits
 from kalito_mcp.text.times.other_languages import OtherNames, other_names, whole_name_elsewhere
+from kalito_mcp.text.times.tense import is_past
 from kalito_mcp.text.times.vocabulary import (
     COUNTS,
     tokens_of,
@@ -99,10 +100,11 @@ def named_times(
     """
     today = None if now_ms is None else zone.day(now_ms)
     other = other_names(text, today, languages)
+    is_over = is_past(text, ENGLISH)
     if other is not None:
         text = other.rest
     tokens = tokens_of(text if ENGLISH in languages else with_plain_digits(text))
-    named = named_days(tokens, today)
+    named = named_days(tokens, today, is_past=is_over)
     timeless = named if today is None else named_days(tokens, None)
     # In "two weeks before 5 May" the asker also thought of 5 May, so it counts.
     written = timeless + [found for found in written_dates(tokens) if found not in timeless]

@@ -26,13 +26,13 @@ from kalito_mcp.text.times.days import (
 )
 
 
-def named_days(tokens: list[en.Token], today: int | None) -> list[Found]:
-    """The days that the text names, in its order; names do not overlap.
+def named_days(tokens: list[en.Token], today: int | None, *, is_past: bool = False) -> list[Found]:
+    """The days that the text names, in its order; names do not overlap. If it `is_past`, a bare weekday is not today.
 
     `today` is the ordinal of a day. Without it, names that depend on it are left out. A name without a year is
     `Yearly`, with or without `today`, unless a word says which year is meant (last March).
     """
-    words = _TimeWords(tokens, today, is_exact=False)
+    words = _TimeWords(tokens, today, is_exact=False, is_past=is_past)
     return _all(words, words.any_name)
 
 
@@ -95,6 +95,11 @@ _Part: TypeAlias = tuple[Callable[[Days], Days], int]
 
 class _TimeWords(DateWords):
     """Finds names in a list of words. Most methods take a place, and return a name and the place after it, or None."""
+
+    def __init__(self, tokens: list[en.Token], today: int | None, *, is_exact: bool, is_past: bool = False) -> None:
+        """If `is_past`, a bare weekday is the last one before today."""
+        super().__init__(tokens, today, is_exact=is_exact)
+        self._is_past = is_past
 
     def any_name(self, place: int) -> Step:
         """The name that begins at this word."""
@@ -246,8 +251,9 @@ class _TimeWords(DateWords):
         if (word in en.WEEKDAYS and (word.endswith("day") or self.is_exact)) or word == "weekend":
             if self.word(place - 1) in en.NEVER_ALONE:
                 return None
-            day = weekday_before(today + 1, en.WEEKDAYS.get(word, 5))
-            return (Days(day.first, day.first + 1) if word == "weekend" else day), place + 1
+            is_weekend = word == "weekend"
+            day = weekday_before(today + (is_weekend or not self._is_past), en.WEEKDAYS.get(word, 5))
+            return (Days(day.first, day.first + 1) if is_weekend else day), place + 1
         return None
 
     def _beside_today(self, place: int, today: int) -> Step:

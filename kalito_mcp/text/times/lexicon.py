@@ -10,6 +10,7 @@ so on; `_` stands for a space. A word with `~` before it stands after what it be
     in, of, ago, since, until, before, after, from, to, every
     endings       what may follow the digits of a day
     none          what looks like a time and is not
+    past          see `tense`
 """
 
 import re
@@ -27,7 +28,7 @@ from kalito_mcp.text.times.vocabulary import DASHES
 _FIRST: Final = {"months": 1, "seasons": 13, "numbers": 1, "days": -2, "years": -2, "steps": -2}
 """The number of the first word of a section, where it is not 0. The seasons follow December."""
 
-_WORDLESS: Final = frozenset(("function words", "endings"))
+_WORDLESS: Final = frozenset(("function words", "endings", "past"))
 _MAX_CHARS: Final = 2_000
 
 _PIECE: Final = lazy(

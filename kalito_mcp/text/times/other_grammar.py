@@ -44,11 +44,15 @@ _SIDES: Final = ("since", "until", "before", "after")
 class Names:
     """Finds names in a list of tokens. Most methods take a place, and return a name and the place after it, or None."""
 
-    def __init__(self, tokens: Sequence[Token], today: int | None, *, is_exact: bool = False) -> None:
-        """If `is_exact`, a word with `?` needs no other, and `vor zwei Wochen` is one day."""
+    def __init__(
+        self, tokens: Sequence[Token], today: int | None, *, is_exact: bool = False, is_past: bool = False
+    ) -> None:
+        """If `is_exact`, a word with `?` needs no other, and `vor zwei Wochen` is one day. If `is_past`, a bare weekday
+        is the last one before today."""
         self._tokens = tokens
         self._today = today
         self._is_exact = is_exact
+        self._is_past = is_past
 
     def all(self) -> Iterator[tuple[Found, int, int]]:
         """The names, each with its place and the place after it; they do not overlap. `every Monday` is none."""
@@ -256,7 +260,7 @@ class Names:
             days = {-1: weekday_before(self._today, nth), 1: weekday_after(self._today, nth)}.get(step, this)
             return days, end
         is_known = is_sure or has_week or "weekdays" in self._at(place).senses or self._has(end, "~in")
-        return (weekday_before(self._today + 1, nth), end) if is_known else None
+        return (weekday_before(self._today + (not self._is_past), nth), end) if is_known else None
 
     def _ago(self, place: int) -> Step:
         """`vor 3 Tagen`; 3天前; неделю назад."""

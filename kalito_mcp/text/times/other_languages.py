@@ -14,6 +14,7 @@ from kalito_mcp.text.times.dates import Found
 from kalito_mcp.text.times.days import Days, Yearly
 from kalito_mcp.text.times.lexicon import Token, lexicon, may_name_times, ready, tokens_of
 from kalito_mcp.text.times.other_grammar import DECEMBER, Names
+from kalito_mcp.text.times.tense import is_past
 
 _CALENDAR: Final = frozenset(("months", "weekdays", "signs", "year", "written"))
 _ENGLISH: Final = en.STARTS | en.TO | en.LEADS | en.MONTH_LEADS
@@ -127,7 +128,7 @@ def _reading(text: str, today: int | None, language: str) -> _Reading:
     if not may_name_times(text, language):
         return _Reading(language, [], [])
     tokens = tokens_of(text, lexicon(language))
-    return _Reading(language, tokens, list(Names(tokens, today).all()))
+    return _Reading(language, tokens, list(Names(tokens, today, is_past=is_past(text, language)).all()))
 
 
 def _not_in_english(text: str, reading: _Reading) -> _Reading:
