@@ -124,6 +124,11 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         self._limits = NO_LIMITS
         self._project: str | None = None
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the database is open for reading only, because it could not be written when it was opened."""
+        return self._store.is_read_only
+
     def new_session_id(self) -> str:
         """An unguessable handle for a conversation that has none."""
         return self._ids.session_id()

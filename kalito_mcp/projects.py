@@ -73,15 +73,24 @@ def _renamed(found: str, policy: ProjectPolicy) -> str:
     return found
 
 
-def project_of_host(environment: Mapping[str, str], working_folder: Path, policy: ProjectPolicy) -> str:
+def working_folder() -> Path | None:
+    """The folder that this process works in; None if that was deleted."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
+def project_of_host(environment: Mapping[str, str], folder: Path | None, policy: ProjectPolicy) -> str:
     """The project of the host that started this process: of the folder that it names, or else of the repository that it
-    started the process in. `PERSONAL` if it works in none."""
+    started the process in (`folder`). `PERSONAL` if it works in none, or in a folder that was deleted."""
     for variable in _FOLDER_VARIABLES:
         if environment.get(variable):
             return project_of(environment[variable], policy)
     # Many hosts start their servers anywhere: only a repository says that somebody works there.
-    is_repository = _repository(Path(os.path.realpath(working_folder))) is not None
-    return project_of(working_folder, policy) if is_repository else PERSONAL
+    if folder is None or _repository(Path(os.path.realpath(folder))) is None:
+        return PERSONAL
+    return project_of(folder, policy)
 
 
 def is_ignored(project: str, policy: ProjectPolicy) -> bool:

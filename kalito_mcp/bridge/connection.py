@@ -102,15 +102,19 @@ def read_connection(database: Path) -> Connection | None:
     """Where the memory of this machine is; None if it is here.
 
     Raises:
-        ConfigurationError: the file is damaged. The memory that is here is not used instead: what is said would be in
-            two places.
+        ConfigurationError: the file is damaged, or cannot be read now. The memory that is here is not used instead:
+            what is said would be in two places.
     """
     file = home_folder(database) / _CONNECTION
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # what is wrong with the folder, the database says
         return None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} cannot be read: {error.strerror}; make it readable, or mount its drive, and try again"
+        ) from error
+    except ValueError as error:
         raise _damaged(file) from error
     url = content.get("url") if isinstance(content, dict) else None
     if not isinstance(url, str):

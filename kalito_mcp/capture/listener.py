@@ -48,6 +48,7 @@ class Listener:
         self._spool = Spool(self._folder / "spool")
         self._take = take
         self._greeting, self._token = secrets.token_hex(16), secrets.token_hex(16)
+        self._has_warned = False
         self.opened: Callable[[TaskGroup], object] = lambda _: None
         """Called with the tasks of this listener, once it listens."""
 
@@ -65,7 +66,9 @@ class Listener:
                 finally:
                     place.unlink(missing_ok=True)
         except OSError as error:
-            _log.warning("hooks find no server in %s: %s", self._folder, error.strerror)
+            level = logging.DEBUG if self._has_warned else logging.WARNING
+            self._has_warned = True
+            _log.log(level, "hooks find no server in %s: %s", self._folder, error.strerror)
 
     def _tell_where(self, port: int) -> Path:
         place = self._folder / f"server-{os.getpid()}.json"

@@ -22,7 +22,7 @@ from kalito_mcp.bridge.server import Host, build_bridge
 from kalito_mcp.capture.listener import Listener
 from kalito_mcp.cli.options import settings_of
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.projects import ProjectPolicy, is_path, project_of, project_of_host
+from kalito_mcp.projects import ProjectPolicy, is_path, project_of, project_of_host, working_folder
 from kalito_mcp.server.first_answers import switches
 from kalito_mcp.server.stdio import serve_stdio
 from kalito_mcp.sources import PREFIX, read_sources
@@ -94,5 +94,5 @@ def _folder(project: str | None, policy: ProjectPolicy) -> str:
     """The project of the host, as it is called on this machine."""
     named = project or os.environ.get("KALITO_PROJECT")
     if not named:
-        return project_of_host(os.environ, Path.cwd(), policy)
+        return project_of_host(os.environ, working_folder(), policy)
     return project_of(named, policy) if named != PERSONAL and is_path(named) else named

@@ -13,6 +13,7 @@ from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.hosts.known import HOSTS, hosts_named
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import hook_path, state_of
+from kalito_mcp.projects import working_folder
 from kalito_mcp.version import __version__
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _are_hosts_well(names: tuple[str, ...]) -> bool:
 
     is_well = True
     for host in hosts:
-        links = anyio.run(check_host, host, places, os.environ, Path.cwd())
+        links = anyio.run(check_host, host, places, os.environ, working_folder() or Path.home())
         for link in links:
             _tell("ok" if link.is_whole else "FAILED", f"{host.name}, {link.name}", link.detail)
         if all(link.is_whole for link in links):

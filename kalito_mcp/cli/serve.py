@@ -26,6 +26,7 @@ from kalito_mcp.switch import hooks_folder, trace_file
 
 if TYPE_CHECKING:
     from kalito_mcp.bridge.connection import Connection
+    from kalito_mcp.capture.listener import Listener
     from kalito_mcp.memory import Memory
     from kalito_mcp.server.build import KalitoServer
     from kalito_mcp.server.first_answers import Begun
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _SWITCH_S: Final = 0.0005
 """How long a thread that reads a long text may hold the interpreter while calls wait. Python's default is ten times as
 long, and a search changes threads some ten times."""
+_LISTEN_AGAIN_S: Final = 5.0
+"""How long after the memory could not be opened, or hooks could not be listened to, that is tried again."""
 _LAST_SECONDS: Final = 3.0
 """How long the process may take to end after it stopped serving."""
 
@@ -89,7 +92,7 @@ def command(
         return
     # The environment names the session of the host that started us. Over HTTP, other hosts connect too.
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
-    reported: list[KalitoError] = []
+    reported: list[str] = []
     switched_on, public_url = switches(os.environ), ""
     if transport != "stdio":
         settings = settings_of(database, config)
@@ -136,7 +139,7 @@ def command(
     try:
         anyio.run(run)
     except KalitoError as error:
-        if error not in reported:
+        if str(error) not in reported[-1:]:
             raise
         sys.exit(1)
     finally:
@@ -165,19 +168,29 @@ async def _listening(server: "KalitoServer", database: Path | None, config: Path
 
 
 async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config: Path | None) -> None:
-    """Take what the hooks of any host on this machine report, once the memory is open."""
+    """Take what the hooks of any host on this machine report, as soon as the memory is open. This also opens the memory
+    again, if nothing else asks for it."""
+    listener = None
+    while True:
+        with suppress(KalitoError):  # what is wrong with the memory, every call says
+            path = settings_of(database, config).database
+            if read_connection(path) is not None:
+                return  # hooks of this machine are for its home
+            listener = listener or _listener(server, path)
+            await server.opened.memory()
+            await listener.run()
+        await anyio.sleep(_LISTEN_AGAIN_S)
+
+
+def _listener(server: "KalitoServer", database: Path) -> "Listener":
+    """What takes the reports of hooks for this server. Until it listens, hooks put them into the spool."""
     from kalito_mcp.capture.listener import Listener  # noqa: PLC0415 - as above
 
-    with suppress(KalitoError):  # what is wrong with the memory, every call says
-        path = settings_of(database, config).database
-        if read_connection(path) is not None:
-            return  # hooks of this machine are for its home
-        listener = Listener(path, server.capture.take)
-        server.capture.heard, server.capture.keep = partial(_leave_trace, path), listener.keep
-        server.capture.share_in(hooks_folder(path) / "conversations")
-        await server.opened.memory()
-        listener.opened = server.capture.go_on_in
-        await listener.run()
+    listener = Listener(database, server.capture.take)
+    server.capture.heard, server.capture.keep = partial(_leave_trace, database), listener.keep
+    server.capture.share_in(hooks_folder(database) / "conversations")
+    listener.opened = server.capture.go_on_in
+    return listener
 
 
 def _leave_trace(database: Path, host: str) -> None:
@@ -232,27 +245,31 @@ def _configure_logging(name: str) -> None:
 
 @asynccontextmanager
 async def _opened(
-    database: Path | None, config: Path | None, reported: list[KalitoError], project: str | None, *, is_hosted: bool
+    database: Path | None, config: Path | None, reported: list[str], project: str | None, *, is_hosted: bool
 ) -> "AsyncIterator[Memory]":
     """Open the memory for the project, or else, if one host has started us, for the host's. The import takes a fifth of
     a second, so a thread does it while the server answers its host.
 
-    An error is written to stderr at once, and added to `reported`.
+    An error is written to stderr at once, unless it was the last time, and its text added to `reported`.
     """
     wiring = await anyio.to_thread.run_sync(importlib.import_module, "kalito_mcp.wiring")
-    from kalito_mcp.projects import project_of_host  # noqa: PLC0415 - as above
+    from kalito_mcp.projects import project_of_host, working_folder  # noqa: PLC0415 - as above
 
     try:
         settings = settings_of(database, config)
-        read_connection(settings.database)  # raises if it is damaged: the memory may be on another machine
+        if read_connection(settings.database) is not None and is_hosted:  # raises if it is damaged
+            raise ConfigurationError(
+                "this machine was connected to another one after this server had started; restart the assistant"
+            )
         named = project or os.environ.get("KALITO_PROJECT")
         if not named:
-            named = project_of_host(os.environ, Path.cwd(), settings.projects) if is_hosted else PERSONAL
+            named = project_of_host(os.environ, working_folder(), settings.projects) if is_hosted else PERSONAL
         async with wiring.open_memory(settings=settings) as memory:
             # All that is there now stays. To look it through again and again, all calls would wait for 0.1 s.
             gc.freeze()
             yield await memory.in_project(named)
     except KalitoError as error:
-        click.echo(f"kalito-mcp: {error}", err=True)
-        reported.append(error)
+        if str(error) not in reported[-1:]:
+            click.echo(f"kalito-mcp: {error}", err=True)
+        reported.append(str(error))
         raise

@@ -79,6 +79,10 @@ class WriteTransaction(Protocol):
 class Store(Protocol):
     """A database of memories."""
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether every write raises an error that says why."""
+
     def read(self) -> AbstractAsyncContextManager[ReadView]:
         """A consistent view. Keep it short: while it is open, the log cannot be cut.
 

@@ -1,6 +1,7 @@
 """The memory that a server serves, while it is open.
 
-A server answers its host before the memory is open. The first call that needs the memory waits for it.
+A server answers its host before the memory is open. The first call that needs the memory waits for it. If it cannot be
+opened, or not for writing, the next call tries again: locks end, drives are mounted, room is made on a disk.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,11 +9,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import anyio
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 
 from kalito_mcp.acting import acting
 from kalito_mcp.domain.validation import checked_name
-from kalito_mcp.errors import InvalidInput, KalitoError
+from kalito_mcp.errors import InvalidInput, KalitoError, StorageError
 from kalito_mcp.server.caller import host_place
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ class _Serving(Protocol):
 
 
 ALL_PROJECTS: Final = "*"
+PAUSE_S: Final = 0.5
+"""How long after an attempt to open the memory the next one begins."""
+_LONGER_PAUSE_S: Final = 2.0
+"""The same while the memory can be read, but not written."""
+_MOST_WAIT_S: Final = 1.0
+"""How long a call waits to see whether the memory can be written again. Then it reads."""
 MemoryOpener = Callable[[], AbstractAsyncContextManager["Memory"]]
 
 
@@ -39,7 +46,12 @@ class MemoryHandle:
         self._opener = opener
         self._memory: Memory | None = None
         self._failure: KalitoError | None = None
-        self._ready: anyio.Event | None = None
+        self._attempt: anyio.Event | None = None
+        """Set when the last attempt to open the memory has ended."""
+        self._next_attempt_at = 0.0
+        self._tasks: TaskGroup | None = None
+        """Where the memory is held open; None while the server does not run."""
+        self._done = anyio.Event()
         self._default_session = default_session
         self.is_session_fixed = False
         """Whether a person has named the session, so that hooks do not change it."""
@@ -73,24 +85,24 @@ class MemoryHandle:
         Raises:
             KalitoError: the memory could not be opened, or the block raised the error.
         """
-        if self._ready is not None:
+        if self._tasks is not None:
             yield
             return
-        self._ready, done = anyio.Event(), anyio.Event()
+        self._done = anyio.Event()
         try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._hold, self._ready, done)
+            async with anyio.create_task_group() as self._tasks:
+                self._begin_attempt()
                 beside = anyio.CancelScope()
                 if self.alongside is not None:
-                    await tasks.start(self._run_in, beside, self.alongside)
+                    await self._tasks.start(self._run_in, beside, self.alongside)
                 try:
                     yield
                 except KalitoError as error:  # out of the task group, which would wrap it
                     self._failure = error
                 beside.cancel()
-                done.set()
+                self._done.set()
         finally:
-            self._ready = None
+            self._tasks = self._attempt = None
         if self._failure is not None:
             raise self._failure
 
@@ -99,18 +111,67 @@ class MemoryHandle:
         the project of the host that the call comes from, if it says.
 
         Raises:
-            KalitoError: the memory could not be opened. Every call raises it: hosts show the answer of a call to the
-            user, but rarely show what a server wrote to stderr.
+            KalitoError: the memory could not be opened just now. Every call raises it: hosts show the answer of a call
+            to the user, but rarely show what a server wrote to stderr.
         """
-        if self._ready is None:
-            raise RuntimeError("the memory is open only while the server runs")
-        await self._ready.wait()
-        if self._failure is not None:
-            raise self._failure
-        assert self._memory is not None  # noqa: S101 - set before `ready`, and unset after every call has ended
+        opened = await self._opened()
         called, project = acting(), host_place().project
-        memory = self._memory.of_owner(called.principal.owner, called.principal.limits) if called else self._memory
+        memory = opened.of_owner(called.principal.owner, called.principal.limits) if called else opened
         return memory if project is None else await memory.in_project(project)
+
+    async def _opened(self) -> "Memory":
+        """The memory; after a failure, what another attempt finds."""
+        if self._tasks is None or self._attempt is None:
+            raise RuntimeError("the memory is open only while the server runs")
+        if self._memory is None:
+            failed = self._attempt
+            if failed.is_set():
+                await anyio.sleep_until(self._next_attempt_at)
+                if self._attempt is failed:  # no other call was faster
+                    self._begin_attempt()
+            await self._attempt.wait()
+        elif self._memory.is_read_only:
+            if anyio.current_time() >= self._next_attempt_at:
+                self._begin_attempt()
+            with anyio.move_on_after(_MOST_WAIT_S):
+                await self._attempt.wait()
+        if self._memory is not None:
+            return self._memory
+        assert self._failure is not None  # noqa: S101 - an attempt leaves one of the two
+        raise self._failure
+
+    def _begin_attempt(self) -> None:
+        """Try to open the memory, unless an attempt is under way."""
+        if self._tasks is not None and (self._attempt is None or self._attempt.is_set()):
+            self._attempt = anyio.Event()
+            self._tasks.start_soon(self._hold, self._attempt)
+
+    async def _hold(self, attempt: anyio.Event) -> None:
+        """Open the memory, and hold it open until the server ends. One that can be read and not written is held until
+        then, too: calls may use it. But no second one."""
+        try:
+            async with self._opener() as memory:
+                if self._memory is None or not memory.is_read_only:
+                    self._memory, self._failure = memory, None
+                    self._end(attempt)
+                    await self._done.wait()
+        except KalitoError as error:
+            self._fail(error)
+        except OSError as error:  # a folder that is gone, a drive that has failed
+            self._fail(StorageError(f"the memory cannot be opened: {error.strerror}: {error.filename}"))
+        finally:
+            self._end(attempt)
+            if self._done.is_set():
+                self._memory = None
+
+    def _fail(self, error: KalitoError) -> None:
+        if self._memory is None or self._done.is_set():
+            self._failure = error
+
+    def _end(self, attempt: anyio.Event) -> None:
+        is_limited = self._memory is not None and self._memory.is_read_only
+        self._next_attempt_at = anyio.current_time() + (_LONGER_PAUSE_S if is_limited else PAUSE_S)
+        attempt.set()
 
     async def memory_for(self, project: str | None) -> "Memory":
         """Return the memory for the project that a call names (`*`: all of them), or else for the host's.
@@ -149,18 +210,6 @@ class MemoryHandle:
     ) -> None:
         with scope:
             await function(task_status=task_status)
-
-    async def _hold(self, ready: anyio.Event, done: anyio.Event) -> None:
-        try:
-            async with self._opener() as memory:
-                self._memory = memory
-                ready.set()
-                await done.wait()
-        except KalitoError as error:
-            self._failure = error
-            ready.set()
-        finally:
-            self._memory = None
 
     def session(self, session_id: str | None) -> str:
         """Return the given session id, or else the host's.

@@ -93,6 +93,11 @@ class WatchedStore:
         """Call `on_commit` after every commit from now on. It must return at once and not raise."""
         self._watchers.append(on_commit)
 
+    @property
+    def is_read_only(self) -> bool:
+        """As the store's."""
+        return self._store.is_read_only
+
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadView]:
         """As the store's."""

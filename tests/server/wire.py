@@ -123,7 +123,7 @@ def served(database: Path, *, code: str | None = None, is_prepared: bool = False
             f"{code}\nimport sys; sys.argv = ['kalito-mcp', 'serve']\nfrom kalito_mcp.cli.main import main\nmain()",
         ]
     )
-    variables = clean_environment(KALITO_DATABASE=str(database), **environment)
+    variables = clean_environment(**{"KALITO_DATABASE": str(database), **environment})
     process: subprocess.Popen[bytes] | PreparedProcess
     with database.with_suffix(".stderr").open("wb") as stderr:
         if is_prepared and sys.platform == "linux":

@@ -112,14 +112,18 @@ async def test_without_a_byte_left_a_token_counts_and_the_memory_can_be_taken_ou
         assert "leaves at seven" in b"".join([piece async for piece in stream]).decode()
 
 
-async def test_without_a_byte_left_a_closed_database_is_refused_in_words_and_stays_as_it_is(disk: Disk) -> None:
+async def test_without_a_byte_left_a_closed_database_is_read_and_stays_as_it_is(disk: Disk) -> None:
     store = await SqliteStore.open(disk.database)
     await append(store, "one")
     await store.close()
     before = disk.database.read_bytes()
     ballast = disk.fill()
-    with pytest.raises(StorageFull):
-        await SqliteStore.open(disk.database)
+    store = await SqliteStore.open(disk.database)
+    assert store.is_read_only
+    assert await texts(store) == ["one"]
+    with pytest.raises(StorageFull, match="opened for reading only: no room to write"):
+        await append(store, "two")
+    await store.close()
     assert disk.database.read_bytes() == before
     ballast.unlink()
     store = await SqliteStore.open(disk.database)

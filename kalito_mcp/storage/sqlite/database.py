@@ -18,13 +18,13 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from kalito_mcp.errors import KalitoError, StorageReadOnly
+from kalito_mcp.errors import KalitoError, StorageError, StorageFull, StorageReadOnly
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.fact_rebuild import FACTS_STEP, FactRebuild
-from kalito_mcp.storage.sqlite.failures import explain, explained, is_read_only
+from kalito_mcp.storage.sqlite.failures import explained, is_not_writable
 from kalito_mcp.storage.sqlite.glances import Glances
 from kalito_mcp.storage.sqlite.index_version import REBUILD_STEP
 from kalito_mcp.storage.sqlite.migrating import migrate
@@ -36,6 +36,7 @@ from kalito_mcp.storage.sqlite.opening import (
     READER_PRAGMAS,
     check_schema,
     first_reader,
+    has_wal,
     refuse_folder,
     refuse_missing,
     refuse_old_sqlite,
@@ -70,6 +71,7 @@ class SqliteStore:
         self.path = path
         self.warning: str | None = None
         """Why the database is open for reading only; None if it can be written."""
+        self._refuses_with: type[StorageError] = StorageReadOnly
         self._policy = policy
         self._mutex = WriteMutex(path.with_name(path.name + ".lock"), timeout_s=policy.busy_timeout_s)
         self._files = SideFiles(path)
@@ -102,16 +104,16 @@ class SqliteStore:
         """Open the database. Creates or migrates it if needed, and rebuilds a text index of an older release, with its
         progress in the log.
 
-        A file that cannot be written opens for reading, with `warning` set. `may_write=False` opens for reading
-        on purpose, and creates nothing. More than `exact_vectors` vectors are searched through an approximate index.
-        With `points` the vectors are kept there; they are closed with the store.
+        A file that cannot be written, on a full disk for example, opens for reading, with `warning` set.
+        `may_write=False` opens for reading on purpose, and creates nothing. More than `exact_vectors` vectors are
+        searched through an approximate index. With `points` the vectors are kept there; they are closed with the store.
 
         Raises:
             ConfigurationError: this Python's SQLite is too old.
             StorageDamaged: the file is no readable database of kalito's.
             SchemaTooNew: a newer release wrote it.
             StorageBusy: another process held the lock too long.
-            StorageReadOnly: it can neither be written nor read as it is.
+            StorageReadOnly, StorageFull: it can neither be written nor read as it is.
             StorageReplaced: the -wal at its path belongs to another database.
         """
         refuse_old_sqlite()
@@ -282,7 +284,7 @@ class SqliteStore:
 
     def _checked_writer(self) -> aiosqlite.Connection:
         if self._writer is None:
-            raise StorageReadOnly(self.warning or f"{self.path} is open for reading only; open it for writing")
+            raise self._refuses_with(self.warning or f"{self.path} is open for reading only; open it for writing")
         return self._writer
 
     @asynccontextmanager
@@ -311,20 +313,15 @@ class SqliteStore:
         refuse_folder(self.path)
         if not may_write:
             refuse_missing(self.path)
-            await self._open_for_reading(unreadable(self.path))
+            await self._open_for_reading(unreadable(self.path), steps)
         else:
             try:
                 create_private(self.path)
-                await self._refuse_unknown(steps)
-                await self._open_writer(steps)
-            except StorageReadOnly as error:
-                await self._fall_back_to_reading(error)
-            except sqlite3.Error as error:
-                if not is_read_only(error) or not self.path.exists():
-                    raise
-                await self._fall_back_to_reading(explain(error, self.path))
-        if self._writer is None:
-            await check_schema(self._idle_readers[0], steps, self.path)
+                with explained(self.path):
+                    await self._refuse_unknown(steps)
+                    await self._open_writer(steps)
+            except (StorageReadOnly, StorageFull) as error:
+                await self._fall_back_to_reading(error, steps)
 
     async def _refuse_unknown(self, steps: Sequence[Migration]) -> None:
         """Refuse a file that is not ours, through a connection that cannot write: one that can would merge the file's
@@ -341,7 +338,7 @@ class SqliteStore:
                         await looking.close()
         except sqlite3.Error as error:
             # A read-only folder, or an interrupted creation that must be rolled back first: the writer finds out.
-            if not is_read_only(error):
+            if not is_not_writable(error):
                 raise
 
     async def _open_writer(self, steps: Sequence[Migration]) -> None:
@@ -370,23 +367,29 @@ class SqliteStore:
         if len(steps) >= FACTS_STEP:
             await self._facts.begin()
 
-    async def _fall_back_to_reading(self, error: KalitoError) -> None:
-        self.warning = f"opened for reading only: {error}"
-        await self._open_for_reading(error)
+    async def _fall_back_to_reading(self, error: StorageError, steps: Sequence[Migration]) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:  # there was room to open the database, but not to rebuild its text index
+            async with self._mutex.held():
+                await writer.close()
+        self.warning, self._refuses_with = f"opened for reading only: {error}", type(error)
+        try:
+            await self._open_for_reading(error, steps)
+        except StorageReadOnly:
+            if isinstance(error, StorageFull):  # it is empty, or has to be migrated first
+                raise error from None
+            raise
 
-    async def _open_for_reading(self, error: KalitoError) -> None:
+    async def _open_for_reading(self, error: StorageError, steps: Sequence[Migration]) -> None:
         opened = await first_reader(self._files, self._open_reader)
         if opened is None:
             raise StorageReadOnly(str(error)) from error
         reader, self._reader_mode = opened
         self._idle_readers.append(reader)
-        if self._reader_mode == IMMUTABLE and self._has_wal():
+        if self._reader_mode == IMMUTABLE and has_wal(self.path):
             newest = "the latest writes are in its -wal file and cannot be read"
             self.warning = f"{self.warning or 'opened without its -wal file'}; {newest}"
-
-    def _has_wal(self) -> bool:
-        wal = self.path.with_name(f"{self.path.name}-wal")
-        return wal.exists() and wal.stat().st_size > 0
+        await check_schema(reader, steps, self.path)
 
     async def _open_reader(self, mode: str) -> aiosqlite.Connection:
         return await self._connect(mode, READER_PRAGMAS)

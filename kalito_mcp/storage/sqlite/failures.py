@@ -17,6 +17,7 @@ from kalito_mcp.errors import (
 
 _PRIMARY_CODE_MASK: Final = 0xFF
 _READ_ONLY_CODES: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+_FULL_CODES: Final = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
 _DAMAGED_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 _UNDECODABLE: Final = "Could not decode to UTF-8"
 
@@ -66,7 +67,7 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
     """Return the StorageError for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", 0) or 0
     primary = code & _PRIMARY_CODE_MASK
-    if primary == sqlite3.SQLITE_FULL or code in (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE):
+    if _is_full(error):
         # IOERR_WRITE may also mean a limit on the size of files, so do not report the free room then.
         room = _room(path) if code != sqlite3.SQLITE_IOERR_WRITE else "or the limit on the size of files is reached"
         return StorageFull(
@@ -93,6 +94,16 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
 def is_read_only(error: sqlite3.Error) -> bool:
     """Whether the error means that the file or its folder cannot be written."""
     return ((getattr(error, "sqlite_errorcode", 0) or 0) & _PRIMARY_CODE_MASK) in _READ_ONLY_CODES
+
+
+def is_not_writable(error: sqlite3.Error) -> bool:
+    """Whether the error means that nothing can be written now. What is there may be readable all the same."""
+    return is_read_only(error) or _is_full(error)
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) or 0
+    return (code & _PRIMARY_CODE_MASK) == sqlite3.SQLITE_FULL or code in _FULL_CODES
 
 
 def _is_undecodable(error: sqlite3.Error) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kalito_mcp.errors import ConfigurationError, StorageDamaged, StorageReadOnly
-from kalito_mcp.storage.sqlite.failures import is_read_only
+from kalito_mcp.storage.sqlite.failures import is_not_writable
 from kalito_mcp.storage.sqlite.index_version import REBUILD_STEP, warn_if_older
 from kalito_mcp.storage.sqlite.schema import Migration, is_current
 from kalito_mcp.storage.sqlite.side_files import SideFiles
@@ -69,6 +69,12 @@ def refuse_missing(path: Path) -> None:
         raise StorageReadOnly(f"{path} does not exist yet; `kalito-mcp serve` creates it")
 
 
+def has_wal(path: Path) -> bool:
+    """Whether writes are in the -wal file that are not in the database yet."""
+    wal = path.with_name(f"{path.name}-wal")
+    return wal.exists() and wal.stat().st_size > 0
+
+
 def unreadable(path: Path) -> StorageReadOnly:
     """The refusal of a file that can be opened in no way."""
     return StorageReadOnly(f"{path} cannot be read; make it readable")
@@ -86,7 +92,7 @@ async def first_reader(files: SideFiles, connect: Callable[[str], Awaitable[Read
         try:
             return await connect(mode), mode
         except sqlite3.Error as reason:
-            if not is_read_only(reason):
+            if not is_not_writable(reason):
                 raise
     return None
 
