@@ -16,7 +16,7 @@ from kalito_mcp.capture.conversations import MOST_CONTINUED, Conversation, Conve
 from kalito_mcp.capture.events import EventKind, HookEvent, read_event
 from kalito_mcp.capture.transcripts import with_reply
 from kalito_mcp.capture.work import work_note
-from kalito_mcp.domain.records import NewMessage, Origin, Role
+from kalito_mcp.domain.records import HOOK_KEY, NewMessage, Origin, Role
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import Conflict, InvalidInput, KalitoError, SessionFinalized, SessionNotFound, StorageError
 from kalito_mcp.safety.redaction import cleaned
@@ -68,7 +68,7 @@ class Capture:
         event = None if given is None else read_event(host, name, given)
         if event is None:
             return ""
-        if not _id_of(report) and (event.id is None or event.kind is EventKind.TOOL):
+        if not _id_of(report) and event.id is None:
             report = {**report, "id": secrets.token_hex(8)}
         if is_late or self.keep is None:
             return await self._recorded_and_answered(await self._memory(), report, event, is_late=is_late)
@@ -135,8 +135,7 @@ class Capture:
     ) -> str:
         at_ms = report.get("at_ms")
         moment = at_ms if is_late and isinstance(at_ms, int) else None
-        report_id = _id_of(report)
-        key = f"hook:{report_id}" if report_id else _key_of(event)
+        key = _key_of(event) or f"{HOOK_KEY}{_id_of(report)}"
         try:
             memory = await _in_project(opened, event.folder)
             memory.check_remembered(event.folder)
@@ -221,7 +220,9 @@ class Capture:
         """Record what the assistant did since its last reply, and its reply, if there is one."""
         done = dict(conversation.work)
         note = work_note(list(done.values()))
-        of_tools = NewMessage(Role.SYSTEM, note, client_key=f"{key}:work", created_at=moment, origin=Origin.TOOL)
+        of_tools = NewMessage(
+            Role.SYSTEM, note, client_key=f"{key}:{_hash_of(note)}:work", created_at=moment, origin=Origin.TOOL
+        )
         messages = [*([of_tools] if note else []), *([reply] if reply is not None else [])]
         if messages:
             await self._record(memory, event, conversation, messages)
@@ -315,8 +316,11 @@ def _id_of(report: Mapping[str, Any]) -> str:
 
 
 def _key_of(event: HookEvent) -> str:
-    """What makes a message of an event one, where the host names its turns: a host may report one reply twice."""
-    return f"hook:{event.host}:{event.id}:{event.kind}:{_hash_of(event.text)}"
+    """What makes an event one, if the host names the turn or the moment: a host may report one reply twice, or run one
+    hook from two of its files. Empty if it names none. Secrets do not count: what waits for a server has none."""
+    if event.id is None:
+        return ""
+    return f"{HOOK_KEY}{event.host}:{_hash_of(event.id)}:{event.kind}:{_hash_of(cleaned(event.text)[0])}"
 
 
 def report_of_call(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class ToolUse:
 @dataclass(frozen=True, slots=True)
 class HookEvent:
     """One event of a session. `folder` is where the host works, `text` the words of a prompt, a reply or a summary, and
-    `id` the host's own name for the turn, if it has one."""
+    `id` the host's own name for the turn, or else of the moment, if it has one; of a tool, for its use."""
 
     host: str
     name: str
@@ -111,6 +111,9 @@ too."""
 
 # The first of these fields that is there counts.
 _TURN: Final = ("prompt_id", "turn_id", "generation_id", "message_id", "execution_id")
+_MOMENT: Final = "timestamp"
+"""When a host without names for its turns ran its hooks. All hooks of one event are given the same."""
+_TOOL_USE: Final = ("tool_use_id", "tool_call_id", "call_id")
 _WORDS: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.PROMPT: ("prompt", "transformedPrompt", "user_prompt"),
     EventKind.REPLY: ("last_assistant_message", "prompt_response", "text", "response"),
@@ -185,10 +188,15 @@ def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | 
         session_id=session_id,
         folder=first(payload, FOLDER),
         text=text,
-        id=first(payload, _TURN),
+        id=first(payload, _TOOL_USE) if kind is EventKind.TOOL else first(payload, _TURN) or _moment(payload),
         tool=tool,
         is_over=first(payload, ("reason",)) not in _GOES_ON,
     )
+
+
+def _moment(payload: Mapping[str, Any]) -> str | None:
+    moment = payload.get(_MOMENT)
+    return str(moment) if isinstance(moment, str | int) and moment else None
 
 
 def _in_own_words(host: str, name: str, payload: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:

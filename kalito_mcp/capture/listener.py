@@ -15,15 +15,19 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 
+from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.capture.fields import FOLDER, first
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.errors import KalitoError, StorageError
 from kalito_mcp.switch import hooks_folder, is_off
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
 
 _log: Final = logging.getLogger("kalito.capture")
 _MOST_BYTES: Final = 8_388_608
@@ -130,22 +134,38 @@ class Listener:
             # What was said before a pause waits for its end.
             if not is_off(self._database, None, time.time_ns() // 1_000_000):
                 try:
-                    await self._take_spooled()
+                    await take_spooled(self._spool, self._take)
                 except OSError as error:
                     _log.warning("events wait in %s: %s", self._folder, error.strerror)
             await anyio.sleep(_LOOK_EVERY_S)
 
-    async def _take_spooled(self) -> None:
-        for report, file in self._spool.take():
-            try:
-                await self._take(report, is_late=True)
-            except StorageError as error:
-                _log.warning("an event is kept for later: %s", error)
-                self._spool.put_back(file)
-                break
-            except Exception:
-                # It would fail again, and keep all later ones waiting.
-                _log.exception("an event cannot be recorded; it is put aside in %s", self._folder)
-                self._spool.put_aside(file)
-                continue
-            file.unlink(missing_ok=True)
+
+async def take_spooled(spool: Spool, take: _Taker) -> None:
+    """Take in what waits in the spool, oldest first. What cannot be recorded yet goes on waiting."""
+    for report, file in spool.take():
+        try:
+            await take(report, is_late=True)
+        except StorageError as error:
+            _log.warning("an event is kept for later: %s", error)
+            spool.put_back(file)
+            break
+        except Exception:
+            # It would fail again, and keep all later ones waiting.
+            _log.exception("an event cannot be recorded; it is put aside: %s", file)
+            spool.put_aside(file)
+            continue
+        file.unlink(missing_ok=True)
+
+
+async def take_waiting(database: Path, memory: "Memory") -> None:
+    """Take in what hooks have put into the spool while no server ran, unless nothing is remembered now."""
+    if is_off(database, None, time.time_ns() // 1_000_000):
+        return
+
+    async def opened() -> "Memory":
+        return memory
+
+    capture, spool = Capture(opened), Spool(hooks_folder(database) / "spool")
+    capture.share_in(hooks_folder(database) / "conversations")
+    spool.reopen()
+    await take_spooled(spool, capture.take)

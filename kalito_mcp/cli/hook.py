@@ -68,6 +68,7 @@ def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, s
     if is_off(database, first(payload, FOLDER), now_ms):
         return ""
     told = _with_reply(name, payload, until=started + _MOST_WRITING_S) if host == _WITHOUT_REPLY else payload
+    # It tells two events apart where the host names neither the turn nor the moment.
     event_id = os.urandom(8).hex()
     event = {"host": host, "event": name, "payload": payload if told is None else told, "at_ms": now_ms, "id": event_id}
     answer = None

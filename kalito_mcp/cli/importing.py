@@ -150,6 +150,7 @@ def _tell_found(chosen: "Sequence[Source]", files: _Files, path: Path | None) ->
 
 def _imported(settings: "Settings", files: _Files, since_ms: int | None, *, is_dry_run: bool) -> "tuple[Report, bool]":
     """What was imported, and whether it ran to its end."""
+    from kalito_mcp.capture.listener import take_waiting  # noqa: PLC0415 - keeps --help quick
     from kalito_mcp.exchange.importer import Importer  # noqa: PLC0415 - keeps --help quick
     from kalito_mcp.wiring import open_memory  # noqa: PLC0415 - keeps --help quick
 
@@ -162,6 +163,8 @@ def _imported(settings: "Settings", files: _Files, since_ms: int | None, *, is_d
                 await importer.run(found)
             return
         async with open_memory(settings.database, settings) as memory:
+            # What hooks reported of these conversations comes first, so that each message is recognised.
+            await take_waiting(settings.database, memory)
             importer.memory = memory
             for found in files.values():
                 await importer.run(found)

@@ -1,8 +1,12 @@
 """What an import knows of the files that it read, and of the sessions that it writes to."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from kalito_mcp.domain.records import Role
+
+IMPORTED_BY: Final = "import"
+"""The client of the messages that an import records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +27,14 @@ class FileRead:
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """A message of a session, forgotten or not, as an import compares it."""
+    """A message of a session, forgotten or not, as what comes by another way is compared with it. It was said at
+    `created_at`, and recorded at `recorded_at` by the client."""
 
     seq: int
     client_key: str | None
     role: Role
     text: str
+    number: int
+    created_at: int
+    recorded_at: int
+    client: str | None

@@ -15,6 +15,8 @@ from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 
 SUMMARY_IMPORTANCE: Final = 0.7
 PIN_IMPORTANCE: Final = 0.8
+HOOK_KEY: Final = "hook:"
+"""How the client keys begin of what hooks report."""
 
 
 class RecordType(StrEnum):

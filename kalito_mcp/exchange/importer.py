@@ -17,7 +17,7 @@ from typing import Final
 from anyio.lowlevel import checkpoint
 
 from kalito_mcp.capture.conversations import Conversation as Captured
-from kalito_mcp.domain.imports import FileRead
+from kalito_mcp.domain.imports import IMPORTED_BY, FileRead
 from kalito_mcp.domain.records import NewMessage
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import SessionState
@@ -305,7 +305,7 @@ class Importer:
             self.report.messages += len(batch)
             return len(batch)
         try:
-            recorded = await stored.memory.record_messages(conversation.session_id, batch, client="import")
+            recorded = await stored.memory.record_messages(conversation.session_id, batch, client=IMPORTED_BY)
         except SessionFinalized:
             self.report.skipped["message of a session that was closed meanwhile"] += len(batch)
             stored.is_refused = True  # the next run continues it

@@ -1,9 +1,10 @@
 """Records messages: checks, scores, counts and analyses them first, then writes them in one transaction.
 
-It calls no model and awaits only the store. Owed work (summaries, automatic pins) is done later, from the stored
-messages.
+What came by another way already is not stored again (`same_turn`). It calls no model and awaits only the store. Owed
+work (summaries, automatic pins) is done later, from the stored messages.
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,14 +17,22 @@ from kalito_mcp.errors import InvalidInput, SessionFinalized
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
+from kalito_mcp.ports.imports import ImportReader
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
 from kalito_mcp.records.repetitions import Repetitions, keys_of_long, scope_of_session
+from kalito_mcp.records.same_turn import Way, recognised, told
 from kalito_mcp.records.schemas import checked_content
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.text.analysis import index_text
+
+_COMPARED: Final = 40
+"""How many of the newest messages are compared with what comes now, besides as many turns as come."""
+_MOST_COMPARED: Final = 2_000
+"""The same for what was said earlier, such as the events that no server took in time."""
+_MOST_CLAIMED: Final = 4_096
 
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
 _NO_DETAILS_INSTEAD: Final = "send them next to details, except caused_by: set it with update_memory later"
@@ -83,6 +92,8 @@ class Recorder:
         self._clock = clock
         self.limits: Final = limits
         self._importance = importance
+        self._claimed: OrderedDict[int, str | None] = OrderedDict()
+        """The client keys of what hooks told of messages that came by another way, by the number of the message."""
 
     async def record(self, scope: Scope, messages: Sequence[NewMessage], *, client: str | None = None) -> Recorded:
         """Append the whole batch to the scope's session, or nothing. A session that does not exist is opened.
@@ -115,15 +126,40 @@ class Recorder:
             session = await transaction.sessions.ensure(scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
-            repetitions = Repetitions(scope_of_session(session, scope.limits), keys)
-            marked = await repetitions.look_for(transaction.records, drafts)
+            known = await self._recognised(transaction.imports, session, drafts, now_ms)
+            places = [place for place in range(len(drafts)) if place not in known]
+            new = [drafts[place] for place in places]
+            repetitions = Repetitions(
+                scope_of_session(session, scope.limits),
+                {at: keys[place] for at, place in enumerate(places) if place in keys},
+            )
+            marked = await repetitions.look_for(transaction.records, new)
             appended = await transaction.conversations.append_messages(
                 session, marked, now_ms=now_ms, limits=scope.limits
             )
-            return session, await repetitions.settle(transaction.records, appended, drafts, now_ms)
+            settled = iter(await repetitions.settle(transaction.records, appended, new, now_ms))
+            return session, [known[place] if place in known else next(settled) for place in range(len(drafts))]
 
         session, appended = await self._store.write_trip(append)
         return Recorded(session=session, messages=tuple(appended), redacted=tuple(redacted))
+
+    async def _recognised(
+        self, imports: ImportReader, session: Session, drafts: Sequence[MessageDraft], now_ms: int
+    ) -> dict[int, AppendedMessage]:
+        """Those of the drafts that are stored already because they came by another way, by their places."""
+        call = told(drafts)
+        if not session.message_count or all(one.way is Way.IMPORT for one in call):
+            return {}  # an import has compared all that is stored
+        is_late = any(draft.created_at < now_ms for draft in drafts)
+        compared = _MOST_COMPARED if is_late else _COMPARED + 2 * len(drafts)
+        stored = await imports.turns(session, after_seq=max(0, session.message_count - compared), limit=compared)
+        found = recognised(call, stored, self._claimed)
+        for place, turn in found.items():
+            if call[place].way is Way.HOOK:
+                self._claimed[turn.number] = call[place].client_key
+                if len(self._claimed) > _MOST_CLAIMED:
+                    self._claimed.popitem(last=False)
+        return {place: AppendedMessage(turn.number, turn.seq, is_new=False) for place, turn in found.items()}
 
     def _drafts(
         self, messages: Sequence[NewMessage], now_ms: int, client: str | None

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.capture.spool import Spool
 from kalito_mcp.cli.importing import ProgressLine
 from kalito_mcp.domain.finalizing import FinalizeOptions
 from kalito_mcp.domain.imports import StoredTurn
@@ -20,7 +21,7 @@ from kalito_mcp.exchange.claude_code import ClaudeCode
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading
 from kalito_mcp.exchange.importer import Importer, found_in
 from kalito_mcp.exchange.sources import EXPORTS, SOURCES
-from kalito_mcp.switch import FOR_EVER, Switch, write_switch
+from kalito_mcp.switch import FOR_EVER, Switch, hooks_folder, write_switch
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Terminal
 from tests.exchange.files import OTHER_SESSION, SESSION, Transcript, lines
@@ -60,6 +61,26 @@ def test_all_that_is_found_is_imported_after_it_is_named(invoke: Invoke, home: P
     ]
     found = invoke("search", "lighthouse", "--project", str(tmp_path / "harbour"), "--database", str(database))
     assert "pier 4" in found.out
+
+
+def test_what_hooks_have_reported_while_no_server_ran_is_taken_in_before_an_import(
+    invoke: Invoke, home: Path, tmp_path: Path
+) -> None:
+    database = tmp_path / "memory.db"
+    spool = Spool(hooks_folder(database) / "spool")
+    told = {"UserPromptSubmit": {"prompt": "Where is the ferry?"}, "Stop": {"last_assistant_message": "At pier 4."}}
+    for number, (event, said) in enumerate(told.items()):
+        payload = {"session_id": SESSION, "cwd": str(tmp_path / "harbour"), **said}
+        report = {"host": "claude-code", "event": event, "payload": payload, "at_ms": number, "id": str(number)}
+        spool.put(report, at_ms=number, event_id=str(number))
+    done = invoke("import", "--database", str(database), HOME=str(home))
+    assert "already there: 1 message" in done.out
+    assert spool.count() == 0
+    assert [turn.text for turn in stored(database)] == [
+        "Where is the ferry?",
+        "At pier 4.",
+        "The ferry is at pier 4.",
+    ]
 
 
 def test_a_second_import_changes_nothing(invoke: Invoke, home: Path, tmp_path: Path) -> None:

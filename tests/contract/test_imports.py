@@ -37,5 +37,8 @@ async def test_the_messages_of_a_session_are_read_in_order_and_in_pieces(store: 
         await transaction.conversations.append_messages(other, [drafts.message("elsewhere")], now_ms=START_MS)
     async with store.read() as view:
         first = await view.imports.turns(session, after_seq=0, limit=2)
-        assert first == [StoredTurn(1, "a:1", Role.USER, "one"), StoredTurn(2, None, Role.USER, "two")]
-        assert await view.imports.turns(session, after_seq=2, limit=2) == [StoredTurn(3, "a:3", Role.USER, "three")]
+        assert [(turn.seq, turn.client_key, turn.text) for turn in first] == [(1, "a:1", "one"), (2, None, "two")]
+        [third] = await view.imports.turns(session, after_seq=2, limit=2)
+    said_at = batch[2].created_at
+    assert third == StoredTurn(3, "a:3", Role.USER, "three", third.number, said_at, recorded_at=START_MS, client=None)
+    assert third.number > first[1].number

@@ -59,8 +59,10 @@ class ConversationTools:
         The messages are on disk by then. Summaries and pins are made automatically. Not needed where hooks of the host
         record the conversation. Does not answer or search; to keep one fact in every context, use create_pin."""
         memory = await self._opened.memory_for(project)
-        session = session_id or self._opened.host_session or memory.new_session_id()
         new = [_new_message(message, place, memory.zone) for place, message in enumerate(messages)]
+        session = session_id or self._opened.host_session
+        # A host that does not name its conversation may have hooks that do.
+        session = session or await memory.conversation_of(new) or memory.new_session_id()
         recorded = await memory.record_messages(session, new, agent_id=agent_id or None, client=editor_of(context).id)
         session = recorded.session.id
         ids = recorded.message_ids

@@ -24,7 +24,7 @@ ON CONFLICT (owner, source, place) DO UPDATE SET size = excluded.size, modified_
     read_to = excluded.read_to, fingerprint = excluded.fingerprint, imported_at = excluded.imported_at
 """
 SELECT_STORED_TURNS: Final = """
-SELECT seq, client_key, role, text FROM records
+SELECT seq, client_key, role, text, key, created_at, coalesce(recorded_at, created_at), client FROM records
 WHERE session_key = :session_key AND type = 'message' AND seq > :after_seq ORDER BY seq LIMIT :limit
 """
 
@@ -42,7 +42,7 @@ class ImportQueries(Queries):
         asked = {"session_key": session.key, "after_seq": after_seq, "limit": limit}
         found = await self._all(SELECT_STORED_TURNS, **asked)
         with intact_rows():
-            return [StoredTurn(seq, client_key, Role(role), text) for seq, client_key, role, text in found]
+            return [StoredTurn(seq, client_key, Role(role), *others) for seq, client_key, role, *others in found]
 
 
 class ImportStatements(ImportQueries):
