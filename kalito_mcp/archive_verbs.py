@@ -146,7 +146,8 @@ class ArchiveVerbs(ProjectVerbs):
             selection = replace(selection, project=await self._named(selection.project))
         async with self._store.read() as view:
             if selection.session is not None:
-                await find_session(view, self._scope(selection.session))
+                found = await find_session(view, self._scope(selection.session))
+                selection = replace(selection, session=found.id)
             yield ArchiveView(await view.archive.schema(), selection, view.archive, self._owner)
 
     async def restore_rows(self, schema: int, rows: Iterable[ArchiveRow]) -> Mapping[str, int]:

@@ -1,6 +1,7 @@
 """`Memory`: one verb per tool. It hands each call to the service that does it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from kalito_mcp.access.sign_in import SignIn
@@ -278,17 +279,19 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         return await self._summaries.adopt(await self._of_session(session_id), summary)
 
     async def search_memory(
-        self, request: SearchRequest, *, session_id: str | None = None, agent_id: str | None = None
+        self, request: SearchRequest | str, *, session_id: str | None = None, agent_id: str | None = None
     ) -> SearchPage:
         """Find records that match a query, best first: in one session, or in all of an agent's. The hits count as used.
+        A text is a request for it, with the defaults.
 
         Raises:
             InvalidInput: the query is empty or too long, `k` is out of range, or the cursor is from another search.
         """
-        page = await self._searcher.search(await self._of_session(session_id, agent_id), request)
+        asked = SearchRequest(request) if isinstance(request, str) else request
+        page = await self._searcher.search(await self._of_session(session_id, agent_id), asked)
         self._usage.used(hit.record_id for hit in page.hits)
         self.counts.searched(len(page.hits))
-        return page
+        return replace(page, hits=await self._titled(page.hits))
 
     async def past_answers(
         self,

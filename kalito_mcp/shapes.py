@@ -75,6 +75,7 @@ class Hit(Output):
     type: TypeName
     project: str | None = None
     session_id: str | None = None
+    session_title: str | None = None
     role: RoleName | None = None
     name: str | None = None
     text: str

@@ -1,11 +1,13 @@
 """The verbs of `Memory` for a server that tells its hosts what changed, and lists sessions page by page."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Final
 
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
+from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.watching import Watched, WatchedKind
 from kalito_mcp.errors import KalitoError, SessionNotFound
@@ -75,6 +77,12 @@ class WatchVerbs(ProjectVerbs):
             said.update(await self._store.trip(partial(_first_texts, scope, part)))
         found = {one: title_of(one, said.get(one, ())) for one in asked}
         return {session_id: title for session_id, title in found.items() if title is not None}
+
+    async def _titled(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """The hits with the titles of their sessions, except where the id is the title."""
+        ids = {hit.session_id for hit in hits if hit.session_id is not None and not is_named(hit.session_id)}
+        titles = await self.titles(sorted(ids)) if ids else {}
+        return tuple(replace(hit, session_title=titles.get(hit.session_id or "")) for hit in hits)
 
     async def record_ids(self, prefix: str) -> Sequence[str]:
         """Those of the newest two hundred thoughts, documents, tasks, pins and summaries whose id starts with the

@@ -13,43 +13,56 @@ from kalito_mcp.version import __version__
 if TYPE_CHECKING:
     from kalito_mcp.server.first_answers import Begun
 
-# Name, place (the module's `command` unless another is named), and the line that --help shows without importing it.
-_COMMANDS: Final = {
-    "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
-    "token": ("kalito_mcp.cli.token", "Make, list and revoke the tokens of programs that connect over HTTP."),
-    "passphrase": ("kalito_mcp.cli.passphrase", "Set the passphrase of the page on which programs are let in."),
-    "audit": ("kalito_mcp.cli.audit", "List who did what over HTTP, and check that list."),
-    "install": ("kalito_mcp.cli.hosts:install", "Write kalito into the configuration of assistants."),
-    "uninstall": ("kalito_mcp.cli.hosts:uninstall", "Take it out of them again."),
-    "status": ("kalito_mcp.cli.hosts:status", "Show which assistants have it, and whether they can start it."),
-    "connect": ("kalito_mcp.cli.connecting:connect", "Use the memory of a kalito server on another machine."),
-    "disconnect": ("kalito_mcp.cli.connecting:disconnect", "Use the memory on this machine again."),
-    "home": ("kalito_mcp.cli.connecting:home", "Show where the memory is, and what waits for it."),
-    "demo": ("kalito_mcp.cli.demo.command", "Watch how a conversation is remembered, from start to end."),
-    "stats": ("kalito_mcp.cli.stats", "Show what the memory contains."),
-    "remember": ("kalito_mcp.cli.remembering:remember", "Keep a note, a task, a document or a thought."),
-    "profile": ("kalito_mcp.cli.profile", "List what every conversation knows of you and your projects."),
-    "search": ("kalito_mcp.cli.remembering:search", "Find records and their ids."),
-    "show": ("kalito_mcp.cli.records:show", "Show one record with all its fields."),
-    "edit": ("kalito_mcp.cli.edits:edit", "Correct a record."),
-    "history": ("kalito_mcp.cli.records:history", "List who changed a record, when and how."),
-    "revert": ("kalito_mcp.cli.edits:revert", "Return a record to an earlier version."),
-    "forget": ("kalito_mcp.cli.records:forget", "Hide records from every context and search."),
-    "restore": ("kalito_mcp.cli.records:restore", "Bring forgotten records back."),
-    "purge": ("kalito_mcp.cli.records:purge", "Erase records for good."),
-    "tasks": ("kalito_mcp.cli.records:tasks", "List the tasks that are to be done."),
-    "import": ("kalito_mcp.cli.importing", "Import the conversations of other programs."),
-    "project": ("kalito_mcp.cli.project", "List projects, and move memories between them."),
-    "pause": ("kalito_mcp.cli.switching:pause", "Remember nothing for a while."),
-    "resume": ("kalito_mcp.cli.switching:resume", "End a pause."),
-    "exclude": ("kalito_mcp.cli.switching:exclude", "Remember nothing in some folders."),
-    "list": ("kalito_mcp.cli.listing", "List conversations, pins or notes."),
-    "export": ("kalito_mcp.cli.export", "Take the memory out: a file without loss, or Markdown."),
-    "backup": ("kalito_mcp.cli.backup", "Copy the database while hosts use it, and put a copy back."),
-    "doctor": ("kalito_mcp.cli.doctor", "Check the database, and the way from each assistant to it."),
-    "snapshot": ("kalito_mcp.cli.snapshot", "Save, look at and restore an agent's long-term graph."),
-    "reindex": ("kalito_mcp.cli.reindex", "Rebuild the text index, and add missing vectors."),
+# Below each heading: name, place (the module's `command` unless another is named), and the line that --help shows
+# without importing it. What most people need comes first.
+_GROUPS: Final = {
+    "Most used": {
+        "install": ("kalito_mcp.cli.hosts:install", "Write kalito into the configuration of assistants."),
+        "import": ("kalito_mcp.cli.importing", "Import the conversations of other programs."),
+        "search": ("kalito_mcp.cli.remembering:search", "Find what was said, with the place that matches."),
+        "profile": ("kalito_mcp.cli.profile", "List what every conversation knows of you and your projects."),
+        "pause": ("kalito_mcp.cli.switching:pause", "Remember nothing for a while."),
+    },
+    "Read and keep": {
+        "read": ("kalito_mcp.cli.read", "Read a conversation, or what was said around a record."),
+        "list": ("kalito_mcp.cli.listing", "List conversations, pins or notes."),
+        "show": ("kalito_mcp.cli.records:show", "Show one record with all its fields."),
+        "history": ("kalito_mcp.cli.records:history", "List who changed a record, when and how."),
+        "tasks": ("kalito_mcp.cli.records:tasks", "List the tasks that are to be done."),
+        "stats": ("kalito_mcp.cli.stats", "Show what the memory contains."),
+        "remember": ("kalito_mcp.cli.remembering:remember", "Keep a note, a task, a document or a thought."),
+    },
+    "Change, erase, leave out": {
+        "edit": ("kalito_mcp.cli.edits:edit", "Correct a record."),
+        "revert": ("kalito_mcp.cli.edits:revert", "Return a record to an earlier version."),
+        "forget": ("kalito_mcp.cli.records:forget", "Hide records from every context and search."),
+        "restore": ("kalito_mcp.cli.records:restore", "Bring forgotten records back."),
+        "purge": ("kalito_mcp.cli.records:purge", "Erase records for good."),
+        "project": ("kalito_mcp.cli.project", "List projects, and move memories between them."),
+        "exclude": ("kalito_mcp.cli.switching:exclude", "Remember nothing in some folders."),
+        "resume": ("kalito_mcp.cli.switching:resume", "End a pause."),
+    },
+    "Connect": {
+        "status": ("kalito_mcp.cli.hosts:status", "Show which assistants have it, and whether they can start it."),
+        "uninstall": ("kalito_mcp.cli.hosts:uninstall", "Take kalito out of assistants again."),
+        "connect": ("kalito_mcp.cli.connecting:connect", "Use the memory of a kalito server on another machine."),
+        "disconnect": ("kalito_mcp.cli.connecting:disconnect", "Use the memory on this machine again."),
+        "home": ("kalito_mcp.cli.connecting:home", "Show where the memory is, and what waits for it."),
+        "serve": ("kalito_mcp.cli.serve", "Serve the memory to an MCP host (stdio, http or sse)."),
+        "token": ("kalito_mcp.cli.token", "Make, list and revoke the tokens of programs that connect over HTTP."),
+        "passphrase": ("kalito_mcp.cli.passphrase", "Set the passphrase of the page on which programs are let in."),
+        "audit": ("kalito_mcp.cli.audit", "List who did what over HTTP, and check that list."),
+    },
+    "Take out, check, repair": {
+        "export": ("kalito_mcp.cli.export", "Take the memory out: a file without loss, or Markdown."),
+        "backup": ("kalito_mcp.cli.backup", "Copy the database while hosts use it, and put a copy back."),
+        "doctor": ("kalito_mcp.cli.doctor", "Check the database, and the way from each assistant to it."),
+        "reindex": ("kalito_mcp.cli.reindex", "Rebuild the text index, and add missing vectors."),
+        "snapshot": ("kalito_mcp.cli.snapshot", "Save, look at and restore an agent's long-term graph."),
+        "demo": ("kalito_mcp.cli.demo.command", "Watch how a conversation is remembered, from start to end."),
+    },
 }
+_COMMANDS: Final = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
 _INTERRUPTED: Final = 130
 """The exit code that shells report for a command that Ctrl-C ended."""
 
@@ -71,9 +84,11 @@ class LazyCommands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+        """Write the commands below their headings, without importing them."""
+        width = max(map(len, _COMMANDS))
+        for heading, group in _GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:<{width}}", line) for name, (_, line) in group.items()])
 
 
 @click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -10,12 +10,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from kalito_mcp.cli.terminal import one_line
+from kalito_mcp.contexts.passages import excerpt
 from kalito_mcp.domain.erasing import FoundRecord
 from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
+from kalito_mcp.safety.escaping import as_data
+from kalito_mcp.text.analysis import query_terms
 
 HIT_CHARS: Final = 100
 WHY_CHARS: Final = 1_000
@@ -75,14 +78,15 @@ def redaction_lines(redacted: Sequence[str]) -> list[str]:
     return [f"removed and not stored: {', '.join(dict.fromkeys(redacted))}"] if redacted else []
 
 
-def hit_line(hit: Hit, zone: Zone = UTC_ZONE) -> str:
-    """One hit of a search: id, type, day, project if it is not that of the search, speaker, first 100 characters, and
-    how many other records say the same."""
+def hit_line(hit: Hit, query: str = "", zone: Zone = UTC_ZONE, names: Mapping[str, str] | None = None) -> str:
+    """One hit of a search: id, type, day, project if it is not that of the search, speaker, the place in its text that
+    the query found, and how many other records say the same. `names` has what projects are called."""
     kind = str(hit.type) if hit.status is None else f"{hit.type} {hit.status}"
     who = one_line(hit.name or hit.role or hit.origin)
     again = f"  (and {len(hit.same)} more like it)" if hit.same else ""
-    place = f"  of {one_line(hit.project)}" if hit.project is not None else ""
-    return f"{hit.record_id}  {kind}  {zone.date(hit.created_at)}{place}  {who}: {one_line(hit.text, HIT_CHARS)}{again}"
+    place = f"  of {one_line((names or {}).get(hit.project, hit.project))}" if hit.project is not None else ""
+    words = as_data(excerpt(hit.text, frozenset(query_terms(query)), HIT_CHARS))
+    return f"{hit.record_id}  {kind}  {zone.date(hit.created_at)}{place}  {who}: {words}{again}"
 
 
 def answer_lines(hit: Hit) -> list[str]:

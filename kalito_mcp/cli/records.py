@@ -21,7 +21,7 @@ from kalito_mcp.cli.terminal import ask, tell, tell_json
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.time import last_moment
-from kalito_mcp.errors import RecordErased
+from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -47,7 +47,12 @@ def show(
         moment_ms = None if as_of is None else last_moment(as_of, "--as-of", memory.zone)
         if version is not None:
             return [await memory.version(record_id, version)]
-        records = await memory.records(record_id)
+        try:
+            records = await memory.records(record_id)
+        except RecordNotFound:
+            if await memory.session(record_id) is None:
+                raise
+            raise InvalidInput(f"{record_id} is a conversation; read it with: kalito-mcp read {record_id}") from None
         if moment_ms is None:
             return records
         # Parts that came later are left out. If all came later, reading the first raises the error that says so.

@@ -3,7 +3,7 @@
 The words of a note, a task or a thought are those of the person who runs `remember`. A document's are its source's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from kalito_mcp.cli.record_lines import (
     why_lines,
 )
 from kalito_mcp.cli.running import this_person, with_memory
+from kalito_mcp.cli.session_lines import project_names
 from kalito_mcp.cli.terminal import tell, tell_json, typed_fields
 from kalito_mcp.domain.importance import least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
@@ -168,8 +169,9 @@ def search(
 
     '"leaves at seven" -moss' requires a phrase and excludes a word. Quote it; if it begins with -, put it after --.
     """
+    query = " ".join(words)
 
-    async def found(memory: "Memory") -> tuple[SearchPage, Zone]:
+    async def found(memory: "Memory") -> tuple[SearchPage, Zone, Mapping[str, str]]:
         memory = await memory.in_project(project)
         zone = memory.zone
         now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now", zone)
@@ -184,10 +186,11 @@ def search(
             since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False, zone=zone),
             until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True, zone=zone),
         )
-        request = SearchRequest(" ".join(words), limit, filters, explain=is_explained, now_ms=now_ms, zone=zone)
-        return await memory.search_memory(request, session_id=session_id, agent_id=agent_id), zone
+        request = SearchRequest(query, limit, filters, explain=is_explained, now_ms=now_ms, zone=zone)
+        page = await memory.search_memory(request, session_id=session_id, agent_id=agent_id)
+        return page, zone, project_names(one for one, _ in await memory.projects())
 
-    page, zone = with_memory(settings_of_existing(database, config), found)
+    page, zone, projects = with_memory(settings_of_existing(database, config), found)
     if page.note and (page.hits or is_json):
         click.echo(as_data(page.note), err=True)  # on stderr, so that no program takes it for a hit
     if is_json:
@@ -196,7 +199,11 @@ def search(
         tell(
             line
             for hit in page.hits
-            for line in (hit_line(hit, zone), *answer_lines(hit), *(why_lines(hit) if is_explained else ()))
+            for line in (
+                hit_line(hit, query, zone, projects),
+                *answer_lines(hit),
+                *(why_lines(hit) if is_explained else ()),
+            )
         )
     else:
         given = {

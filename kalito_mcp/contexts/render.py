@@ -26,6 +26,7 @@ from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.plurals import plural
+from kalito_mcp.text.titles import short_id
 
 SUMMARIES_HEADING: Final = "SUMMARIES (background context)"
 KNOWN_HEADING: Final = "KNOWN (lasting facts)"
@@ -139,7 +140,11 @@ class HistoryLines:
 
     def _place(self, said: Hit | Candidate) -> str:
         """Return where it was said; nothing for the session of the context, and for no session of its project."""
-        names = [] if said.session_id in (self._session_id, None) else [f"in session {_quote(said.session_id or '')}"]
+        names = (
+            []
+            if said.session_id in (self._session_id, None)
+            else [f"in session {_quote(short_id(said.session_id or ''))}"]
+        )
         return " ".join([*names, *([f"of project {_quote(said.project)}"] if said.project is not None else [])])
 
     def _passage_lines(self, passage: Sequence[Turn], place: str) -> list[str]:

@@ -114,7 +114,8 @@ class Hit:
     somebody else said it and it is no hit itself. `project` is that of a record of
     another project than the search's. `outdated` are the parts of the text that are no longer true. If nothing else is
     left of it, `valid_until` and `superseded_by` say until when it was true and which record stands now.
-    `conflicts_with` is a record that says otherwise, without saying that anything changed."""
+    `conflicts_with` is a record that says otherwise, without saying that anything changed. `session_title` is what the
+    session is called, if its id is not its name."""
 
     record_id: str
     type: RecordType
@@ -140,6 +141,7 @@ class Hit:
     superseded_by: str | None = None
     outdated: tuple[Outdated, ...] = ()
     conflicts_with: str | None = None
+    session_title: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -148,6 +150,7 @@ class Hit:
             "type": str(self.type),
             "project": self.project,
             "session_id": self.session_id,
+            "session_title": self.session_title,
             "role": self.role and str(self.role),
             "name": self.name,
             "text": self.text,

@@ -13,26 +13,41 @@ from kalito_mcp.ports.sessions import HasSessions
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.text.spelling import distance
+from kalito_mcp.text.titles import is_short_id, short_id
 
 _SHORTEST: Final = 4
 _TWO_MISTAKES: Final = 8
 _COMPARED: Final = 1_000
+_MOST_NAMED: Final = 5
 _NOT_DIGITS: Final = re.compile(r"\D+")
 
 
 async def find_session(view: HasSessions, scope: Scope) -> Session:
-    """Return the session of the scope.
+    """Return the session of the scope, which may be named by the beginning of its UUID (see `titles.short_id`).
 
     Raises:
         SessionNotFound: there is none; the error names a similar one.
-        InvalidInput: it is of another project, or the agent is mistyped.
+        InvalidInput: it is of another project, the agent is mistyped, or several ids begin like this.
     """
-    session = await view.sessions.get(scope)
+    session = await view.sessions.get(scope) or await _by_short_id(view, scope)
     if session is None:
         await refuse_mistaken(view, scope)
         raise SessionNotFound(scope.session or "")
     scope.admit(session)
     return session
+
+
+async def _by_short_id(view: HasSessions, scope: Scope) -> Session | None:
+    """The session whose UUID begins like this; None if there is none. Raises InvalidInput if there are several."""
+    if scope.session is None or not is_short_id(scope.session):
+        return None
+    within = replace(scope.anywhere(), agent=scope.agent)
+    begun = await view.sessions.list_recent(within, prefix=scope.session, limit=_COMPARED)
+    found = [session for session in begun if short_id(session.id) != session.id]
+    if len(found) > 1:
+        ids = ", ".join(session.id for session in found[:_MOST_NAMED])
+        raise InvalidInput(f"the ids of several sessions begin with {scope.session}: {ids}; send a whole one")
+    return found[0] if found else None
 
 
 async def refuse_mistaken(view: HasSessions, scope: Scope) -> None:
@@ -57,8 +72,10 @@ async def refuse_mistaken(view: HasSessions, scope: Scope) -> None:
 
 async def session_reached(store: Store, scope: Scope, *, may_be_new: bool = False) -> Scope:
     """The scope with the id of the session that is meant within its limits: the one of this id, or else the one that
-    was begun there under it (see `Limits.own_session`). If there is none, the latter if it `may_be_new`."""
-    if scope.session is None or scope.limits == NO_LIMITS:
+    was begun there under it (see `Limits.own_session`). If there is none, the latter if it `may_be_new`, or else the
+    one whose UUID begins like this."""
+    is_short = scope.session is not None and not may_be_new and is_short_id(scope.session)
+    if scope.session is None or (scope.limits == NO_LIMITS and not is_short):
         return scope
     own = scope.of_session(scope.limits.own_session(scope.session))
 
@@ -66,7 +83,8 @@ async def session_reached(store: Store, scope: Scope, *, may_be_new: bool = Fals
         for one in (scope, own):
             if await view.sessions.get(one) is not None:
                 return one
-        return None
+        named = await _by_short_id(view, scope) if is_short else None
+        return None if named is None else scope.of_session(named.id)
 
     found = await store.trip(look)
     if found is None and may_be_new:

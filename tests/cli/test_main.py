@@ -72,6 +72,8 @@ def test_the_help_names_every_command_and_imports_none(invoke: Invoke) -> None:
     assert outcome.code == 0
     for command in COMMANDS:
         assert f"  {command} " in outcome.out
+    first = outcome.out.partition("Most used:\n")[2].splitlines()[:5]
+    assert [line.split()[0] for line in first] == ["install", "import", "search", "profile", "pause"]
     assert invoke("-h").out == outcome.out
 
 

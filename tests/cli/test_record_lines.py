@@ -16,6 +16,7 @@ from kalito_mcp.cli.record_lines import (
     task_lines,
     why_lines,
 )
+from kalito_mcp.cli.session_lines import project_names
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import Hit
@@ -88,6 +89,26 @@ def test_a_hit_says_how_many_others_are_like_it() -> None:
         "msg_1  message  1970-01-01  user: Apples.  (and 2 more like it)"
     )
     assert hit_line(HIT).endswith("user: Apples.")
+
+
+def test_a_hit_shows_the_place_that_the_query_found_and_the_last_part_of_its_project() -> None:
+    told = (
+        "First we spoke of the weather for a long while, and nobody knew. " * 3 + "Then Ines sold the red kayak. " * 2
+    )
+    line = hit_line(
+        replace(HIT, text=told, project="/home/ann/shop"), "who sold the kayak", names={"/home/ann/shop": "shop"}
+    )
+    assert line.startswith("msg_1  message  1970-01-01  of shop  user: …Then Ines sold the red kayak.")
+    assert len(line) < 160
+
+
+def test_a_project_is_called_by_its_last_part_unless_two_share_it() -> None:
+    assert project_names(["/home/ann/shop", "/home/ann/app", "/home/ann/web/app", "boats"]) == {
+        "/home/ann/shop": "shop",
+        "/home/ann/app": "/home/ann/app",
+        "/home/ann/web/app": "/home/ann/web/app",
+        "boats": "boats",
+    }
 
 
 def test_an_empty_result_says_what_to_try() -> None:

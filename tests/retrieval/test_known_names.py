@@ -15,6 +15,8 @@ from kalito_mcp.wiring import open_memory
 
 pytestmark = pytest.mark.anyio
 OSLO = SearchRequest("Oslo")
+UUID = "6513270e-269e-4d37-b2a7-4de452e6b438"
+TWIN = "6513270e-1111-4d37-b2a7-4de452e6b438"
 
 
 @pytest.fixture
@@ -23,6 +25,26 @@ async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
         said = [NewMessage(role=Role.USER, text="We fly to Oslo on May 3.")]
         await opened.record_messages("holidays", said, agent_id="work")
         yield opened
+
+
+async def test_a_session_is_found_by_the_beginning_of_its_uuid_and_a_hit_has_its_title(memory: Memory) -> None:
+    await memory.record_messages(UUID, [NewMessage(Role.USER, "/model opus"), NewMessage(Role.USER, "Is Oslo cold?")])
+    [hit] = (await memory.search_memory(OSLO, session_id="6513270e")).hits
+    assert (hit.session_id, hit.session_title) == (UUID, "Is Oslo cold?")
+    assert (await memory.transcript("6513270e")).session.id == UUID
+    [named] = (await memory.search_memory("Oslo", session_id="holidays", agent_id="work")).hits  # a text is a request
+    assert (named.session_id, named.session_title) == ("holidays", None)
+    # What is written goes on in a session of its own: an id that somebody chose is never completed.
+    await memory.record_messages("6513270e", [NewMessage(Role.USER, "Something else.")])
+    assert (await memory.transcript("6513270e")).session.id == "6513270e"
+
+
+async def test_the_beginning_of_several_uuids_is_refused_with_both(memory: Memory) -> None:
+    for one in (UUID, TWIN, f"{UUID}~2"):
+        await memory.record_messages(one, [NewMessage(Role.USER, "Is Oslo cold?")])
+    with pytest.raises(InvalidInput, match=f"{TWIN}, {UUID}; send a whole one"):
+        await memory.search_memory(OSLO, session_id="6513270e")
+    assert (await memory.transcript("6513270e-269e")).session.id == UUID
 
 
 @pytest.mark.parametrize(

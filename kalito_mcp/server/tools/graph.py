@@ -18,6 +18,7 @@ from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.shapes import AgentId, RecordedFeedback
 from kalito_mcp.shapes import PastQuestion, Promoted, Sleep
 from kalito_mcp.text.plurals import plural
+from kalito_mcp.text.titles import short_id
 
 
 class GraphTools:
@@ -75,7 +76,7 @@ def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
         yield f"{plural(len(found), 'similar question')} asked before:"
     for past in found:
         shown = past_question(past)
-        place = f" of session {shown.session_id}" if shown.session_id else ""
+        place = f" of session {short_id(shown.session_id)}" if shown.session_id else ""
         liked = f"{past.up} up, {past.down} down, {plural(past.retry, 'retry')}"
         yield (
             f"{shown.node_id} (in the {shown.source}'s graph{place}, similarity {shown.similarity}, "

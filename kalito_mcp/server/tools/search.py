@@ -1,5 +1,6 @@
 """The tool of search: search_memory."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -21,6 +22,7 @@ from kalito_mcp.server.tools.shapes import AgentId, ReadProject, SearchResult
 from kalito_mcp.shapes import Hit, OriginName, RoleName, TypeName
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.times.expressions import moment_in_words
+from kalito_mcp.text.titles import short_id
 
 _CURSOR: Final = re.compile(r"(?P<place>.*)@(?P<now_ms>-?\d{1,15})(?P<offset>[+-]\d\d:\d\d)?", re.ASCII | re.DOTALL)
 _FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance", "since", "until")
@@ -175,7 +177,8 @@ def _currency(hit: Hit) -> str:
 def _lines(hit: Hit) -> Sequence[str]:
     """A hit as text, with every fact of its structured form: a line for its answer, one that explains it."""
     who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
-    place = f" in session {hit.session_id}" if hit.session_id is not None else ""
+    place = f" in session {short_id(hit.session_id)}" if hit.session_id is not None else ""
+    place += f" {json.dumps(hit.session_title, ensure_ascii=False)}" if hit.session_title else ""
     place += f" of project {hit.project}" if hit.project is not None else ""
     origin = f", from {hit.origin}" if hit.origin != hit.role else ""
     if hit.status is not None:

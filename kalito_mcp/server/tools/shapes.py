@@ -180,9 +180,9 @@ class SearchResult(Output):
         list[Hit],
         _plainly(
             "array",
-            "record_id, type, session_id, role, name, text, created_at, score, client_key, origin, revision, status, "
-            "due_date, same (ids of records that say the same), valid_until and superseded_by (no longer true), "
-            "outdated (parts of it), conflicts_with; with `explain` parts of the score, and why.",
+            "record_id, type, session_id, session_title, role, name, text, created_at, score, client_key, origin, "
+            "revision, status, due_date, same (ids of records that say the same), valid_until and superseded_by (no "
+            "longer true), outdated (parts of it), conflicts_with; with `explain` parts of the score, and why.",
         ),
     ]
     past_answers: Annotated[
