@@ -20,6 +20,7 @@ from typing import Any
 
 from kalito_mcp.bridge.connection import connection_to, write_connection
 from kalito_mcp.bridge.outbox import Outbox
+from tests.server import prepared
 from tests.server.web import web
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served
 
@@ -149,7 +150,7 @@ def bridge(folder: Path, url: str, *, is_covered: bool = False, **environment: s
     """A host's server on a machine that is connected. With `is_covered` it covers code that no other test runs."""
     if is_covered:
         environment |= COVERED
-    with served(connected(folder, url), is_prepared=not is_covered, **environment) as wire:
+    with served(connected(folder, url), **environment) as wire:
         yield wire
 
 
@@ -218,18 +219,18 @@ def closed_port() -> int:
 
 def hook(folder: Path, host: str, event: str, payload: dict[str, Any]) -> str:
     """What the program of a hook prints on a machine."""
-    ended = subprocess.run(
+    ended = prepared.run(
         [sys.executable, "-c", "from kalito_mcp.cli.hook import main; main()", host, event],
         input=json.dumps(payload).encode(),
         capture_output=True,
         env=clean_environment(KALITO_DATABASE=str(folder / "memory.db")),
         check=True,
     )
-    return ended.stdout.decode()
+    return str(ended.stdout.decode())
 
 
 def made_at(home: Path, permission: str) -> str:
     """A token that was made on the home machine."""
     command = [sys.executable, "-m", "kalito_mcp", "token", "create", "laptop", "--permission", permission]
     environment = clean_environment(KALITO_DATABASE=str(home / "memory.db"))
-    return subprocess.run(command, capture_output=True, env=environment, check=True).stdout.decode().strip()
+    return str(prepared.run(command, capture_output=True, env=environment, check=True).stdout.decode().strip())

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.outbox import Outbox
 from kalito_mcp.errors import StorageError
+from tests.server import prepared
 
 
 def contents(outbox: Outbox) -> list[object]:
@@ -33,7 +33,7 @@ def test_many_processes_give_each_entry_a_place_of_its_own(tmp_path: Path) -> No
         "import sys; from pathlib import Path; from kalito_mcp.bridge.outbox import Outbox\n"
         "for n in range(25): Outbox(Path(sys.argv[1])).put({'n': n, 'by': sys.argv[2]})"
     )
-    running = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(by)]) for by in range(3)]
+    running = [prepared.start([sys.executable, "-c", script, str(tmp_path), str(by)]) for by in range(3)]
     assert [one.wait() for one in running] == [0, 0, 0]
     entries = list(Outbox(tmp_path).waiting())
     assert len({entry.file.name.partition("-")[0] for entry in entries}) == 75

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp.cli.demo import screen as ds
 from kalito_mcp.cli.demo.conversation import CONVERSATION, PINS, QUESTIONS, SEARCHES
+from tests.server import prepared
 from tests.server.wire import COVERED, clean_environment
 
 ROOT = Path(__file__).parents[2]
@@ -175,10 +176,11 @@ def test_the_script_has_some_sixty_different_turns_in_the_order_of_their_times()
     assert all(5 <= len(turn.text) <= 400 for turn in CONVERSATION)
 
 
-def run_demo(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_demo(*options: str, is_fresh: bool = False, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command as a user runs it, its output going to a file."""
-    return subprocess.run(
+    return prepared.run(
         [sys.executable, "-m", "kalito_mcp", "demo", *options],
+        is_fresh=is_fresh,
         cwd=ROOT,
         env=clean_environment(**{"COLUMNS": "80", "PYTHONUTF8": "1", **environment}),
         capture_output=True,
@@ -201,7 +203,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """What one with a small budget prints to an ASCII terminal, and its database."""
     database = tmp_path_factory.mktemp("small") / "kept.db"
     ascii_only = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
-    run = run_demo("--budget", "500", "--database", str(database), **ascii_only, **COVERED)
+    run = run_demo("--budget", "500", "--database", str(database), is_fresh=True, **ascii_only, **COVERED)
     assert run.returncode == 0, run.stderr
     return run.stdout, database
 
@@ -256,7 +258,6 @@ def test_the_demo_ends_with_how_to_add_the_server_to_a_host(shown: str) -> None:
     assert shown.rstrip().endswith("kalito-mcp install --import")
 
 
-@pytest.mark.campaign
 def test_a_small_budget_holds_too_and_a_named_database_stays(small: tuple[str, Path]) -> None:
     shown, database = small
     figures = [(int(used.replace(",", "")), budget) for used, budget in BUDGET_LINE.findall(shown)]

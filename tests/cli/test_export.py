@@ -1,7 +1,6 @@
 """`export`, `backup`, `list` and `forget --session` as a person types them."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kalito_mcp.exchange.archive import restore_archive
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Terminal
 from tests.empty_database import lay_empty_database
+from tests.server import prepared
 from tests.server.wire import clean_environment
 
 
@@ -34,7 +34,7 @@ def test_an_export_to_standard_output_is_the_file_and_nothing_else(
     invoke: Invoke, remembered: Path, tmp_path: Path
 ) -> None:
     invoke("export", str(tmp_path / "memory.jsonl"), "--database", str(remembered))
-    written = subprocess.run(
+    written = prepared.run(
         [sys.executable, "-m", "kalito_mcp", "export", "-", "--database", str(remembered)],
         cwd=Path(__file__).parents[2],
         env=clean_environment(),

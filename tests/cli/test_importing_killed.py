@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.files import Transcript
+from tests.server import prepared
 from tests.server.wire import clean_environment
 
 SESSIONS, MESSAGES = 6, 60
@@ -39,7 +40,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(database: Path, home: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "kalito_mcp", "import", "claude-code", "--database", str(database)]
     environment = clean_environment(HOME=str(home))
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return prepared.start(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def finish(database: Path, home: Path) -> str:

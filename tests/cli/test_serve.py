@@ -9,13 +9,14 @@ import httpx2
 import pytest
 
 from tests.cli.conftest import Invoke
+from tests.server import prepared
 from tests.server.web import web
 from tests.server.wire import COVERED, PATIENCE_S, call, clean_environment, request, served
 
 
 def serve(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A server that does not come to serving: stdin is empty."""
-    return subprocess.run(
+    return prepared.run(
         [sys.executable, "-m", "kalito_mcp", "serve", *options],
         env=clean_environment(**environment),
         stdin=subprocess.DEVNULL,
@@ -115,7 +116,7 @@ def test_an_empty_stdin_ends_it_quietly_and_leaves_an_empty_database(tmp_path: P
 
 def test_stdout_that_is_a_file_is_served_too(tmp_path: Path) -> None:
     with (tmp_path / "answers").open("wb") as answers:
-        subprocess.run(
+        prepared.run(
             [sys.executable, "-m", "kalito_mcp", "serve"],
             env=clean_environment(KALITO_DATABASE=str(tmp_path / "memory.db")),
             input=request(1, "prompts/list"),

@@ -12,6 +12,7 @@ from kalito_mcp.exchange.sources import SOURCES
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
 from tests.exchange.files import SESSION, Transcript
+from tests.server import prepared
 
 pytestmark = pytest.mark.anyio
 SOURCE = SOURCES["claude-code"]
@@ -28,7 +29,7 @@ for _ in sys.stdin:
 def writing(whole: Path, path: Path) -> subprocess.Popen[str]:
     """A process that writes a piece of the file for each line that it is told, and says how much there is then."""
     command = [sys.executable, "-c", WRITER, str(whole), str(path)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    return prepared.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
 
 def talk(count: int, first: int = 0) -> Transcript:

@@ -1,6 +1,5 @@
 """Days are the user's: over the real command line and the real server, east and west of the date line."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.campaign import first_of
+from tests.server import prepared
 from tests.server.wire import Wire, call, clean_environment, served
 
 SESSION = "days"
@@ -151,7 +151,7 @@ def test_the_command_line_has_the_same_days(zone: str, tmp_path: Path) -> None:
 
     def run(*arguments: str) -> str:
         command = [sys.executable, "-m", "kalito_mcp", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        return prepared.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
     with served(path, TZ=zone, KALITO_TIME_ZONE="system") as wire:
         moments = {"late": today - timedelta(minutes=1), "early": today + timedelta(seconds=1)}
@@ -171,6 +171,6 @@ def test_the_command_line_has_the_same_days(zone: str, tmp_path: Path) -> None:
 def test_an_unknown_zone_is_refused_at_the_start(tmp_path: Path) -> None:
     environment = clean_environment(KALITO_DATABASE=str(tmp_path / "memory.db"), KALITO_TIME_ZONE="Pacific/Aukland")
     command = [sys.executable, "-m", "kalito_mcp", "remember", "A note."]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ran = prepared.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode != 0
     assert "setting time.zone='Pacific/Aukland' is not a time zone; did you mean 'Pacific/Auckland'" in ran.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from tests.server import prepared
 from tests.server.wire import clean_environment
 
 PROGRAM: Final = Path(__file__).with_name("edits_until_killed.py")
@@ -19,7 +20,7 @@ def test_whenever_editors_are_killed_the_database_is_whole(tmp_path: Path) -> No
     chance = random.Random(7)
     for seed in range(0, 8, 2):
         editors = [
-            subprocess.Popen(
+            prepared.start(
                 [sys.executable, str(PROGRAM), str(database), str(seed + one)],
                 stdout=subprocess.PIPE,
                 cwd=ROOT,

@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
 from kalito_mcp.errors import SessionFinalized
 from tests.scripted import CountedIds, ScriptedClock
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.stored import tables, talk
 
@@ -74,7 +74,7 @@ def outcome(database: Path) -> tuple[dict[str, Any], bytes]:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the database as it is before."""
     folder = tmp_path_factory.mktemp("prepared")
     anyio.run(prepare, folder / "memory.db")
@@ -82,9 +82,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], bytes]:
+def undisturbed(before: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], bytes]:
     """What it comes to when nothing is killed."""
-    folder = shutil.copytree(prepared, tmp_path_factory.mktemp("undisturbed") / "copy")
+    folder = shutil.copytree(before, tmp_path_factory.mktemp("undisturbed") / "copy")
     finalized = anyio.run(finalize, folder / "memory.db", 2_000)
     assert finalized.summaries and finalized.sleep and finalized.promotion and finalized.snapshot
     assert finalized.sleep.freed_capacity > 10
@@ -93,14 +93,14 @@ def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> tup
 
 
 @pytest.fixture(scope="module")
-def killed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, int]]]:
+def killed(before: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, int]]]:
     """By crash point, a database whose process was killed there, and how that process ended."""
 
     def kill(point: str) -> tuple[Path, int]:
-        folder = shutil.copytree(prepared, tmp_path_factory.mktemp("killed") / "copy")
+        folder = shutil.copytree(before, tmp_path_factory.mktemp("killed") / "copy")
         command = [sys.executable, "-c", PROGRAM, str(folder / "memory.db")]
         environment = clean_environment(**{VARIABLE: point})
-        ended = subprocess.run(command, cwd=ROOT, env=environment, timeout=60, check=False, capture_output=True)
+        ended = prepared.run(command, cwd=ROOT, env=environment, timeout=60, check=False, capture_output=True)
         return folder / "memory.db", ended.returncode
 
     with ThreadPoolExecutor(3) as pool:

@@ -37,7 +37,7 @@ def said(database: Path, *arguments: str, **environment: str) -> str:
 def test_with_the_extra_and_no_setting_a_search_finds_what_was_said_in_another_language(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     installed = {"PYTHONPATH": os.pathsep.join([str(meaning_package.FOLDER), os.environ.get("PYTHONPATH", "")])}
-    with served(database, **installed, **COVERED) as wire:
+    with served(database, is_fresh=True, **installed, **COVERED) as wire:
         messages = [{"role": "user", "text": text} for text in FACTS]
         wire.send(wire_call(1, "record_messages", session_id="home", messages=messages))
         assert not wire.answer(1)["result"].get("isError")

@@ -19,6 +19,7 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
 from tests.flows.test_erasure import CANARY, TALK, holding
 from tests.scripted import ScriptedClock
+from tests.server import prepared
 from tests.server.wire import clean_environment
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]
@@ -87,7 +88,7 @@ def is_killed(database: Path, point: str, *record_ids: str) -> bool:
     """Whether a process that opens the memory and purges these was killed at this point."""
     command = [sys.executable, "-c", PURGE, str(database), *record_ids]
     environment = clean_environment(**{VARIABLE: point})
-    return subprocess.run(command, cwd=ROOT, env=environment, timeout=60, check=False).returncode == -signal.SIGKILL
+    return prepared.run(command, cwd=ROOT, env=environment, timeout=60, check=False).returncode == -signal.SIGKILL
 
 
 def warnings(database: Path) -> list[Finding]:
@@ -202,10 +203,7 @@ async def test_without_another_write_a_running_server_finishes_it_a_moment_later
 async def test_processes_that_start_together_finish_it_together(database: Path, folder: Path) -> None:
     assert is_killed(database, "purge.erased", *SAID)
     commands = [[sys.executable, "-c", PURGE, str(database)] for _ in range(4)]
-    started = [
-        subprocess.Popen(one, cwd=ROOT, env=clean_environment(), stderr=subprocess.PIPE)  # noqa: ASYNC220 - side by side
-        for one in commands
-    ]
+    started = [prepared.start(one, cwd=ROOT, env=clean_environment(), stderr=subprocess.PIPE) for one in commands]
     assert [one.communicate()[1] for one in started] == [b""] * 4
     assert holding(folder, CANARY) == []
     assert warnings(database) == []
@@ -231,7 +229,7 @@ async def checkpoint_held(database: Path, killed: str) -> AsyncIterator[tuple[Me
     """A memory, and another process that has copied the graph for a checkpoint and dies right before or after its file
     gets its name."""
     async with open_memory(database, clock=ScriptedClock()) as memory:
-        with subprocess.Popen(  # noqa: ASYNC220 - the test drives both sides, one after the other
+        with prepared.start(
             [sys.executable, "-c", CHECKPOINT, str(database), killed],
             cwd=ROOT,
             env=clean_environment(),

@@ -19,6 +19,7 @@ from kalito_mcp import CreatePinRequest, NewMessage, Role, Settings, open_memory
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from tests.scripted_embedder import hashed_vector
+from tests.server import prepared
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served
 from tests.stored import talk
 
@@ -161,7 +162,7 @@ def indexes(database: Path) -> dict[str, tuple[str, int]]:
 
 def command(database: Path, configuration: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """`kalito-mcp` with these arguments, begun."""
-    return subprocess.Popen(
+    return prepared.start(
         [sys.executable, "-m", "kalito_mcp", *arguments],
         env=clean_environment(KALITO_DATABASE=str(database), KALITO_CONFIG=configuration, **environment),
         stdout=subprocess.PIPE,

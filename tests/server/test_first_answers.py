@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.server import prepared
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, line, request, served
 
 ERAS = ["legacy", "modern"]
@@ -86,7 +87,7 @@ def said(wire: Wire) -> list[Any]:
 @pytest.mark.parametrize("era", ERAS)
 def test_the_handshake_and_the_lists_are_answered_before_the_sdk_is_imported(tmp_path: Path, era: str) -> None:
     database = tmp_path / "memory.db"
-    with served(database, code=NO_SDK) as wire:
+    with served(database, code=NO_SDK, is_fresh=True) as wire:
         wire.send(*opening(era), *(asked(era, 1 + place, method) for place, method in enumerate(LISTS)))
         wire.close_stdin()
         answers = wire.rest()
@@ -189,7 +190,7 @@ def test_a_quiet_host_finds_the_server_loaded_behind_the_lists(tmp_path: Path) -
 
 def test_a_host_that_listens_for_changes_gets_the_lists_all_the_same(tmp_path: Path) -> None:
     listen = {"notifications": {"toolsListChanged": True}}
-    with served(tmp_path / "memory.db", code=NO_SDK) as wire:
+    with served(tmp_path / "memory.db", code=NO_SDK, is_fresh=True) as wire:
         wire.send(request(0, "server/discover"), request("listen", "subscriptions/listen", **listen))
         wire.send(request(1, "server/discover"), request(2, "tools/list"))
         assert [wire.answer(number)["id"] for number in (0, 1, 2)] == [0, 1, 2]
@@ -230,7 +231,7 @@ def test_a_host_may_connect_sockets_instead_of_pipes(tmp_path: Path, era: str) -
     command = [sys.executable, "-m", "kalito_mcp", "serve"]
     with asking, hearing:
         with stdin, stdout:
-            process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL, env=environment)
+            process = prepared.start(command, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL, env=environment)
         hearing.settimeout(PATIENCE_S)
         with process:
             asking.sendall(b"".join((*opening(era), asked(era, 1, "tools/list"), stored(era, 2, "kept"))))
@@ -260,9 +261,8 @@ def test_a_host_that_closes_stdout_at_once_ends_the_process_quietly(tmp_path: Pa
 
 def test_ctrl_c_ends_the_process_quietly_before_the_server_is_loaded(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
-    with served(
-        database, code=NO_SDK.replace("None", "None; import kalito_mcp.server.first_answers as f; f._QUIET_MS = 99_000")
-    ) as wire:
+    code = f"{NO_SDK}; import kalito_mcp.server.first_answers as f; f._QUIET_MS = 99_000"
+    with served(database, code=code, is_fresh=True) as wire:
         wire.send(request(1, "server/discover"))
         wire.answer(1)
         wire.process.send_signal(signal.SIGINT)
@@ -272,7 +272,7 @@ def test_ctrl_c_ends_the_process_quietly_before_the_server_is_loaded(tmp_path: P
 
 @pytest.mark.parametrize("options", [["--transport", "https"], ["--bogus", "1"], ["stray"], ["--help"]])
 def test_a_command_line_that_is_wrong_is_refused_before_anything_is_answered(options: list[str]) -> None:
-    outcome = subprocess.run(
+    outcome = prepared.run(
         [sys.executable, "-m", "kalito_mcp", "serve", *options],
         input=request(1, "server/discover"),
         env=clean_environment(),
@@ -286,7 +286,7 @@ def test_a_command_line_that_is_wrong_is_refused_before_anything_is_answered(opt
 
 def test_the_options_of_the_host_reach_the_server(tmp_path: Path) -> None:
     database = tmp_path / "named.db"
-    outcome = subprocess.run(
+    outcome = prepared.run(
         [sys.executable, "-m", "kalito_mcp", "serve", "--transport", "stdio", "--database", str(database)],
         input=request(1, "server/discover") + stored("modern", 2, "kept"),
         env=clean_environment(),
@@ -300,7 +300,7 @@ def test_the_options_of_the_host_reach_the_server(tmp_path: Path) -> None:
 
 
 def test_what_a_level_of_logging_must_be_is_said_before_anything_is_answered() -> None:
-    outcome = subprocess.run(
+    outcome = prepared.run(
         [sys.executable, "-m", "kalito_mcp", "serve"],
         input=request(1, "server/discover"),
         env=clean_environment(KALITO_LOG="LOUD"),

@@ -1,13 +1,13 @@
 """A server in a process of its own hears hooks on both ways, and answers them."""
 
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from kalito_mcp.switch import hooks_folder, trace_file
+from tests.server import prepared
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served
 
 STAGING = "The staging database is at db.stage.example, port 6543."
@@ -46,7 +46,7 @@ def test_hooks_are_heard_by_the_tool_and_by_the_command(tmp_path: Path) -> None:
         command = [sys.executable, "-c", "from kalito_mcp.cli.hook import main; main()", "codex", "UserPromptSubmit"]
         prompt = json.dumps({"session_id": "s3", "cwd": "/home/ann/shop", "prompt": ASKED}).encode()
         environment = clean_environment(KALITO_DATABASE=str(database))
-        done = subprocess.run(command, input=prompt, env=environment, capture_output=True, check=False)
+        done = prepared.run(command, input=prompt, env=environment, capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
         # The same, which is put into the spool.
         assert b"6543" in done.stdout or list((hooks_folder(database) / "spool").iterdir())

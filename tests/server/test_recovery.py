@@ -187,7 +187,7 @@ def test_a_server_serves_as_soon_as_what_was_in_the_way_of_its_database_has_gone
     database = tmp_path / "memory" / "memory.db"
     filled(database)
     end = hinder(database)
-    with served(tmp_path / "elsewhere", is_prepared=True, KALITO_DATABASE=str(database), **IMPATIENT) as wire:
+    with served(tmp_path / "elsewhere", KALITO_DATABASE=str(database), **IMPATIENT) as wire:
         for number in (1, 2):
             assert text_of(said(wire, number, "search_memory", query="lantern")).startswith(code)
         end()
@@ -201,7 +201,7 @@ def test_what_hooks_report_meanwhile_is_taken_in_without_any_call(tmp_path: Path
     database = tmp_path / "memory" / "memory.db"
     filled(database)
     end = damaged(database)
-    with served(database, is_prepared=True) as wire:
+    with served(database) as wire:
         assert text_of(said(wire, 1, "search_memory", query="lantern")).startswith("storage_damaged")
         prompt = {"session_id": "c", "prompt": "The second lantern is amber.", "cwd": "/"}
         assert hook(database.parent, "claude-code", "UserPromptSubmit", prompt) == ""
@@ -212,7 +212,7 @@ def test_what_hooks_report_meanwhile_is_taken_in_without_any_call(tmp_path: Path
 def test_on_a_full_disk_a_server_reads_and_it_records_as_soon_as_there_is_room(disk: Disk, tmp_path: Path) -> None:
     filled(disk.database)
     ballast = disk.fill()
-    with served(tmp_path / "elsewhere", is_prepared=True, KALITO_DATABASE=str(disk.database)) as wire:
+    with served(tmp_path / "elsewhere", KALITO_DATABASE=str(disk.database)) as wire:
         assert "the first lantern" in text_of(said(wire, 1, "search_memory", query="lantern"))
         context = text_of(said(wire, 2, "build_context", query="lantern"))
         assert "the first lantern" in context

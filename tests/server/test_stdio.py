@@ -477,7 +477,7 @@ def test_numpy_is_imported_for_the_first_search_or_graph_and_not_before(
     tmp_path: Path, environment: dict[str, str], messages: tuple[bytes, ...], is_imported: bool
 ) -> None:
     database = tmp_path / "memory.db"
-    with served(database, code=NUMPY_AT_THE_END, **environment) as wire:
+    with served(database, code=NUMPY_AT_THE_END, is_fresh=True, **environment) as wire:
         wire.send(*messages)
         wire.close_stdin()
         assert len(wire.rest()) == len(messages)

@@ -1,6 +1,5 @@
 """`kalito-mcp serve` on a free port of this machine."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -8,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
-from tests.server.prepared import PreparedProcess, start_prepared
+from tests.server.prepared import start
 from tests.server.wire import COVERED, PATIENCE_S, clean_environment
 
 
@@ -19,7 +17,7 @@ class Web:
     """A server that accepts connections at `url`. `log` is what it wrote to stderr, once it has ended."""
 
     url: str
-    process: subprocess.Popen[bytes] | PreparedProcess
+    process: subprocess.Popen[bytes]
     log: list[bytes] = field(default_factory=list)
 
 
@@ -31,9 +29,18 @@ def web(transport: str, database: Path, *options: str, login: bool = False, **en
         *([] if login else ["--without-login"]),
         *options,
     ]
-    variables = clean_environment(KALITO_DATABASE=str(database), **environment)
+    is_covered = COVERED and COVERED.items() <= environment.items()
     with database.with_suffix(".stdout").open("wb") as stdout:
-        process, stderr = _started(arguments, variables, stdout, is_covered=COVERED.items() <= environment.items())
+        process = start(
+            [sys.executable, "-m", "kalito_mcp", *arguments],
+            is_fresh=is_covered,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=clean_environment(KALITO_DATABASE=str(database), **environment),
+        )
+    stderr = process.stderr
+    assert stderr is not None
     with stderr:
         # A full pipe would hold the server up.
         log: list[bytes] = []
@@ -45,32 +52,9 @@ def web(transport: str, database: Path, *options: str, login: bool = False, **en
             yield Web(first.rpartition(" ")[2], process, log)
         finally:
             # A killed process saves no coverage.
-            if COVERED.items() <= environment.items() and COVERED:
+            if is_covered:
                 process.terminate()
             else:
                 process.kill()
             process.wait(PATIENCE_S)
             rest.join()
-
-
-def _started(
-    arguments: list[str], environment: dict[str, str], stdout: IO[bytes], *, is_covered: bool
-) -> tuple[subprocess.Popen[bytes] | PreparedProcess, IO[bytes]]:
-    """The process, and its stderr."""
-    if sys.platform == "linux" and not (is_covered and COVERED):
-        reading, writing = os.pipe()
-        with Path(os.devnull).open("rb") as nothing:
-            process = start_prepared(
-                arguments, environment, stdin=nothing.fileno(), stdout=stdout.fileno(), stderr=writing
-            )
-        os.close(writing)
-        return process, os.fdopen(reading, "rb")
-    started = subprocess.Popen(
-        [sys.executable, "-m", "kalito_mcp", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        env=environment,
-    )
-    assert started.stderr is not None
-    return started, started.stderr

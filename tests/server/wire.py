@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.server.prepared import PreparedProcess, start_on_pipes
+from tests.server.prepared import start
 
 PATIENCE_S = 30.0
 """The longest wait for an answer on a busy machine. Only a failure waits that long."""
@@ -57,7 +57,7 @@ def call(number: int | str, tool: str, **arguments: Any) -> bytes:
 class Wire:
     """The two ends of one server's pipes, and its output so far."""
 
-    def __init__(self, process: "subprocess.Popen[bytes] | PreparedProcess") -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.process = process
         self.lines: list[bytes] = []
         self._rest = b""
@@ -109,33 +109,27 @@ class Wire:
 
 
 @contextmanager
-def served(database: Path, *, code: str | None = None, is_prepared: bool = False, **environment: str) -> Iterator[Wire]:
+def served(database: Path, *, code: str = "", is_fresh: bool = False, **environment: str) -> Iterator[Wire]:
     """Start `kalito-mcp serve` on pipes.
 
-    `code` runs before it in the same process. With `is_prepared` everything is imported when it starts, where that can
-    be. Its stderr goes to a file next to the database.
+    `code` runs before it in the same process. With `is_fresh` it is a Python of its own, which has imported nothing.
+    Its stderr goes to a file next to the database.
     """
-    start = (
-        ["-m", "kalito_mcp", "serve"]
-        if code is None
-        else [
-            "-c",
-            f"{code}\nimport sys; sys.argv = ['kalito-mcp', 'serve']\nfrom kalito_mcp.cli.main import main\nmain()",
-        ]
-    )
-    variables = clean_environment(**{"KALITO_DATABASE": str(database), **environment})
-    process: subprocess.Popen[bytes] | PreparedProcess
+    serving = "import sys; sys.argv = ['kalito-mcp', 'serve']\nfrom kalito_mcp.cli.main import main\nmain()"
+    is_covered = COVERED and COVERED.items() <= environment.items()
     with database.with_suffix(".stderr").open("wb") as stderr:
-        if is_prepared and sys.platform == "linux":
-            process = start_on_pipes(["serve"], variables, stderr=stderr.fileno())
-        else:
-            process = subprocess.Popen(
-                [sys.executable, *start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=variables
-            )
+        process = start(
+            [sys.executable, "-c", f"{code}\n{serving}"],
+            is_fresh=is_fresh or is_covered,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=clean_environment(**{"KALITO_DATABASE": str(database), **environment}),
+        )
     try:
         yield Wire(process)
     finally:
-        if COVERED.items() <= environment.items() and COVERED:
+        if is_covered:
             assert process.stdin is not None
             with suppress(OSError, subprocess.TimeoutExpired):
                 process.stdin.close()

@@ -14,6 +14,7 @@ from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.server import watcher
 from kalito_mcp.web.site import Site
+from tests.server import prepared
 from tests.server.web import web
 from tests.server.wire import COVERED, PATIENCE_S, clean_environment
 from tests.sign_in.harness import (
@@ -231,7 +232,7 @@ async def test_without_the_page_there_is_none_of_it(tmp_path: Path) -> None:
 
 
 def run(database: Path, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return prepared.run(
         [sys.executable, "-m", "kalito_mcp", *arguments],
         input=stdin,
         text=True,

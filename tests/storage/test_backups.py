@@ -18,6 +18,7 @@ from kalito_mcp.storage.sqlite.backups import Backup, back_up, backup_folder, ba
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 from tests.storage.write_what_is_sent import append
@@ -157,7 +158,7 @@ def test_a_backup_makes_a_database_where_there_is_none(copy: Path, tmp_path: Pat
 def test_nothing_is_restored_while_another_process_has_the_database_open(copy: Path) -> None:
     backup = made(copy)
     before = texts(copy)
-    with subprocess.Popen(
+    with prepared.start(
         [sys.executable, "-m", "tests.storage.write_what_is_sent", str(copy), "1"],
         cwd=ROOT,
         env=clean_environment(),
@@ -232,7 +233,7 @@ def test_a_restoring_process_that_is_killed_leaves_one_whole_database(copy: Path
     backup = made(copy).path
     old = texts(copy)
     add(copy, "said later")
-    killed = subprocess.run(
+    killed = prepared.run(
         [sys.executable, "-c", _RESTORE, str(copy), str(backup)],
         cwd=ROOT,
         env=clean_environment(KALITO_CRASH_POINT=point),

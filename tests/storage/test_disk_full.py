@@ -1,6 +1,5 @@
 """A full disk: the error names the file and the room, nothing acknowledged is lost, and the work can continue."""
 
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from kalito_mcp.web.rest.endpoint import Call, Nothing
 from kalito_mcp.web.rest.whole import ExportOf, export
 from tests import drafts
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.storage.conftest import ROOT, Disk
 
 pytestmark = pytest.mark.anyio
@@ -202,7 +202,7 @@ async def main():
 
 anyio.run(main)
 """
-    run = subprocess.run(
+    run = prepared.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert run.returncode == 0, run.stderr

@@ -21,6 +21,7 @@ from kalito_mcp.storage.sqlite.environment import access, users
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect, wal_reset_exposure
 from tests import drafts
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.server.wire import clean_environment
 
 TRIP = Scope(session="trip")
@@ -385,7 +386,7 @@ connection.execute("SELECT count(*) FROM records").fetchone()
 print("open", flush=True)
 sys.stdin.read()
 """
-    with subprocess.Popen(
+    with prepared.start(
         [sys.executable, "-c", program],
         env=clean_environment(),
         stdin=subprocess.PIPE,

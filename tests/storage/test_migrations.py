@@ -4,7 +4,6 @@ import hashlib
 import signal
 import sqlite3
 import stat
-import subprocess
 import sys
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -28,6 +27,7 @@ from kalito_mcp.wiring import open_memory
 from tests import drafts
 from tests.older_schemas import BACK_TO_9
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 
@@ -250,7 +250,7 @@ steps = [*migrations(), Fatal({NEXT}, "notes", {ADDS_A_TABLE.sql!r})]
 anyio.run(SqliteStore.open, pathlib.Path({str(copy)!r}), None, steps)
 """
     assert (
-        subprocess.run(
+        prepared.run(
             [sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30
         ).returncode
         == -signal.SIGKILL
@@ -269,7 +269,7 @@ connection.execute({statement!r})
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert (
-        subprocess.run(
+        prepared.run(
             [sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30
         ).returncode
         == -signal.SIGKILL
@@ -485,7 +485,7 @@ steps = migrations()
 steps[2] = Fatal(*astuple(steps[2]))
 anyio.run(SqliteStore.open, pathlib.Path({str(database)!r}), None, steps)
 """
-    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30)
+    killed = prepared.run([sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30)
     assert killed.returncode == -signal.SIGKILL
     assert (query(database, "SELECT * FROM records ORDER BY key"), schema(database)) == before
     assert anyio.run(open_and_close, database) == list(range(3, NEXT))

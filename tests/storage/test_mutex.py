@@ -24,6 +24,7 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from tests import drafts, windows_like
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 from tests.storage.descriptors import open_below
@@ -80,7 +81,7 @@ anyio.run(main)
 @contextmanager
 def another_process(program: str, path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that has taken the lock, until the block ends."""
-    with subprocess.Popen(
+    with prepared.start(
         [sys.executable, "-c", program, str(path)],
         cwd=ROOT,
         env=clean_environment(),
@@ -143,9 +144,7 @@ async def test_a_writer_killed_inside_its_transaction_frees_the_lock_and_leaves_
 async def test_writers_in_several_processes_lose_nothing(database: Path) -> None:
     await (await SqliteStore.open(database)).close()
     writers = [
-        subprocess.Popen(  # noqa: ASYNC220 - nothing else runs in this loop
-            [sys.executable, "-c", _APPEND, str(database), name, "40"], cwd=ROOT, env=clean_environment()
-        )
+        prepared.start([sys.executable, "-c", _APPEND, str(database), name, "40"], cwd=ROOT, env=clean_environment())
         for name in "abc"
     ]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]

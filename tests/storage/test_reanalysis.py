@@ -2,7 +2,6 @@
 
 import signal
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +21,7 @@ from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 from tests import drafts
 from tests.index_reads import keys_with, record_count
 from tests.scripted import START_MS, ScriptedClock
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import MESSAGES, ROOT, Disk
 
@@ -160,7 +160,7 @@ text_index.entry_of_row = until_killed
 text_index.TextIndexStatements.rebuild = rebuild_and_die
 anyio.run(SqliteStore.open, pathlib.Path({str(old)!r}))
 """
-    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30)
+    killed = prepared.run([sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), check=False, timeout=30)
     assert killed.returncode == -signal.SIGKILL
     assert analysis(old) == 1
 

@@ -29,6 +29,7 @@ from tests.empty_database import lay_empty_database
 from tests.index_reads import counts_of, keys_with
 from tests.retrieval.stored_memories import remember
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 
@@ -303,9 +304,7 @@ anyio.run(main)
         for text in ("ferry", "ferry moss", "ferry oslo"):
             await writer.write(TRIP, text)
         before = await answer(searching)
-        await anyio.run_process(
-            [sys.executable, "-c", program, str(database)], cwd=ROOT, env=clean_environment(), stderr=None
-        )
+        prepared.run([sys.executable, "-c", program, str(database)], cwd=ROOT, env=clean_environment(), check=True)
         found = await answer(searching)
         assert before.texts.keys() == {1, 2, 3}
         assert found.texts == {1: "Ann moss moss", 4: " pear"}

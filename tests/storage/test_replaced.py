@@ -18,6 +18,7 @@ from kalito_mcp.storage.sqlite.environment import users
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from tests import drafts
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 from tests.storage.write_what_is_sent import TRIP, append, fill
@@ -30,7 +31,7 @@ class Writer:
     """A process that has the database open, and writes what it is sent."""
 
     def __init__(self, database: Path, *, messages: int) -> None:
-        self.process = subprocess.Popen(
+        self.process = prepared.start(
             [sys.executable, "-m", "tests.storage.write_what_is_sent", str(database), str(messages)],
             cwd=ROOT,
             env=clean_environment(),

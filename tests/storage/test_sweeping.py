@@ -25,6 +25,7 @@ from kalito_mcp.storage.sqlite.unused_bytes import UnusedBytes
 from tests import drafts
 from tests.index_reads import keys_with
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT, Disk
 
@@ -353,7 +354,7 @@ async def main():
 
 anyio.run(main)
 """
-    with subprocess.Popen(  # noqa: ASYNC220 - the test drives both sides, one after the other
+    with prepared.start(
         [sys.executable, "-c", program],
         cwd=ROOT,
         env=clean_environment(),

@@ -24,9 +24,11 @@ from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
 from kalito_mcp.storage.sqlite.schema import migrations
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 from tests import drafts
+from tests.campaign import first_of
 from tests.index_reads import keys_with
 from tests.older_schemas import BACK_TO_9
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 from tests.storage.test_reanalysis import make_old
@@ -104,8 +106,8 @@ def analysed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def start(path: Path, action: str = "open", statement: str = "", times: int = 0) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, PROGRAM, path, action, statement, str(times)],
+    return prepared.start(
+        [sys.executable, str(PROGRAM), str(path), action, statement, str(times)],
         env=clean_environment(PYTHONPATH=str(ROOT)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -347,7 +349,7 @@ async def test_a_rebuild_comes_to_its_end_however_often_records_are_changed(
     assert "in one go" in caplog.text
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", first_of(range(6)))
 async def test_whatever_is_changed_between_its_pieces_a_rebuild_gives_the_index_of_one_made_at_once(
     current: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -491,7 +493,7 @@ def test_a_command_tells_it_on_stderr_and_prints_only_its_results(old: Path) -> 
         "from kalito_mcp.storage.sqlite import text_rebuild\ntext_rebuild._AT_ONCE = 0\n"
         "from kalito_mcp.cli.main import main\nmain()"
     )
-    ended = subprocess.run(
+    ended = prepared.run(
         [sys.executable, "-c", program, "search", "apple 77", "--database", str(old)],
         cwd=ROOT,
         env=clean_environment(),

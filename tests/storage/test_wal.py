@@ -16,6 +16,7 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from tests import drafts
 from tests.scripted import START_MS
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 
@@ -97,7 +98,7 @@ async def test_a_readers_connection_cannot_write(store: SqliteStore) -> None:
 
 @pytest.mark.parametrize("acknowledged", [1, 25])
 def test_what_was_acknowledged_survives_the_kill_of_its_process(database: Path, acknowledged: int) -> None:
-    with subprocess.Popen(
+    with prepared.start(
         [sys.executable, "-c", _ACKNOWLEDGE_UNTIL_KILLED, str(database)],
         cwd=ROOT,
         env=clean_environment(),

@@ -56,16 +56,15 @@ def test_the_forms_of_a_word_are_one_term(family: str) -> None:
     assert len({stem(base_form(word)) for word in family.split()}) == 1
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_the_regular_forms_of_a_verb_are_the_term_of_its_base(verb: str) -> None:
-    assert stem(base_form(_s_form(verb))) == stem(base_form(_ing_form(verb))) == stem(verb)
+def test_the_regular_forms_of_a_verb_are_the_term_of_its_base() -> None:
+    for verb in VERBS:
+        assert stem(base_form(_s_form(verb))) == stem(base_form(_ing_form(verb))) == stem(verb), verb
 
 
-@pytest.mark.parametrize(
-    "noun", [noun for noun in NOUNS if not noun.endswith(("sis", "f", "fe", "man", "child")) and noun != "quiz"]
-)
-def test_a_regular_plural_is_the_term_of_its_noun(noun: str) -> None:
-    assert stem(base_form(_s_form(noun))) == stem(noun)
+def test_a_regular_plural_is_the_term_of_its_noun() -> None:
+    for noun in NOUNS:
+        if not noun.endswith(("sis", "f", "fe", "man", "child")) and noun != "quiz":
+            assert stem(base_form(_s_form(noun))) == stem(noun), noun
 
 
 def test_a_base_is_never_a_form_and_no_form_has_two_bases() -> None:

@@ -21,6 +21,7 @@ from kalito_mcp.upkeep.vector_worker import VectorWorker
 from tests import drafts
 from tests.scripted import START_MS
 from tests.scripted_embedder import ScriptedEmbedder, hashed_vector, refusing
+from tests.server import prepared
 
 pytestmark = pytest.mark.anyio
 TRIP: Final = Scope(session="trip")
@@ -311,7 +312,7 @@ async def test_a_killed_rebuild_resumes_and_ends_equal_to_a_fresh_one(
     keys = await append(store, *texts)
     await worker_of(store, ScriptedEmbedder("first")).pay()
     command = [sys.executable, str(PROGRAM), str(database), str(batches)]
-    killed = await anyio.run_process(command, cwd=ROOT, check=False, env={"PYTHONPATH": str(ROOT)})
+    killed = prepared.run(command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     assert (await indexes(store)).get("second", (False, 0)) == (False, 4 * batches)
     assert sorted(await nearest(store, "text", "first")) == keys

@@ -3,7 +3,6 @@
 import gc
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
@@ -41,6 +40,7 @@ from tests.contract.test_vectors import (
 from tests.qdrant import NAME, SharedCollections, local_client, needs_qdrant, points_of, stored_rows
 from tests.scripted import START_MS
 from tests.scripted_embedder import ScriptedEmbedder, hashed_vector
+from tests.server import prepared
 from tests.server.wire import clean_environment
 from tests.storage.conftest import ROOT
 
@@ -170,7 +170,7 @@ async def test_what_is_erased_while_its_vector_is_on_the_way_leaves_qdrant(datab
 
 def killed_at(point: str, database: Path) -> None:
     """Run the program on the database and a folder of Qdrant next to it until it kills itself."""
-    killed = subprocess.run(
+    killed = prepared.run(
         [sys.executable, str(PROGRAM), str(database)],
         cwd=ROOT,
         env=clean_environment(KALITO_CRASH_POINT=point),
@@ -188,6 +188,7 @@ def folder_points(database: Path) -> QdrantPoints:
     return found
 
 
+@pytest.mark.campaign
 async def test_killed_between_qdrant_and_the_database_vectors_are_put_again_under_the_same_ids(database: Path) -> None:
     killed_at("vectors.put", database)
     assert set(lengths(database)) == {64}
@@ -202,6 +203,7 @@ async def test_killed_between_qdrant_and_the_database_vectors_are_put_again_unde
         assert await points.ids(hashes.database) == {row[0] for row in named}
 
 
+@pytest.mark.campaign
 async def test_what_is_erased_after_that_kill_leaves_qdrant_with_the_purge(database: Path) -> None:
     killed_at("vectors.put", database)
     points = folder_points(database)
