@@ -17,10 +17,8 @@ from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback, PastAnswer
 from kalito_mcp.domain.known import Profile
 from kalito_mcp.domain.records import (
     ConversationSummary,
-    CreatePinRequest,
     CreateSummaryRequest,
     NewMessage,
-    SemanticPin,
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS
 from kalito_mcp.domain.search import SearchPage, SearchRequest, SeenPart
@@ -231,22 +229,6 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         found = self._injector.of_known(self._scope(None), context.known)
         self.counts.injected(self._injector.tokens(found))
         return found
-
-    async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
-        """Pin a text in a session; a new session is created. A known `client_key` returns its pin.
-
-        Its `scope` says which contexts show it: those of the session, of its project, or all of the person's.
-
-        Raises:
-            InvalidInput: the text, an id, the scope or the importance is not acceptable, or there is no project.
-            ClientKeyReused: a known `client_key` with another text.
-            RecordNotFound: `source_message_id` is not a message of the session.
-            Conflict: the source message is not in the user's or the assistant's own words, and `is_confirmed` is not
-                set; or the same pin was erased.
-            SessionFinalized: the session is closed.
-        """
-        self.check_remembered()
-        return await self.manager.create_semantic_pin(request)
 
     async def summarize_session(self, session_id: str) -> Sequence[ConversationSummary]:
         """Summarise all messages without a summary, including the newest, and fold what is due; the new summaries.

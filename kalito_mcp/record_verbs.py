@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
-from kalito_mcp.domain.memory_records import PROGRAM, Derived, Editor, MemoryRecord
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.importance import clamp_importance
+from kalito_mcp.domain.memory_records import PROGRAM, Derived, Editor, EditorType, MemoryRecord
+from kalito_mcp.domain.records import PIN_IMPORTANCE, CreatePinRequest, Origin, Reach, RecordType, SemanticPin
 from kalito_mcp.domain.request_keys import key_within
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.editing.eraser import Eraser
@@ -14,11 +15,19 @@ from kalito_mcp.editing.forgetter import Forgetter
 from kalito_mcp.editing.kinds import NOTE, as_record
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.pins.found import is_found_pin
+from kalito_mcp.pins.pinner import checked_reach
+from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.reached import reached
+from kalito_mcp.records.same_words import NOTE_SOURCE
 from kalito_mcp.upkeep.watched_store import no_new_words
+
+_NO_SESSION: Final = (
+    "session_id is missing: without a conversation, a fact is known in its project or to the person; send "
+    "scope='person' or 'project', or the session_id that record_messages returned"
+)
 
 
 class RecordVerbs(ProjectVerbs):
@@ -29,6 +38,37 @@ class RecordVerbs(ProjectVerbs):
     _forgetter: Forgetter
     _historian: Historian
     _ids: IdSource
+
+    async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
+        """Pin a text in a session; a new session is created. Without a session it is kept as a note of the project or
+        the person. A known `client_key`, and exactly the same words, return what has them already.
+
+        Its `scope` says which contexts show it: those of the session, of its project, or all of the person's.
+
+        Raises:
+            InvalidInput: the text, an id, the scope or the importance is not acceptable, there is no project, or there
+                is no session and only that would know it.
+            ClientKeyReused: a known `client_key` with another text.
+            RecordNotFound: `source_message_id` is not a message of the session.
+            Conflict: the source message is not in the user's or the assistant's own words, and `is_confirmed` is not
+                set; or the same pin was erased.
+            SessionFinalized: the session is closed.
+        """
+        self.check_remembered()
+        if request.session_id is not None:
+            return await self.manager.create_semantic_pin(request)
+        has_project = self._project not in (None, PERSONAL)
+        reach = checked_reach(request.scope) or reach_of(
+            request.content, has_project=has_project, pin_type=request.pin_type, origin=request.origin
+        )
+        if reach is Reach.SESSION or request.source_message_id is not None:
+            raise InvalidInput(_NO_SESSION)
+        score = PIN_IMPORTANCE if request.importance_score is None else clamp_importance(request.importance_score)
+        fields = {"text": request.content, "scope": str(reach), "importance_score": score}
+        own_words = EditorType.HUMAN if request.origin is Origin.USER else EditorType.AGENT
+        editor = Editor(own_words, request.client)
+        [note] = await self.remember(NOTE, fields, editor=editor, client_key=request.client_key)
+        return self.manager.as_pin(note)
 
     async def remember(
         self,
@@ -45,7 +85,8 @@ class RecordVerbs(ProjectVerbs):
         A document is stored in parts, one record each. One with a known `source` replaces the former: parts that read
         the same stay, parts that are gone are forgotten, and parts that were erased for good are left out. A `note` is
         a short document without a source. With an `editor` of type HUMAN the text counts as the user's own words.
-        Without a source, a known `client_key` returns what was stored.
+        Without a source, a known `client_key`, and exactly the same words of the same type, session and project, return
+        what was stored: `MemoryRecord.is_known` says so.
 
         Raises:
             InvalidInput: an unknown type, or a field that is unknown, missing or wrong; nothing was written.
@@ -61,7 +102,7 @@ class RecordVerbs(ProjectVerbs):
             fields,
             editor,
             has_project=scope.project not in (None, PERSONAL),
-            new_source=lambda: f"{NOTE}:{self._ids.record_id(NOTE, self.clock.now_ms())}",
+            new_source=self._new_source,
         )
         if client_key is not None and scope.session is None:
             client_key = key_within(client_key, self._limits)
@@ -69,6 +110,9 @@ class RecordVerbs(ProjectVerbs):
             scope, kind, given, editor=editor, origin=origin, client_key=client_key
         )
         return await self._seen(remembered)
+
+    def _new_source(self) -> str:
+        return f"{NOTE_SOURCE}{self._ids.record_id(NOTE, self.clock.now_ms())}"
 
     async def record(self, record_id: str) -> MemoryRecord:
         """One record as it is, forgotten or not.

@@ -11,6 +11,10 @@ ReachName = Literal["session", "project", "person"]
 PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
 Redacted = Annotated[list[str] | None, Field(description="What was removed and not stored: kinds of secrets.")]
 
+KnownAlready = Annotated[
+    Literal[True] | None, Field(description="It says exactly this already, so nothing was stored.")
+]
+
 
 class Output(BaseModel):
     """A part of an answer. Fields that are None are left out."""
@@ -22,7 +26,7 @@ class Pin(Output):
     """The specification's SemanticPin. `scope` says which contexts show it."""
 
     id: str
-    session_id: str
+    session_id: str | None = None
     content: str
     scope: ReachName
     source_message_id: str | None = None
@@ -30,6 +34,7 @@ class Pin(Output):
     pin_type: PinTypeName
     created_at: str
     redacted: Redacted = None
+    known_already: KnownAlready = None
 
 
 class Summary(Output):

@@ -70,7 +70,8 @@ def remembered_line(given_type: str, records: Sequence[MemoryRecord]) -> str:
     name = records[0].content.get("document_id", records[0].id)
     parts = f" in {len(records)} parts" if len(records) > 1 else ""
     project = records[0].project
-    return f"remembered {given_type} {name}{parts}{f' of project {project}' if project else ''}"
+    did = "known already:" if records[0].is_known else "remembered"
+    return f"{did} {given_type} {name}{parts}{f' of project {project}' if project else ''}"
 
 
 def redaction_lines(redacted: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from kalito_mcp.contexts.known import choose
 from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
+from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
     CreatePinRequest,
@@ -142,7 +143,12 @@ class MemoryManager:
 
     async def create_semantic_pin(self, request: CreatePinRequest) -> SemanticPin:
         """See `Memory.create_pin`."""
-        return await self._pins.create(await self._of_session(request.session_id, may_be_new=True), request)
+        scope = await self._of_session(request.session_id or "", may_be_new=True)
+        return await self._pins.create(scope, request)
+
+    def as_pin(self, record: MemoryRecord) -> SemanticPin:
+        """A pin, or a note that every conversation of the project or the person knows, as a pin."""
+        return self._pins.as_pin(record)
 
     def in_project(self, project: str | None) -> "MemoryManager":
         """The same for one project; see `Memory.in_project`."""

@@ -84,6 +84,8 @@ class MemoryRecord:
     last_used: int | None = None
     led_to: tuple[str, ...] = ()
     project: str | None = None
+    is_known: bool = field(default=False, compare=False)
+    """Whether the call that returns this stored nothing, because this says the same. False after a read."""
     redacted: tuple[str, ...] = field(default=(), compare=False)
     """What the call removed from its input: kinds of secrets, and `private`. Empty after a read."""
 

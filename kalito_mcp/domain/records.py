@@ -179,11 +179,12 @@ class SemanticPin:
     """An important fact that contexts show: those of its session, of its project, or all of the person's, by its
     `reach`. Its id is `pin_<milliseconds>_<nine characters>`.
 
-    `created_at` is when its source message was said; without one, when it was pinned.
+    `created_at` is when its source message was said; without one, when it was pinned. A pin that was made outside of
+    any session is a note of its project or the person, with a note's id and no session.
     """
 
     id: str
-    session_id: str
+    session_id: str | None
     content: str
     source_message_id: str | None
     importance_score: float
@@ -194,6 +195,8 @@ class SemanticPin:
     reach: Reach = Reach.SESSION
     redacted: tuple[str, ...] = field(default=(), compare=False)
     """What the call that returns this removed from its input: kinds of secrets, and `private`. Empty after a read."""
+    is_known: bool = field(default=False, compare=False)
+    """Whether the call that returns this pinned nothing, because this says the same. False after a read."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -279,14 +282,14 @@ class CreateSummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class CreatePinRequest:
-    """Pin `content`. No importance means 0.8.
+    """Pin `content`. No importance means 0.8. Without a session it is known in its project, or to the person.
 
     Requests with the same `client_key` make one pin. `is_confirmed` says that the user wants this pin, even if the
     words are not the user's. Without a `scope`, the words of the pin decide (see `pins.reach`).
     """
 
-    session_id: str
-    content: str
+    session_id: str | None = None
+    content: str = ""
     source_message_id: str | None = None
     importance_score: float | None = None
     pin_type: PinType = PinType.MANUAL

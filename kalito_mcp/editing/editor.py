@@ -23,7 +23,7 @@ from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_moment, checked_text
 from kalito_mcp.editing.cascade import Cascade
-from kalito_mcp.editing.forgotten_notes import ForgottenNotes
+from kalito_mcp.editing.forgotten_notes import ForgottenNotes, without_forgotten
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.long_texts import Readings, read_aside
@@ -34,6 +34,7 @@ from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
 from kalito_mcp.records.reached import check_is_reached, check_named, unnamed
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
+from kalito_mcp.records.same_words import known_already
 from kalito_mcp.records.schemas import checked_changes, checked_content
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -119,10 +120,12 @@ class RecordEditor:
                     raise SessionFinalized(session.id, session.state)
                 place = scope_of_session(session, scope.limits)
             repeated = await self._forgotten.repeated(transaction.records, place, drafts, keys)
+            if known := await known_already(transaction.records, replace(place, session=scope.session), drafts):
+                return [known]
             if record_type is RecordType.DOCUMENT:
                 texts = [str(draft.content["text"]) for draft in drafts]
                 erased = await transaction.records.erased_texts(scope, record_type, texts)
-                kept = _without(drafts, erased | repeated)
+                kept = without_forgotten(drafts, erased | repeated)
                 return await self._replace_document(transaction, scope, kept, editor, now_ms)
             if repeated:
                 raise repetition_refused()
@@ -381,20 +384,3 @@ class RecordEditor:
                 content = with_changes(surplus.content, {DELETED_AT: now_ms})
                 await transaction.records.change(surplus, self._draft(content, EditType.DELETE, editor))
         return kept
-
-
-def _without(drafts: Sequence[RecordDraft], gone: frozenset[str]) -> Sequence[RecordDraft]:
-    """A document's parts, renumbered, without those that were erased for good or repeat what was forgotten.
-
-    Raises:
-        Conflict: no part is left.
-    """
-    left = [draft for draft in drafts if draft.content["text"] not in gone]
-    if not left:
-        raise repetition_refused()
-    if len(left) == len(drafts):
-        return drafts
-    return [
-        replace(draft, content={**draft.content, "chunk_index": place, "total_chunks": len(left)})
-        for place, draft in enumerate(left)
-    ]

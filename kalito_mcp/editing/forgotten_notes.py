@@ -1,6 +1,7 @@
 """Keeps note of what is forgotten, so that it does not come back by itself, and refuses records that repeat it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -117,3 +118,20 @@ async def _found_pins(records: RecordReader, record: MemoryRecord) -> list[Memor
     if record.type is not RecordType.MESSAGE:
         return []
     return [pin for pin in await records.pins_of(record) if is_found_pin(pin)]
+
+
+def without_forgotten(drafts: Sequence[RecordDraft], gone: frozenset[str]) -> Sequence[RecordDraft]:
+    """A document's parts, renumbered, without those that were erased for good or repeat what was forgotten.
+
+    Raises:
+        Conflict: no part is left.
+    """
+    left = [draft for draft in drafts if draft.content["text"] not in gone]
+    if not left:
+        raise repetition_refused()
+    if len(left) == len(drafts):
+        return drafts
+    return [
+        replace(draft, content={**draft.content, "chunk_index": place, "total_chunks": len(left)})
+        for place, draft in enumerate(left)
+    ]

@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import Final
 
 from kalito_mcp.domain.importance import clamp_importance
-from kalito_mcp.domain.memory_records import AUTO_KEY
+from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord
 from kalito_mcp.domain.records import (
     PIN_IMPORTANCE,
     CreatePinRequest,
     Origin,
+    PinType,
     Reach,
+    RecordType,
     SemanticPin,
     least_trusted,
     message_record_id,
@@ -25,6 +27,9 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.records.reached import reached
+from kalito_mcp.records.repetitions import scope_of_session
+from kalito_mcp.records.same_words import same_words
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -48,17 +53,21 @@ class Pinner:
     async def create(self, scope: Scope, request: CreatePinRequest) -> SemanticPin:
         """Pin a text in the scope's session; see `Memory.create_pin`."""
         checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
-        checked_handle(request.session_id, "session_id")
+        checked_handle(request.session_id or "", "session_id")
         _check_key(request.client_key)
-        asked = _checked_reach(request.scope)
+        asked = checked_reach(request.scope)
         kept, redacted = await read_aside(len(request.content), lambda: cleaned(request))
         draft = await read_aside(len(kept.content), lambda: self._draft(kept))
         async with self._store.write() as transaction:
             session = await self._session(transaction, scope, draft.created_at)
             draft = await _with_source(transaction, scope, session, draft, kept)
             draft = replace(draft, reach=_settled_reach(asked, session, draft))
-            if not await transaction.conversations.add_pins(session, [draft], limits=scope.limits):
+            known = await _same_pin(transaction, scope, session, draft)
+            if known is None and not await transaction.conversations.add_pins(session, [draft], limits=scope.limits):
                 return replace(await _pinned_before(transaction, session, draft), redacted=redacted)
+        if known is not None:
+            [shown] = await reached(self._store, scope, [known])
+            return replace(self.as_pin(shown), redacted=redacted, is_known=True)
         return SemanticPin(
             id=draft.id,
             session_id=session.id,
@@ -71,6 +80,24 @@ class Pinner:
             origin=draft.origin,
             reach=draft.reach,
             redacted=redacted,
+        )
+
+    def as_pin(self, record: MemoryRecord) -> SemanticPin:
+        """A pin, or a note that is known as one is, as a pin."""
+        content = record.content
+        return SemanticPin(
+            id=record.id,
+            session_id=record.session_id,
+            content=record.text,
+            source_message_id=content.get("source_message_id"),
+            importance_score=float(content["importance_score"]),
+            pin_type=PinType(content.get("pin_type", PinType.MANUAL)),
+            created_at=record.created_at,
+            tokens=self._counter.count(as_data(record.text)),
+            origin=record.origin,
+            reach=Reach(content.get("scope") or Reach.SESSION),
+            redacted=record.redacted,
+            is_known=record.is_known,
         )
 
     def _draft(self, request: CreatePinRequest) -> PinDraft:
@@ -124,6 +151,16 @@ async def _with_source(
     return replace(draft, origin=least_trusted((draft.origin, said.origin)), created_at=said.created_at)
 
 
+async def _same_pin(
+    transaction: WriteTransaction, scope: Scope, session: Session, draft: PinDraft
+) -> MemoryRecord | None:
+    """What says exactly this already, unless the call has a key of its own that a pin has."""
+    if draft.client_key and await transaction.conversations.pin_by_client_key(session, draft.client_key):
+        return None
+    place = replace(scope_of_session(session, scope.limits), session=session.id)
+    return await same_words(transaction.records, place, RecordType.PIN, draft.content, draft.reach)
+
+
 async def _pinned_before(transaction: WriteTransaction, session: Session, draft: PinDraft) -> SemanticPin:
     """The pin that the session has under this client_key.
 
@@ -147,7 +184,12 @@ def _check_key(key: str | None) -> None:
         )
 
 
-def _checked_reach(asked: Reach | str | None) -> Reach | None:
+def checked_reach(asked: Reach | str | None) -> Reach | None:
+    """The reach that a caller names; None for none.
+
+    Raises:
+        InvalidInput: it is unknown.
+    """
     if asked is not None and asked not in _REACHES:
         raise InvalidInput(f"scope={str(asked)[:40]!r} is unknown; use {', '.join(_REACHES[:-1])} or {_REACHES[-1]}")
     return None if asked is None else Reach(asked)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, StoredEdit
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.long_texts import Readings
 
@@ -108,6 +108,14 @@ class RecordReader(Protocol):
         """What is the person's, and what is the scope's project's, of the scope's agent: the most important `limit`
         first, ties newest first. `PERSONAL`: only what is the person's; no project: all projects'. Forgotten ones are
         left out."""
+
+    async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
+        """The newest record of this type with exactly this text, in the scope's agent, project and session (None: in
+        none), that is known nowhere else. Among the newest 5,000 of the type; forgotten ones are left out."""
+
+    async def same_known(self, scope: Scope, reach: Reach, text: str) -> MemoryRecord | None:
+        """The pin or note with exactly this text that has this reach, PROJECT or PERSON, in the scope's agent and
+        project. Automatic pins and forgotten records are left out."""
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The pins whose source is this message."""

@@ -45,11 +45,10 @@ async def test_the_hosts_session_stands_in_for_one_that_is_not_given(
         assert (await h.facts("finalize_session", **given))["session_id"] == "host session"
 
 
-@pytest.mark.parametrize("tool", ["create_pin", "summarize_session", "finalize_session"])
+@pytest.mark.parametrize("tool", ["summarize_session", "finalize_session"])
 async def test_without_any_session_a_tool_says_where_to_take_it_from(database: Path, era: str, tool: str) -> None:
-    arguments = {"content": "x"} if tool == "create_pin" else {}
     async with served(database, era) as h:
-        assert await h.refusal(tool, **arguments) == (
+        assert await h.refusal(tool) == (
             "invalid_input: session_id is missing; send the one that record_messages returned"
         )
 

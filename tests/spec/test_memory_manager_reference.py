@@ -232,7 +232,7 @@ async def test_ids_hold_the_time_and_nine_random_characters(database: Path, cloc
     clock.wall_ms = 1_730_131_234_567
     async with open_memory(database, clock=clock) as memory:
         await say(memory, turns(15))
-        pins = [await memory.create_pin(CreatePinRequest(SESSION, "text")) for _ in range(2)]
+        pins = [await memory.create_pin(CreatePinRequest(SESSION, text)) for text in ("one", "two")]
         [summary] = (await memory.build_context(SESSION)).summaries
     assert re.fullmatch(r"summary_1730131234567_[0-9a-z]{9}", summary.id)
     assert re.fullmatch(r"pin_1730131234567_[0-9a-z]{9}", pins[0].id)

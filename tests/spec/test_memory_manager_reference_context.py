@@ -144,7 +144,7 @@ async def test_five_thousand_tokens_are_truncated_to_three_thousand(counting_cha
         text = "s" * (tokens * 4 // 3)
         await counting_chars.create_summary(CreateSummaryRequest(SESSION, str(place), str(place), summary=text))
     for score, tokens in zip((0.9, 0.8, 0.7, 0.6, 0.5), pinned, strict=True):
-        await pin(counting_chars, "p" * (tokens * 4 // 3), score)
+        await pin(counting_chars, f"{score}" + "p" * (tokens * 4 // 3 - 3), score)
     context = await counting_chars.build_context(SESSION, 3000)
     assert numbers(context.recent_messages) == [6, 7, 8]
     assert all(message.text in context.text for message in context.recent_messages)

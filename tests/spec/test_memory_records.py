@@ -168,7 +168,7 @@ async def test_of_two_equal_texts_the_used_one_comes_first_after_a_long_time(
 async def test_what_is_critical_does_not_fade(memory: Memory, clock: ScriptedClock) -> None:
     """memory-schemas, Common Metadata Fields, `critical`: exempt from decay."""
     critical = await remembered(memory, "note", BOILER, critical=True)
-    other = await remembered(memory, "note", BOILER)
+    other = await remembered(memory, "task", BOILER)
     request = SearchRequest("boiler")
     before = {hit.record_id: hit.score for hit in (await memory.search_memory(request)).hits}
     clock.advance(2000 * A_DAY_S)

@@ -40,7 +40,10 @@ class PinTools:
         pin_type: Annotated[PinTypeName, Field(description="`manual` when the user asked for it.")] = "manual",
         scope: Annotated[
             ReachName | None,
-            Field(description="Which contexts show it: `person` all. Default: by what it says."),
+            Field(
+                description="Which contexts show it: `person` all, for what is about the user; `project` those of the "
+                "project. Default: by what it says. Both need no session_id."
+            ),
         ] = None,
         client_key: Annotated[
             str | None,
@@ -52,10 +55,11 @@ class PinTools:
     ) -> Annotated[CallToolResult, CreatedPin]:
         """Pin one important fact: contexts show the most important pins of the conversation, its project and the
         person. Returns the pin. To store messages word for word, use record_messages."""
-        session = self._opened.session(session_id)
-        pin = await (await self._opened.memory_of(session)).create_pin(
+        session = session_id or self._opened.host_session
+        memory = await (self._opened.memory_of(session) if session else self._opened.memory())
+        pin = await memory.create_pin(
             CreatePinRequest(
-                session_id=session,
+                session_id=session or None,
                 content=content,
                 source_message_id=source_message_id,
                 importance_score=importance_score,
@@ -68,9 +72,11 @@ class PinTools:
         )
         fields = pin.to_dict()
         source = f" from {pin.source_message_id}" if pin.source_message_id else ""
+        place = f" in session {pin.session_id}" if pin.session_id else ""
+        did = "Known already:" if pin.is_known else "Pinned"
         text = (
-            f"Pinned {pin.id} in session {pin.session_id}{source} (scope {pin.reach}, {pin.pin_type}, "
+            f"{did} {pin.id}{place}{source} (scope {pin.reach}, {pin.pin_type}, "
             f"importance {pin.importance_score}, {fields['created_at']}): {pin.content}"
         )
-        created = CreatedPin(pin=Pin(**fields), redacted=list(pin.redacted) or None)
+        created = CreatedPin(pin=Pin(**fields), known_already=pin.is_known or None, redacted=list(pin.redacted) or None)
         return answer("\n".join([text, *redaction_lines(pin.redacted)]), created)

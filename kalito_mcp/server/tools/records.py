@@ -76,7 +76,8 @@ class RecordTools:
         project_id = kept[0].project
         place = f" of project {project_id}" if project_id else ""
         parts = f"{plural(len(ids), 'record')}: {listed(ids)}"
-        lines = [f"Remembered {type} {name}{place} ({parts}), revision {kept[0].revision}."]
+        did = "Known already:" if kept[0].is_known else "Remembered"
+        lines = [f"{did} {type} {name}{place} ({parts}), revision {kept[0].revision}."]
         redacted = list(kept[0].redacted)
         return answer(
             "\n".join([*lines, *redaction_lines(redacted)]),
@@ -88,6 +89,7 @@ class RecordTools:
                 record_ids=shown(ids),
                 more=more(record_ids=ids),
                 revision=kept[0].revision,
+                known_already=kept[0].is_known or None,
                 redacted=redacted or None,
             ),
         )

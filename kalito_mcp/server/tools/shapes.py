@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from kalito_mcp.domain.wording import camel_case
-from kalito_mcp.shapes import Hit, OriginName, PastQuestion, Pin, Promoted, RoleName, Sleep, Summary
+from kalito_mcp.shapes import Hit, KnownAlready, OriginName, PastQuestion, Pin, Promoted, RoleName, Sleep, Summary
 
 SessionId = Annotated[
     str | None,
@@ -131,6 +131,7 @@ class CreatedPin(Output):
     pin: Annotated[
         Pin, _plainly("object", "id, session_id, scope, content, source_message_id, importance_score, pin_type.")
     ]
+    known_already: KnownAlready = None
     redacted: Redacted = None
 
 
@@ -204,6 +205,7 @@ class RememberedRecords(Output):
     record_ids: list[str]
     more: More = None
     revision: int
+    known_already: KnownAlready = None
     redacted: Redacted = None
 
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord, StoredEdit
+from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.errors import RecordNotFound
@@ -91,6 +91,24 @@ SELECT_DOCUMENT: Final = f"""
 {_WHOLE}
 WHERE r.agent_key = :agent_key AND r.source = :source AND {_IN_PROJECT} AND {within("r")}
 ORDER BY r.seq
+"""
+SELECT_SAME_WORDS: Final = f"""
+{_WHOLE}
+WHERE r.key IN (
+    SELECT key FROM records WHERE agent_key = :agent_key AND type = :type AND id IS NOT NULL AND deleted_at IS NULL
+    ORDER BY key DESC LIMIT 5000
+) AND r.text = :text AND s.id IS :session AND r.reach IS NULL AND {_IN_PROJECT} AND {within("r")}
+    AND (r.client_key IS NULL OR r.client_key NOT GLOB '{AUTO_KEY}*')
+ORDER BY r.key DESC LIMIT 1
+"""
+SELECT_SAME_KNOWN: Final = f"""
+{_WHOLE}
+WHERE r.key IN (
+    SELECT key FROM records INDEXED BY records_known
+    WHERE agent_key = :agent_key AND reach IS NOT NULL AND deleted_at IS NULL AND reach = :reach AND text = :text
+) AND (r.reach = 'person' OR {_IN_PROJECT}) AND {within("r")}
+    AND (r.client_key IS NULL OR r.client_key NOT GLOB '{AUTO_KEY}*')
+ORDER BY r.key DESC LIMIT 1
 """
 SELECT_OF_SOURCE: Final = f"""
 {_WHOLE}
@@ -244,6 +262,16 @@ class RecordQueries(Queries):
             if not one.is_past
         ]
         return sorted(found, key=lambda one: (-one.importance, -one.created_at))[:limit]
+
+    async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
+        asked = {"type": str(record_type), "text": text, "session": scope.session, **_places(scope)}
+        found = await self._records(SELECT_SAME_WORDS, agent_key=await self._agent_key(scope), **asked)
+        return next(iter(found), None)
+
+    async def same_known(self, scope: Scope, reach: Reach, text: str) -> MemoryRecord | None:
+        asked = {"reach": str(reach), "text": text, **_places(scope)}
+        found = await self._records(SELECT_SAME_KNOWN, agent_key=await self._agent_key(scope), **asked)
+        return next(iter(found), None)
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=record.key)

@@ -10,7 +10,7 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.shapes import Output, Redacted
+from kalito_mcp.shapes import KnownAlready, Output, Redacted
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
 from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply, place_of
 from kalito_mcp.web.rest.shapes import AgentName, CursorText, NextCursor, PageSize, RecordBody, SessionName, record_body
@@ -75,6 +75,7 @@ class Remembered(Output):
     project: str | None = None
     record_ids: list[str]
     revision: int
+    known_already: KnownAlready = None
     redacted: Redacted = None
 
 
@@ -205,6 +206,7 @@ async def remember(call: Call[Remember, InProject]) -> Reply:
         project=kept[0].project,
         record_ids=[one.id for one in kept],
         revision=kept[0].revision,
+        known_already=kept[0].is_known or None,
         redacted=list(kept[0].redacted) or None,
     )
     return Reply(found, location=place_of("/records", name))

@@ -29,9 +29,9 @@ class CreateSummary(Input):
 
 
 class CreatePin(Input):
-    """The specification's CreatePinRequest."""
+    """The specification's CreatePinRequest. Without a session it is known in its project, or to the person."""
 
-    session_id: SessionName
+    session_id: SessionName | None = None
     content: Annotated[str, Field(description="The fact, in words that make sense alone.", min_length=1, pattern=r"\S")]
     source_message_id: MessageRef | None = None
     importance_score: Annotated[float | None, Field(description="0 to 1. Default: 0.8.")] = None
@@ -71,7 +71,8 @@ async def create_pin(call: Call[CreatePin, InProject]) -> Reply:
     """Pin a text."""
     asked = call.body
     source = asked.source_message_id
-    made = await (await call.memory_of(asked.session_id)).create_pin(
+    memory = call.memory if asked.session_id is None else await call.memory_of(asked.session_id)
+    made = await memory.create_pin(
         CreatePinRequest(
             session_id=asked.session_id,
             content=asked.content,
@@ -84,7 +85,7 @@ async def create_pin(call: Call[CreatePin, InProject]) -> Reply:
             scope=asked.scope,
         )
     )
-    pin = Pin(**made.to_dict(), redacted=list(made.redacted) or None)
+    pin = Pin(**made.to_dict(), known_already=made.is_known or None, redacted=list(made.redacted) or None)
     return Reply(pin, location=place_of("/records", made.id))
 
 

@@ -61,3 +61,18 @@ def test_messages_are_scored_again(client: httpx2.Client) -> None:
     assert said(client.post(f"/api/memory/{session}/score-messages", json={}))["changed"] == 0
     assert said(client.get(f"/api/records/{message}"))["importance_score"] > 0.5
     assert client.post("/api/memory/no-such-session/score-messages").status_code == 404
+
+
+def test_a_fact_of_the_person_is_pinned_once_without_a_session(client: httpx2.Client) -> None:
+    asked = {"content": f"Allergic to {fresh('pollen')}"}
+    first, again = (said(client.post("/api/memory/pins", json=asked)) for _ in range(2))
+    assert (first["scope"], "session_id" in first, "known_already" in first) == ("person", False, False)
+    assert (again["id"], again["known_already"]) == (first["id"], True)
+    refused = client.post("/api/memory/pins", json={"content": "The bell rings at six.", "scope": "session"})
+    assert (refused.status_code, "session_id is missing" in refused.text) == (422, True)
+
+
+def test_a_note_is_kept_once(client: httpx2.Client) -> None:
+    asked = {"type": "note", "text": f"The {fresh('kettle')} is blue."}
+    first, again = (said(client.post("/api/records", json=asked)) for _ in range(2))
+    assert (again["id"], again["known_already"]) == (first["id"], True)

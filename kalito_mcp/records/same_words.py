@@ -1,0 +1,46 @@
+"""Finds the record that says exactly what is to be remembered again, so that it is stored once. Reads only.
+
+Only the same words are the same: a note that is like another is another note. What is forgotten is not found.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kalito_mcp.domain.memory_records import MemoryRecord, RecordDraft
+from kalito_mcp.domain.records import Reach, RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.ports.records import RecordReader
+
+NOTE_SOURCE: Final = "note:"
+"""How the source of a note begins, which is made here."""
+
+_FINISHED: Final = frozenset({"completed", "failed"})
+
+
+async def known_already(records: RecordReader, place: Scope, drafts: Sequence[RecordDraft]) -> MemoryRecord | None:
+    """The note, task or thought of this place that says the same, marked as known; None if there is none. A document
+    with a source of its own is replaced, not repeated."""
+    draft = drafts[0]
+    content = draft.content
+    if len(drafts) > 1 or (draft.type is RecordType.DOCUMENT and not _is_note(content)):
+        return None
+    found = await same_words(records, place, draft.type, str(content["text"]), content.get("scope"))
+    if found is None or (found.type is RecordType.DOCUMENT and not _is_note(found.content)):
+        return None
+    is_other_task = found.content.get("status") in _FINISHED or found.content.get("due_date") != content.get("due_date")
+    return None if draft.type is RecordType.TASK and is_other_task else replace(found, is_known=True)
+
+
+async def same_words(
+    records: RecordReader, place: Scope, record_type: RecordType, text: str, reach: str | None
+) -> MemoryRecord | None:
+    """The record with exactly this text: a pin or a note if it is known beyond its session, else of this type and in
+    this session, or in none."""
+    if reach in (Reach.PROJECT, Reach.PERSON):
+        return await records.same_known(place, Reach(reach), text)
+    return await records.same_words(place, record_type, text)
+
+
+def _is_note(content: Mapping[str, Any]) -> bool:
+    return str(content.get("source", "")).startswith(NOTE_SOURCE)
