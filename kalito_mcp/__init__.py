@@ -50,6 +50,10 @@ _HOMES = {name: module for module, names in _NAMES_BY_MODULE.items() for name in
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - type checkers read the stub
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'kalito_mcp' has no attribute {name!r}")

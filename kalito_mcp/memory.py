@@ -369,9 +369,9 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         """For how many seconds background work of this process has been owed; 0 if none is."""
         return self._owed.age_s
 
-    async def settled(self) -> None:
+    async def settled(self, *, with_vectors: bool = True) -> None:
         """Wait until the background work for this memory's own calls is done: pins, summaries, graph, uses, vectors."""
         await self._owed.settled()
         await self._usage.flush()
-        if self._vectors is not None:
+        if with_vectors and self._vectors is not None:
             await self._vectors.settled()

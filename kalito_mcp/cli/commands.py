@@ -1,8 +1,12 @@
 """`kalito-mcp`: the commands, and how their errors are shown."""
 
+import errno
 import importlib
 import io
+import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -63,6 +67,7 @@ _GROUPS: Final = {
     },
 }
 _COMMANDS: Final = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
+_CANNOT_WRITE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 _INTERRUPTED: Final = 130
 """The exit code that shells report for a command that Ctrl-C ended."""
 
@@ -100,17 +105,32 @@ def commands() -> None:
     """
 
 
+def _give_up_output() -> None:
+    """Lead stdout nowhere, so that Python does not try again at the end to write what could not be written."""
+    with suppress(OSError), Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
+
+
 def run(begun: "Begun | None" = None) -> None:
     """Run the command line. `serve` goes on with the connection, if one was begun.
 
-    An error of ours is one line on stderr and exit code 1, never a traceback.
+    An error of ours is one line on stderr and exit code 1, never a traceback; so is output that cannot be
+    written, such as to a full disk.
     """
     for stream in (sys.stdout, sys.stderr):
         # A pipe on Windows takes only some scripts. A letter that it cannot take is shown as \u82b1.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
     try:
-        sys.exit(commands.main(prog_name="kalito-mcp", standalone_mode=False, obj=begun))
+        code = commands.main(prog_name="kalito-mcp", standalone_mode=False, obj=begun)
+        sys.stdout.flush()
+        sys.exit(code)
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        _give_up_output()
+        click.echo(f"kalito-mcp: cannot write the output: {error.strerror}", err=True)
+        sys.exit(1)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

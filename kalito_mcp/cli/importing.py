@@ -20,10 +20,13 @@ from kalito_mcp.text.times.expressions import moment_in_words
 if TYPE_CHECKING:
     from kalito_mcp.exchange.conversation import Source
     from kalito_mcp.exchange.importer import Found, Report
+    from kalito_mcp.memory import Memory
     from kalito_mcp.settings import Settings
 
 _INTERRUPTED: Final = 130
 _REDRAWN_S: Final = 0.2
+_SETTLING_S: Final = 10.0
+"""For pins and summaries, after all messages are stored. What is not done then stays owed."""
 _MOST_NAMED: Final = 10
 _MB: Final = 1_000_000
 _Files = dict[str, "list[Found]"]
@@ -91,8 +94,8 @@ def _import(
     _tell_found(chosen, files, path)
     if not files:
         return
-    report, is_over = _imported(settings, files, since_ms, is_dry_run=is_dry_run)
-    tell(_report_lines(report, is_dry_run=is_dry_run))
+    report, made, is_over = _imported(settings, files, since_ms, is_dry_run=is_dry_run)
+    tell([*_report_lines(report, is_dry_run=is_dry_run), *made])
     if not is_over:
         tell(["stopped; run it again to go on"])
         sys.exit(_INTERRUPTED)
@@ -148,14 +151,17 @@ def _tell_found(chosen: "Sequence[Source]", files: _Files, path: Path | None) ->
         tell([f"nothing found {where} of {names}"])
 
 
-def _imported(settings: "Settings", files: _Files, since_ms: int | None, *, is_dry_run: bool) -> "tuple[Report, bool]":
-    """What was imported, and whether it ran to its end."""
+def _imported(
+    settings: "Settings", files: _Files, since_ms: int | None, *, is_dry_run: bool
+) -> "tuple[Report, list[str], bool]":
+    """What was imported, lines on what was made of it, and whether it ran to its end."""
     from kalito_mcp.capture.listener import take_waiting  # noqa: PLC0415 - keeps --help quick
     from kalito_mcp.exchange.importer import Importer  # noqa: PLC0415 - keeps --help quick
     from kalito_mcp.wiring import open_memory  # noqa: PLC0415 - keeps --help quick
 
     line = ProgressLine(sum(one.size for found in files.values() for one in found))
     importer = Importer(None, since=since_ms, progress=line)
+    made: list[str] = []
 
     async def run() -> None:
         if is_dry_run:
@@ -168,14 +174,31 @@ def _imported(settings: "Settings", files: _Files, since_ms: int | None, *, is_d
             importer.memory = memory
             for found in files.values():
                 await importer.run(found)
+            line.say("looking for what is to be kept in sight")
+            made.extend(await _made(memory, is_new=importer.report.messages > 0))
 
     try:
         anyio.run(run)
     except KeyboardInterrupt:
-        return importer.report, False
+        return importer.report, made, False
     finally:
         line.clear()
-    return importer.report, True
+    return importer.report, made, True
+
+
+async def _made(memory: "Memory", *, is_new: bool) -> list[str]:
+    """Give the background work that messages owe its time. Lines on what there is now, if there are new messages, and
+    on what is left to do."""
+    with anyio.move_on_after(_SETTLING_S) as waited:
+        await memory.settled(with_vectors=False)
+    lines: list[str] = []
+    if is_new:
+        totals = await memory.totals()
+        there = f"{plural(totals['pins'], 'pin')} and {plural(totals['summaries'], 'summary')}"
+        lines.append(f"the memory has {there} now; `kalito-mcp profile` lists what every conversation begins with")
+    if waited.cancelled_caught:
+        lines.append("not all is read for pins and summaries yet: that goes on while an assistant is open")
+    return lines
 
 
 def _report_lines(report: "Report", *, is_dry_run: bool) -> list[str]:
@@ -225,6 +248,12 @@ class ProgressLine:
         rest = f"{passed_s / share - passed_s:,.0f} s left" if share else "reading"
         line = f"{share:4.0%}  {messages:,} messages  {messages / passed_s:,.0f}/s  {rest}"
         click.echo(f"\r{line:<70}", err=True, nl=False)
+
+    def say(self, text: str) -> None:
+        """Show what is being done."""
+        if self._is_shown:
+            self._is_drawn = True
+            click.echo(f"\r{text:<70}", err=True, nl=False)
 
     def clear(self) -> None:
         """Remove the line."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kalito_mcp.sources import ReaderSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_VALUE: Final = "VALUE is read as JSON, or else as text."
+_VALUE: Final = "VALUE is read as JSON, or else as text. A list of tags may be written a,b."
 with_assignments: Final = click.option("--set", "assignments", multiple=True, metavar="FIELD=VALUE", help=_VALUE)
 
 

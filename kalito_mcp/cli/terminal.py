@@ -11,6 +11,8 @@ from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.safety.escaping import as_data
 
 EXCERPT_CHARS: Final = 80
+_LISTS: Final = ("tags", "related_to", "supersedes")
+"""Fields that are lists of words or ids."""
 
 
 def typed_fields(text: str | None, assignments: Sequence[str], unset: Sequence[str] = ()) -> dict[str, Any]:
@@ -24,7 +26,7 @@ def typed_fields(text: str | None, assignments: Sequence[str], unset: Sequence[s
         name, equals, value = assignment.partition("=")
         if not name or not equals:
             raise click.UsageError(f"--set takes FIELD=VALUE, such as --set status=completed, not {assignment!r}")
-        given.append((name, _value(value)))
+        given.append((name, _listed(value) if name in _LISTS else _value(value)))
     given += [(name, None) for name in unset]
     fields = dict(given)
     if len(fields) < len(given):
@@ -40,6 +42,14 @@ def _value(text: str) -> Any:
         return json.loads(text, parse_constant=refuse)  # NaN and Infinity are words
     except (ValueError, RecursionError):
         return text
+
+
+def _listed(text: str) -> Any:
+    """The value of a field that is a list: as JSON, or else its parts between commas."""
+    value = _value(text)
+    if value is None or isinstance(value, list):
+        return value
+    return [part for one in text.split(",") if (part := one.strip())]
 
 
 def _standard_input() -> str:

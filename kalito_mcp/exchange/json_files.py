@@ -53,6 +53,31 @@ def json_lines(reading: Reading) -> Iterator[Line]:
                 reading.skipped[_TORN if value is None else "line of an unknown kind"] += 1
 
 
+def json_values(reading: Reading) -> Iterator[Any]:
+    """All JSON values of a file, one after the other, whatever is between them: a line feed, or nothing where two
+    programs wrote at once. What is no JSON is skipped to the end of its line."""
+    with reading.path.open("rb") as file:
+        raw = file.read(LONGEST + 1)
+    if len(raw) > LONGEST:
+        reading.skipped["file that is too long"] += 1
+        return
+    reading.read_to = len(raw)
+    text, place = _decoded(raw), 0
+    while (place := _end_of_space(text, place)) < len(text):
+        try:
+            value, place = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            reading.skipped[_TORN] += 1
+            place = (text.find("\n", place) + 1) or len(text)
+        else:
+            yield value
+
+
+def _end_of_space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return found.end() if found else place
+
+
 def first_line(path: Path) -> dict[str, Any]:
     """The object in the first line of a file; empty if there is none."""
     with path.open("rb") as file:
@@ -132,7 +157,7 @@ class _Text:
     def next(self) -> str:
         """The next character that is no white space, which is read next; empty at the end."""
         while True:
-            self._place = self._end_of_space()
+            self._place = _end_of_space(self._held, self._place)
             if self._place < len(self._held) or self._is_over:
                 return self._held[self._place : self._place + 1]
             self._more(_CHUNK)
@@ -160,10 +185,6 @@ class _Text:
                 return _NOTHING
             self._more(size)
             size *= 2
-
-    def _end_of_space(self) -> int:
-        found = _SPACE.match(self._held, self._place)
-        return found.end() if found else self._place
 
     def _more(self, size: int) -> None:
         raw = self._stream.read(size)

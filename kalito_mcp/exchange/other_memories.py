@@ -12,11 +12,12 @@ from kalito_mcp.domain.records import Origin, Role
 from kalito_mcp.exchange.claude_code import typed
 from kalito_mcp.exchange.conversation import Conversation, Home, Note, Reading, Turn, moment
 from kalito_mcp.exchange.exports import streams
-from kalito_mcp.exchange.json_files import LONGEST, json_lines, json_list
+from kalito_mcp.exchange.json_files import LONGEST, json_list, json_values
 from kalito_mcp.exchange.tables import columns, opened, text_or_none
 from kalito_mcp.exchange.texts import count, hash_of, words_of
 
 _GONE: Final = ("deleted", "archived", "paused")
+_PARTS: Final = {"entity": "entities", "relation": "relations"}
 _MEM0_FILES: Final = ("*memories*.json", "memories_export*.zip", "mem0-export-*.md")
 _BLOCK: Final = re.compile(r"^---\n(?=id:)", re.MULTILINE)
 _OBSERVATION: Final = ("title", "subtitle", "text", "narrative", "facts")
@@ -35,7 +36,8 @@ _NO_PROMPT: Final = "[media prompt]"
 
 
 class ServerMemory:
-    """`conversation.Source`: the `memory.jsonl` of the reference server. An entity with its relations is a note."""
+    """`conversation.Source`: the memory file of the reference server: a record a line, or one value with all of them,
+    as some of its releases and other programs write it. An entity with its relations is a note."""
 
     name: Final = "server-memory"
     title: Final = "server-memory"
@@ -51,8 +53,7 @@ class ServerMemory:
     def read(self, reading: Reading) -> Iterator[Note]:
         told: dict[str, list[str]] = {}
         kinds: dict[str, str] = {}
-        for line in json_lines(reading):
-            one = line.value
+        for one in _graph_records(reading):
             name, observations = text_or_none(one.get("name")), one.get("observations")
             parts = [text_or_none(one.get(part)) for part in ("from", "relationType", "to")]
             if one.get("type") == "entity" and name is not None and isinstance(observations, list):
@@ -66,6 +67,20 @@ class ServerMemory:
             kind = f" ({kinds[name]})" if kinds.get(name) else ""
             text = words_of("\n".join((f"{name}{kind}", *texts)))
             yield Note(f"note:server-memory:{hash_of(name)}", "", text, origin=Origin.IMPORT)
+
+
+def _graph_records(reading: Reading) -> Iterator[dict[str, Any]]:
+    for value in json_values(reading):
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, dict):
+                count(reading.skipped, "memory of an unknown kind")
+                continue
+            parts = {kind: one.get(plural) for kind, plural in _PARTS.items()}
+            if not any(isinstance(part, list) for part in parts.values()):
+                yield one
+            for kind, part in parts.items():
+                listed = part if isinstance(part, list) else []
+                yield from ({**each, "type": kind} for each in listed if isinstance(each, dict))
 
 
 class Mem0:

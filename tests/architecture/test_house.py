@@ -133,7 +133,7 @@ def test_broad_excepts_raise_again_except_where_work_must_go_on() -> None:
 
 
 def test_every_exported_name_can_be_imported() -> None:
-    assert set(kalito_mcp.__all__) == set(kalito_mcp._HOMES)
+    assert set(kalito_mcp.__all__) == set(kalito_mcp._HOMES) == set(dir(kalito_mcp))
     for name in kalito_mcp.__all__:
         assert getattr(kalito_mcp, name) is not None
     stub = Path(kalito_mcp.__file__).with_suffix(".pyi").read_text(encoding="utf-8")

@@ -54,13 +54,37 @@ def test_all_that_is_found_is_imported_after_it_is_named(invoke: Invoke, home: P
     database = tmp_path / "memory.db"
     done = invoke("import", "--database", str(database), HOME=str(home))
     assert done.code == 0
-    assert done.out.splitlines() == ["Claude Code: 2 files, 0.0 MB", "imported 4 messages in 2 sessions"]
+    assert done.out.splitlines() == [
+        "Claude Code: 2 files, 0.0 MB",
+        "imported 4 messages in 2 sessions",
+        "the memory has 0 pins and 0 summaries now; `kalito-mcp profile` lists what every conversation begins with",
+    ]
     assert [(turn.role, turn.text) for turn in stored(database)] == [
         (Role.USER, "Where is the ferry?"),
         (Role.ASSISTANT, "The ferry is at pier 4."),
     ]
     found = invoke("search", "lighthouse", "--project", str(tmp_path / "harbour"), "--database", str(database))
     assert "pier 4" in found.out
+
+
+def test_what_is_known_after_an_import_is_listed_without_a_server(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Transcript(SESSION, cwd=str(tmp_path))
+    told.user("Remember that I am allergic to nuts.")
+    told.assistant("Noted.")
+    told.write(tmp_path / "home" / ".claude" / "projects" / "-home-ann")
+    arguments = ["--database", str(tmp_path / "memory.db")]
+    done = invoke("import", *arguments, HOME=str(tmp_path / "home"))
+    assert "the memory has 1 pin and 0 summaries now" in done.out
+    assert "allergic to nuts" in invoke("profile", *arguments).out
+    # A large import does not wait for all of it, and says that it goes on.
+    monkeypatch.setattr("kalito_mcp.cli.importing._SETTLING_S", 0.0)
+    later = invoke("import", "--database", str(tmp_path / "other.db"), HOME=str(tmp_path / "home"))
+    assert later.out.splitlines()[-1] == (
+        "not all is read for pins and summaries yet: that goes on while an assistant is open"
+    )
+    assert later.code == 0
 
 
 def test_what_hooks_have_reported_while_no_server_ran_is_taken_in_before_an_import(

@@ -77,6 +77,22 @@ def test_the_help_names_every_command_and_imports_none(invoke: Invoke) -> None:
     assert invoke("-h").out == outcome.out
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["--help"], ["stats"], ["list", "pins"], ["search", "seat"], ["export", "-"]])
+def test_output_that_cannot_be_written_is_a_sentence_and_no_traceback(remembered: Path, arguments: list[str]) -> None:
+    environment = clean_environment(KALITO_DATABASE=str(remembered))
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kalito_mcp", *arguments],
+            env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (
+        1,
+        "kalito-mcp: cannot write the output: No space left on device",
+    )
+    assert "Traceback" not in ran.stderr
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(invoke: Invoke, command: str) -> None:
     outcome = invoke(command, "--help")

@@ -34,6 +34,23 @@ def test_a_note_is_kept_in_the_words_of_who_runs_it(invoke: Invoke, remembered: 
     assert json.loads(created)["editor_type"] == "human"
 
 
+@pytest.mark.parametrize(
+    ("given", "tags"),
+    [
+        ("house,garden", ["house", "garden"]),
+        (" a , b,", ["a", "b"]),
+        ("house", ["house"]),
+        ('["x,y"]', ["x,y"]),
+        ("7", ["7"]),
+    ],
+)
+def test_tags_may_be_written_with_commas(invoke: Invoke, remembered: Path, given: str, tags: list[str]) -> None:
+    note = kept(done(invoke, remembered, "remember", "The spare key.", "--set", f"tags={given}"))
+    assert shown(invoke, remembered, note)["tags"] == tags
+    done(invoke, remembered, "edit", note, "--set", "tags=new,old")
+    assert shown(invoke, remembered, note)["tags"] == ["new", "old"]
+
+
 @pytest.mark.parametrize("record_type", ["task", "thought"])
 def test_a_task_or_a_thought_is_kept_where_it_belongs(invoke: Invoke, remembered: Path, record_type: str) -> None:
     place = ["--session", "tax", "--agent", "default"]

@@ -37,6 +37,31 @@ def test_an_entity_of_server_memory_is_a_note_with_its_relations(tmp_path: Path)
     assert all(note.name.startswith("note:server-memory:") for note in found)
 
 
+ENTITIES = [{"name": name, "entityType": "boat", "observations": [f"{name} is teal"]} for name in ("Keel", "Aurora")]
+RELATION = {"from": "Keel", "relationType": "is part of", "to": "Aurora"}
+RECORDS = [*({"type": "entity", **one} for one in ENTITIES), {"type": "relation", **RELATION}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"entities": ENTITIES, "relations": [RELATION]}),
+        json.dumps({"entities": ENTITIES, "relations": [RELATION]}, indent=2),
+        json.dumps(RECORDS),
+        "".join(map(json.dumps, RECORDS)),
+        "\n".join((json.dumps(RECORDS[0]) + json.dumps(RECORDS[1]), "torn {", json.dumps(RECORDS[2]))),
+    ],
+)
+def test_a_memory_of_server_memory_is_read_as_one_value_and_with_records_on_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "memory.json"
+    path.write_text(text)
+    found = notes(SOURCES["server-memory"], path)
+    assert [note.text for note in found] == [
+        "Keel (boat)\nKeel is teal\nKeel is part of Aurora",
+        "Aurora (boat)\nAurora is teal",
+    ]
+
+
 def test_memories_of_mem0_and_openmemory_are_notes_unless_switched_off(tmp_path: Path) -> None:
     mem0 = tmp_path / "memories.json"
     mem0.write_text(json.dumps({"results": [{"id": "1", "memory": "Likes tea"}, {"id": "2"}, 3]}))
