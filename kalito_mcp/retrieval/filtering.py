@@ -19,7 +19,9 @@ _TYPES: Final = tuple(RecordType)
 _ROLES: Final = tuple(Role)
 _ORIGINS: Final = tuple(Origin)
 _SAID: Final = [_TYPES.index(one) for one in (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)]
-"""Types of records that say what a conversation said. What was kept beyond it, such as a task, is found in it, too."""
+"""Types of records that say what a conversation said. What was kept on purpose is found in it, too: a task, or a pin
+that the assistant made."""
+_PIN: Final = _TYPES.index(RecordType.PIN)
 SHOWN: Final = SearchFilters()
 """Admits whatever is not forgotten or internal."""
 
@@ -60,7 +62,8 @@ def in_scope(index: ScopedRecords, filters: SearchFilters) -> NDArray[np.bool_]:
 def _is_seen(records: RecordColumns, part: SeenPart) -> NDArray[np.bool_]:
     number = records.session_numbers.get(part.session_key, records.count)
     is_of_part: NDArray[np.bool_] = (records.sessions == number) & (records.keys > part.after_key)
-    return is_of_part & np.isin(records.types, _SAID)
+    is_own_pin = (records.types == _PIN) & (records.origins == _ORIGINS.index(Origin.ASSISTANT))
+    return is_of_part & np.isin(records.types, _SAID) & ~is_own_pin
 
 
 def unseen(records: RecordColumns, keys: Sequence[int], filters: SearchFilters) -> Sequence[int]:

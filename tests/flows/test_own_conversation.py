@@ -83,8 +83,12 @@ async def test_what_was_kept_on_purpose_is_found_in_its_own_conversation(databas
     async with served(database, era, default_session="now", project=SHOP) as h:
         await turn(h, "now", 1, "Write down that the staging database has port 6543.")
         await h.facts("remember", type="task", text="Move the staging database to another port.", session_id="now")
+        await h.facts("create_pin", content="The staging database: port 6543.", scope="project", session_id="now")
         await h.settled()
-        assert await hits(h) == ["Move the staging database to another port."]
+        kept = ["Move the staging database to another port.", "The staging database: port 6543."]
+        assert sorted(await hits(h)) == kept
+        nothing = await h.facts("search_memory", query="write down")
+        assert "What you still see of this conversation was left out" in nothing["note"]
 
 
 async def test_without_hooks_nothing_is_left_out(database: Path, era: str) -> None:
