@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kalito_mcp.capture.fields import FOLDER, SESSION, first
-from kalito_mcp.text.host_blocks import without_blocks, without_ide_context
+from kalito_mcp.text.host_blocks import without_blocks, without_ide_context, words_of_person
 
 
 class EventKind(StrEnum):
@@ -155,9 +155,6 @@ HOST_TEXTS: Final = (
 )
 """How texts begin that Claude Code writes in its user's place."""
 
-_OF_HOOKS: Final = re.compile(r"\A(?:\s*<hook_context>.*?</hook_context>\s*)+", re.DOTALL)
-"""What hooks gave Gemini CLI at the start of a session, which it writes before the first prompt, without a terminal."""
-
 _MAX_FIELD_CHARS: Final = 4_096
 
 
@@ -171,7 +168,7 @@ def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | 
         return None
     text = first(payload, _WORDS.get(kind, ())) or ""
     if kind is EventKind.PROMPT:
-        text = _typed(host, text)
+        text = words_of_person(_typed(host, text))
     tool = None
     if kind is EventKind.PROMPT and (not text.strip() or first(payload, ("source",)) not in _BY_PERSONS):
         return None
@@ -219,8 +216,6 @@ def _typed(host: str, prompt: str) -> str:
         return "" if prompt.lstrip().startswith(HOST_TEXTS) else prompt
     if host == "codex":
         return without_ide_context(prompt)
-    if host == "gemini":
-        return _OF_HOOKS.sub("", prompt)
     if host == "opencode" and (quoted := _ONE_ARGUMENT.fullmatch(prompt)):
         return quoted[1].replace('\\"', '"')
     return prompt

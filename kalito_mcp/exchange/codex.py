@@ -7,6 +7,7 @@ with new times.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -108,16 +109,20 @@ def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:
         if role is None:
             count(reading.skipped, "text of the host")
             continue
-        said = spoken(payload.get("content"), reading.skipped, words_of if role is Role.ASSISTANT else _typed)
+        clean = words_of if role is Role.ASSISTANT else partial(_typed, skipped=reading.skipped)
+        said = spoken(payload.get("content"), reading.skipped, clean)
         if said:
             time = record.get("timestamp")
             key = hash_of(session_id, time if isinstance(time, str) else line.begin, role.value, said)
             yield Turn(role, said, key, moment(time))
 
 
-def _typed(text: str) -> str:
+def _typed(text: str, *, skipped: dict[str, int]) -> str:
     words = without_ide_context(words_of(text))
-    return "" if words.startswith(_OF_THE_HOST) else words
+    if not words.startswith(_OF_THE_HOST):
+        return words
+    count(skipped, "text of the host")
+    return ""
 
 
 def _reason(kind: Any) -> str:

@@ -18,7 +18,7 @@ from anyio.lowlevel import checkpoint
 
 from kalito_mcp.capture.conversations import Conversation as Captured
 from kalito_mcp.domain.imports import IMPORTED_BY, FileRead
-from kalito_mcp.domain.records import NewMessage
+from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
@@ -28,6 +28,7 @@ from kalito_mcp.exchange.stored import Stored
 from kalito_mcp.exchange.texts import hash_of
 from kalito_mcp.memory import Memory
 from kalito_mcp.safety.redaction import checked_handle
+from kalito_mcp.text.host_blocks import words_of_person
 
 _log: Final = logging.getLogger("kalito.import")
 MOST_TURNS: Final = 1_000
@@ -292,6 +293,11 @@ class Importer:
         except InvalidInput:
             self.report.skipped["message that is empty or too long"] += 1
             return None
+        if turn.role is Role.USER:
+            turn.text = words_of_person(turn.text)
+            if not turn.text:
+                self.report.skipped["text of the host"] += 1
+                return None
         text = stored.new_of(turn, key)
         if not text:
             self.report.present += 1

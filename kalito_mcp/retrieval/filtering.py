@@ -61,9 +61,10 @@ def in_scope(index: ScopedRecords, filters: SearchFilters) -> NDArray[np.bool_]:
 
 def _is_seen(records: RecordColumns, part: SeenPart) -> NDArray[np.bool_]:
     number = records.session_numbers.get(part.session_key, records.count)
-    is_of_part: NDArray[np.bool_] = (records.sessions == number) & (records.keys > part.after_key)
     is_own_pin = (records.types == _PIN) & (records.origins == _ORIGINS.index(Origin.ASSISTANT))
-    return is_of_part & np.isin(records.types, _SAID) & ~is_own_pin
+    found: NDArray[np.bool_] = np.isin(records.types, _SAID) & ~is_own_pin
+    found &= (records.sessions == number) & (records.keys > part.after_key)
+    return found
 
 
 def unseen(records: RecordColumns, keys: Sequence[int], filters: SearchFilters) -> Sequence[int]:

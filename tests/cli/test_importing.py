@@ -107,6 +107,16 @@ def test_what_hooks_have_reported_while_no_server_ran_is_taken_in_before_an_impo
     ]
 
 
+def test_a_command_to_the_host_is_counted_and_is_nobody_s_message(invoke: Invoke, tmp_path: Path) -> None:
+    told = Transcript(SESSION, cwd=str(tmp_path))
+    told.user("<command-name>/model</command-name><command-args>opus</command-args>")
+    told.user("Where is the ferry?")
+    path = told.write(tmp_path)
+    done = invoke("import", "claude-code", str(path), "--database", str(tmp_path / "memory.db"))
+    assert "1  text of the host" in done.out
+    assert [turn.text for turn in stored(tmp_path / "memory.db")] == ["Where is the ferry?"]
+
+
 def test_a_second_import_changes_nothing(invoke: Invoke, home: Path, tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     invoke("import", "--database", str(database), HOME=str(home))

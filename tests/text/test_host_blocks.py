@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from kalito_mcp.text.host_blocks import without_blocks, without_ide_context
+from kalito_mcp.text.host_blocks import without_blocks, without_ide_context, words_of_person
 
 OPENED = "<ide_opened_file>The user opened the file /home/ann/ferry.py in the IDE.</ide_opened_file>"
 CONTEXT = (
@@ -26,6 +26,27 @@ CONTEXT = (
 )
 def test_blocks_of_claude_code_are_taken_out_of_a_prompt(prompt: str, typed: str) -> None:
     assert without_blocks(prompt) == typed
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("<session_context>\nToday is Monday.\n</session_context>", ""),
+        ("<session_context>Monday.</session_context>\n<hook_context>a</hook_context>\nWhere is it?", "Where is it?"),
+        ("What is in <session_context>a</session_context>?", "What is in <session_context>a</session_context>?"),
+        ("<session_context>is not closed", "<session_context>is not closed"),
+        ("<harbour_plan>pier 4</harbour_plan>", "<harbour_plan>pier 4</harbour_plan>"),
+        ("/model opus", ""),
+        ("  /effort high", ""),
+        ("/compact", ""),
+        ("/compact keep what we said of the pier", ""),
+        ("/review pier 4", "/review pier 4"),
+        ("/models/ferry.onnx is too large", "/models/ferry.onnx is too large"),
+        ("Say /model opus to change it.", "Say /model opus to change it."),
+    ],
+)
+def test_of_a_message_that_a_host_wrote_or_carried_out_nothing_is_the_person_s(message: str, said: str) -> None:
+    assert words_of_person(message) == said
 
 
 def test_of_a_prompt_of_codex_in_an_ide_the_request_is_kept() -> None:
