@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,7 @@ from typing import Final
 import anyio
 
 from kalito_mcp.access.sign_in import SignIn
+from kalito_mcp.capture.spool import Spool
 from kalito_mcp.contexts.injector import Injector
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.graph import GraphScope
@@ -49,7 +51,7 @@ from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
-from kalito_mcp.switch import Switch, read_switch
+from kalito_mcp.switch import Switch, hooks_folder, read_switch
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.usage_counter import UsageCounter
@@ -109,6 +111,7 @@ async def open_memory(
     """
     settings = settings or Settings()
     path = Path(database) if database is not None else settings.database
+    settings = replace(settings, database=path)
     clock = clock or SystemClock()
     opened = await _open_store(path, settings, clock)
     registry = None
@@ -219,7 +222,13 @@ async def _assemble(
     observer = Observer(store, orchestrators.cache, settings.graph)
     rewriter = SummaryRewriter(counter, settings.summaries)
     cascade = Cascade(store, orchestrators.cache, rewriter, pins, observer, clock)
-    eraser = Eraser(store, cascade, SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty), clock)
+    eraser = Eraser(
+        store,
+        cascade,
+        SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty),
+        clock,
+        erase_events=Spool(hooks_folder(settings.database) / "spool").erase,
+    )
     owed = OwedWorker(
         store,
         summaries,

@@ -19,7 +19,7 @@ from kalito_mcp.capture.work import work_note
 from kalito_mcp.domain.records import HOOK_KEY, NewMessage, Origin, Role
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import Conflict, InvalidInput, KalitoError, SessionFinalized, SessionNotFound, StorageError
-from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.safety.redaction import cleaned, usable_handle
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -68,6 +68,7 @@ class Capture:
         event = None if given is None else read_event(host, name, given)
         if event is None:
             return ""
+        event = replace(event, session_id=usable_handle(event.session_id, event.host))
         if not _id_of(report) and event.id is None:
             report = {**report, "id": secrets.token_hex(8)}
         if is_late or self.keep is None:

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +50,22 @@ class Spool:
     def count(self) -> int:
         """How many events wait to be taken."""
         return sum(name.endswith(_NEW) for name in self._names())
+
+    def put_aside_count(self) -> int:
+        """How many events are kept for a while that can never be recorded."""
+        return sum(name.endswith(_BROKEN) for name in self._names())
+
+    def erase(self, texts: Collection[str]) -> None:
+        """Delete the events that have one of these texts in them, whether they wait or are put aside."""
+        words = [" ".join(text.split()) for text in texts]
+        for name in self._names():
+            if not name.endswith((_NEW, _BROKEN)):
+                continue
+            with suppress(OSError, ValueError, AttributeError):
+                payload = json.loads((self._folder / name).read_text(encoding="utf-8")).get("payload")
+                said = [" ".join(one.split()) for one in (payload or {}).values() if isinstance(one, str)]
+                if any(one and one in text for one in words for text in said):
+                    (self._folder / name).unlink()
 
     def reopen(self, *, is_start: bool = False) -> None:
         """Let those be taken again that a server took which is no longer there; at the start of this one, also those

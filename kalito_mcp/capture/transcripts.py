@@ -47,6 +47,8 @@ def reply_before(transcript: Path, stopped_ms: int) -> str | None:
 
 def _last_lines(transcript: Path) -> list[bytes]:
     try:
+        if not transcript.is_file():
+            return []  # to open a pipe or a device may take for ever
         with transcript.open("rb") as file:
             file.seek(max(0, transcript.stat().st_size - _MOST_READ))
             return file.read(_MOST_READ).splitlines()

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kalito_mcp.capture.spool import Spool
 from kalito_mcp.cli.home_lines import home_lines, is_connected
 from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.hosts.known import HOSTS, hosts_named
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import hook_path, state_of
 from kalito_mcp.projects import working_folder
+from kalito_mcp.switch import hooks_folder
+from kalito_mcp.text.plurals import plural
 from kalito_mcp.version import __version__
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ def command(database: Path | None, config: Path | None, names: tuple[str, ...], 
     lines, is_well = home_lines(settings.database)
     for line in lines:
         _tell("ok" if is_well else "FAILED", "home", line)
+    if aside := Spool(hooks_folder(settings.database) / "spool").put_aside_count():
+        _tell("warning", "hooks", _put_aside(aside, hooks_folder(settings.database) / "spool"))
     is_away = is_connected(settings.database)
     for finding in () if is_away and not settings.database.exists() else diagnose(settings, is_deep=is_deep):
         is_well = is_well and finding.verdict != "FAILED"
@@ -50,6 +55,13 @@ def command(database: Path | None, config: Path | None, names: tuple[str, ...], 
         is_well = _are_hosts_well(names) and is_well
     if not is_well:
         sys.exit(1)
+
+
+def _put_aside(count: int, folder: Path) -> str:
+    return (
+        f"{plural(count, 'event')} could not be recorded; the server's log says why: {folder / '*.broken'}. They are "
+        "deleted after a week; delete them yourself if their words must not be kept that long"
+    )
 
 
 def _are_hosts_well(names: tuple[str, ...]) -> bool:

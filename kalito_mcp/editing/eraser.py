@@ -7,10 +7,11 @@ to.
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import anyio
+import anyio.to_thread
 
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.erasing import PurgeReport
@@ -37,11 +38,21 @@ _MOST_PAUSE_S: Final = 300.0
 class Eraser:
     """The only way to erase records."""
 
-    def __init__(self, store: Store, cascade: Cascade, snapshots: SnapshotEraser, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        cascade: Cascade,
+        snapshots: SnapshotEraser,
+        clock: Clock,
+        *,
+        erase_events: Callable[[Collection[str]], None] = lambda _: None,
+    ) -> None:
         self._store = store
         self._cascade = cascade
         self._snapshots = snapshots
         self._clock = clock
+        self._erase_events = erase_events
+        """Deletes what hooks reported with one of these texts and nobody has recorded."""
         self._sweeping = anyio.Lock()
         self._next_look_s = -math.inf
         self._pause_s = _LOOK_PAUSE_S
@@ -81,6 +92,7 @@ class Eraser:
             erased += [record.id, *derived.erased]
             rewritten += [one for one in derived.rewritten if one not in rewritten]
         crash_point("purge.erased")
+        await anyio.to_thread.run_sync(self._erase_events, [record.text for record in found])
         swept = await self.sweep(scope)
         return PurgeReport(
             erased=tuple(dict.fromkeys(erased)),

@@ -25,9 +25,8 @@ from kalito_mcp.domain.validation import checked_text
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized, StorageError
 from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
 from kalito_mcp.exchange.stored import Stored
-from kalito_mcp.exchange.texts import hash_of
 from kalito_mcp.memory import Memory
-from kalito_mcp.safety.redaction import checked_handle
+from kalito_mcp.safety.redaction import usable_handle
 from kalito_mcp.text.host_blocks import words_of_person
 
 _log: Final = logging.getLogger("kalito.import")
@@ -191,7 +190,7 @@ class Importer:
 
     async def _take(self, conversation: Conversation, file: Found, reading: Reading) -> bool:
         """Import a conversation. False if something of it may be imported later, by another call."""
-        conversation.session_id = _usable(conversation.session_id, file.source)
+        conversation.session_id = usable_handle(conversation.session_id, file.source.name)
         stored = await self._stored(conversation, file.source)
         if stored is None:
             return True
@@ -359,14 +358,6 @@ class Importer:
             self.report.documents += 1
         else:
             self.report.notes += 1
-
-
-def _usable(session_id: str, source: Source) -> str:
-    """The id itself, or a hash of one that is too long, or that looks like a secret."""
-    try:
-        return checked_handle(session_id, "session_id")
-    except InvalidInput:
-        return f"{source.name}-{hash_of(session_id)}"
 
 
 def client_key(source: str, key: str) -> str:

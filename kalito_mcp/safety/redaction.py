@@ -47,6 +47,8 @@ _PRIVATE: Final = "private"
 # A removal may uncover a secret next to it. Random texts have needed three passes at most.
 _MOST_PASSES: Final = 8
 _KEY_BYTES: Final = 16
+_LONGEST_OF_HOST: Final = 190
+"""Characters of an id that a host chose: what goes on under another name adds some."""
 _CLIENT_KEY: Final = "client_key"
 _HANDLES: Final = ("session_id",)
 _TEXTS: Final = ("text", "content", "summary", "note", "details")
@@ -141,6 +143,18 @@ def checked_handle(name: str, field: str) -> str:
     if redact(name).kinds:
         raise InvalidInput(f"{field} seems to contain a secret, and would be stored and shown; use another name")
     return name
+
+
+def usable_handle(name: str, kind: str) -> str:
+    """The id of a session that a host has chosen, or a hash of one that is too long, that is no name, or that looks
+    like a secret. What hooks report and what an import reads get the same."""
+    try:
+        if len(name) <= _LONGEST_OF_HOST:
+            return checked_handle(name, "session_id")
+    except InvalidInput:
+        pass
+    digest = blake2b(repr((name,)).encode("utf-8", "surrogatepass"), digest_size=16)
+    return f"{kind}-{digest.hexdigest()}"
 
 
 def hashed(key: str) -> str:

@@ -97,3 +97,17 @@ def test_what_cannot_be_kept_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="x"):
         Spool(tmp_path).put({"n": 1}, at_ms=1, event_id="x")
     assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_events_with_erased_words_are_deleted_whether_they_wait_or_are_put_aside(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for number, words in enumerate(("My zebra is\n called Otto.", "He said: my zebra is called Otto.", "My zebra.")):
+        spool.put({"payload": {"prompt": words}}, at_ms=number, event_id="x")
+    [(_, first), *others] = spool.take()
+    spool.put_aside(first)
+    for _, file in others:
+        spool.put_back(file)
+    assert (spool.put_aside_count(), spool.count()) == (1, 2)
+    spool.erase(["My zebra is called Otto.", ""])
+    assert (spool.put_aside_count(), spool.count()) == (0, 2)
+    assert [event["payload"]["prompt"] for event, _ in spool.take()][1] == "My zebra."

@@ -1,7 +1,11 @@
 """The reply that a host's hook leaves out is found in its transcript."""
 
 import json
+import os
+import sys
 from pathlib import Path
+
+import pytest
 
 from kalito_mcp.capture.transcripts import reply_before, with_reply
 
@@ -64,3 +68,11 @@ def test_of_a_long_transcript_the_end_is_read(tmp_path: Path) -> None:
 
 def test_without_a_transcript_there_is_no_reply(tmp_path: Path) -> None:
     assert reply_before(tmp_path / "none.jsonl", STOPPED_MS) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipe has a path there")
+def test_a_transcript_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    pipe = tmp_path / "events.jsonl"
+    os.mkfifo(pipe)
+    for place in (pipe, Path(os.devnull), tmp_path):
+        assert reply_before(place, STOPPED_MS) is None

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.capture.spool import Spool
+from kalito_mcp.switch import hooks_folder
 from tests.cli.conftest import Invoke
 
 
@@ -71,3 +73,15 @@ def test_a_database_that_others_may_read_is_a_warning_with_its_remedy(invoke: In
     assert outcome.code == 0
     assert findings(outcome.out)["access"] == "warning"
     assert f"chmod 600 {remembered}" in outcome.out
+
+
+def test_events_that_could_not_be_recorded_are_counted_with_their_place(invoke: Invoke, remembered: Path) -> None:
+    spool = Spool(hooks_folder(remembered) / "spool")
+    spool.put({"payload": {"prompt": "My zebra."}}, at_ms=1, event_id="x")
+    [(_, file)] = spool.take()
+    spool.put_aside(file)
+    outcome = invoke("doctor", "--database", str(remembered))
+    assert outcome.code == 0
+    assert "hooks: 1 event could not be recorded" in outcome.out
+    assert "*.broken" in outcome.out
+    assert "zebra" not in outcome.out

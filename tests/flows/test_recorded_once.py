@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from kalito_mcp.capture.spool import Spool
 from kalito_mcp.domain.imports import IMPORTED_BY
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.safety.redaction import usable_handle
+from kalito_mcp.switch import hooks_folder
 from tests.flows.harness import Harness, served
 from tests.scripted import START_MS, ScriptedClock
 
@@ -165,3 +168,32 @@ async def test_without_names_for_turns_what_is_said_again_is_another_turn(databa
         for _ in range(3):
             await desk.prompt("continue")
         assert await desk.said() == ["continue"] * 3
+
+
+@pytest.mark.parametrize("name", ["s" * 201, "a\nb", "s" * 195, "ghp_16C7e42F292c6912E7710c838347Ae178B4a"])
+async def test_a_session_name_that_cannot_be_kept_is_hashed_as_an_import_does(
+    database: Path, era: str, name: str
+) -> None:
+    async with served(database, era, project=SHOP) as h:
+        desk = Desk(h, session=name)
+        await desk.prompt("My zebra is called Otto.")
+        await desk.reply("A fine name.")
+        memory = await (await h.server.opened.memory()).in_project(None)
+        [session] = await memory.list_sessions()
+        assert session.id == usable_handle(name, "codex") != name
+        # It goes on under another name when it is over.
+        await memory.finalize_session(session.id)
+        await desk.prompt("And my lion?")
+        assert {one.id for one in await memory.list_sessions()} == {session.id, f"{session.id}~2"}
+
+
+async def test_what_is_purged_is_erased_from_events_that_wait(database: Path, era: str) -> None:
+    spool = Spool(hooks_folder(database) / "spool")
+    async with served(database, era, project=SHOP) as h:
+        await Desk(h).prompt("My zebra is called Otto.")
+        for prompt in ("My zebra is called Otto.", "Something else."):
+            spool.put({"payload": {"prompt": prompt}}, at_ms=1, event_id=str(len(prompt)))
+        [record] = (await h.facts("search_memory", query="zebra", session_id="s1"))["hits"]
+        memory = await (await h.server.opened.memory()).in_project(None)
+        await memory.purge([record["record_id"]])
+        assert [event["payload"]["prompt"] for event, _ in spool.take()] == ["Something else."]

@@ -7,10 +7,12 @@ from pydantic import Field
 
 from kalito_mcp.capture.capturer import report_of_call
 from kalito_mcp.capture.captures import Captures
+from kalito_mcp.safety.redaction import usable_handle
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import text_answer
 
 _MOST_CHARS: Final = 4_194_304
+_MOST_NAME: Final = 4_096
 Text = Annotated[str | None, Field(max_length=_MOST_CHARS)]
 
 
@@ -25,7 +27,7 @@ class HookTools:
         self,
         host: Annotated[str, Field(description="Which host: claude-code, codex, ...", max_length=40)],
         event: Annotated[str, Field(description="The host's name of the event.", max_length=60)],
-        session_id: Annotated[str, Field(max_length=200)],
+        session_id: Annotated[str, Field(max_length=_MOST_NAME)],
         cwd: Text = None,
         prompt: Text = None,
         prompt_id: Text = None,
@@ -61,5 +63,5 @@ class HookTools:
             }
         )
         if agent_id is None:
-            self._opened.goes_on_in(session_id)
+            self._opened.goes_on_in(usable_handle(session_id, host))
         return text_answer(await self._captures.current().take(report))
