@@ -181,10 +181,13 @@ class CandidateGenerator:
     def _looked_up(self, question: Question) -> Question:
         """The question with the forms that its terms are looked up as.
 
-        In another language than English those are the words with the same beginning. A term without a record gets its
-        correction. If the question may be in an unknown language and nothing is like such a term, it gets the words
-        with its beginning too. If there is one, the language is not English.
+        A name of several words that no record has is looked up by its words. In another language than English the forms
+        are the words with the same beginning. A term without a record gets its correction. If the question may be in an
+        unknown language and nothing is like such a term, it gets the words with its beginning too. If there is one, the
+        language is not English.
         """
+        if question.divided:
+            question = question.with_divided(self._missing(question))
         if question.language != ENGLISH:
             question = self._with_word_forms(question, question.terms)
         question = corrected(question, self._missing(question), self._index)

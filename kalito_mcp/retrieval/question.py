@@ -17,6 +17,7 @@ from kalito_mcp.retrieval.concepts import in_english
 from kalito_mcp.retrieval.hyponyms import hyponyms, said_for
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 from kalito_mcp.text.analysis import STOP_WORDS, heads_of, indexed_words, query_terms, stem, words
+from kalito_mcp.text.compounds import compounds
 from kalito_mcp.text.languages import (
     ENGLISH,
     function_words,
@@ -97,7 +98,8 @@ class Question:
     (`asks_time_alone`). `language` is the one of its function words (`text.languages`) or of its times. `zone` is the
     asker's, whose days are meant. `concepts` are the English stems of what the terms mean, as far as that is known: of
     an English term, itself. `loose` are those of the `hyponyms` that are only said of what the term asks for; `foreign`
-    has those that are words of another language, with its code.
+    has those that are words of another language, with its code. `divided` has the terms of the words of a name that is
+    several words in one: of `retrypolici`.
     """
 
     query: Query
@@ -114,6 +116,7 @@ class Question:
     concepts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     loose: Mapping[str, frozenset[str]] = field(default_factory=dict)
     foreign: Mapping[str, str] = field(default_factory=dict)
+    divided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -164,6 +167,12 @@ class Question:
         """The question without these terms; the same if nothing would be left."""
         kept = tuple(term for term in self.terms if term not in terms)
         return replace(self, terms=kept) if kept else self
+
+    def with_divided(self, missing: Iterable[str]) -> "Question":
+        """The question with the words of these terms instead of them, where they are names of several words."""
+        divided = {term: self.divided[term] for term in missing if term in self.divided}
+        terms = tuple(dict.fromkeys(part for term in self.terms for part in divided.get(term, (term,))))
+        return replace(self, terms=terms, forms={term: self.forms.get(term, (term,)) for term in terms})
 
     def with_corrections(self, corrections: Mapping[str, tuple[str, float]]) -> "Question":
         """The question with one more form for each mistyped term: the corrected term, and its similarity."""
@@ -249,6 +258,7 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None, zone
         language=language,
         zone=zone,
         concepts={term: meant for term, meant in concepts.items() if meant},
+        divided={stem(name): tuple(map(stem, parts)) for name, parts in compounds(asks).items()},
     )
 
 

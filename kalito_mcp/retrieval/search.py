@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
 
 NOTHING: Final = "nothing matches this query"
+_NO_WORD: Final = "the query has no word to look for"
 _MAX_READ_CHARS: Final = 4_000
 """Of a query. What follows adds no term that counts."""
 
@@ -98,7 +99,7 @@ class Searcher:
     async def search(self, scope: Scope, request: SearchRequest) -> SearchPage:
         """The best k records, best first; ties newest first. `note` says why there are none, or what was not searched.
 
-        A query without a single word finds nothing.
+        A query without a word, a number or an emoji finds nothing.
 
         Raises:
             InvalidInput: k is outside 1 to `max_k`, the query is empty or too long, the cursor is from another search,
@@ -108,7 +109,7 @@ class Searcher:
         prepared = await self.prepare(request)
         if prepared.is_empty:
             _offset(request.cursor, _fingerprint(scope, request))
-            return SearchPage(hits=(), next_cursor=None)
+            return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
         return await self.read(prepared, lambda view: self.page(view, scope, request, prepared))
 
     async def prepare(self, request: SearchRequest) -> "Prepared":
@@ -142,7 +143,7 @@ class Searcher:
     ) -> SearchPage:
         """As `search`, on this view. Of hits below this share of the best score, not all are looked for."""
         if prepared.is_empty:
-            return SearchPage(hits=(), next_cursor=None)
+            return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
         question, now_ms, vector, note = prepared
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)

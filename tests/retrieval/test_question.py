@@ -37,7 +37,7 @@ def test_no_more_terms_than_allowed_are_asked_for_and_they_are_the_first() -> No
     assert set(asked.forms) == set(asked.terms)
 
 
-@pytest.mark.parametrize("text", ["", " ", "!?", "😀", "\x00"])
+@pytest.mark.parametrize("text", ["", " ", "!?", "\x00"])
 def test_what_has_no_word_asks_for_nothing(text: str) -> None:
     asked = question(text)
     assert (asked.terms, dict(asked.hyponyms)) == ((), {})

@@ -100,6 +100,18 @@ async def test_a_hit_says_what_was_found_and_where(store: SqliteStore) -> None:
         ("route'66 café", "66"),
         ("snake_case_name", "case"),
         ("mail ann@example.org", "ann@example.org"),
+        ("call fetchUserProfile first", "fetch user profile"),
+        ("call fetchUserProfile first", "fetch_user_profile"),
+        ("call fetch_user_profile first", "fetchUserProfile"),
+        ("fetch the user's profile", "fetchUserProfile"),
+        ("call fetchUserProfile first", "fetchuserprofile"),
+        ("RetryPolicy(attempts=4)", "retry policy"),
+        ("parseHTTPHeader drops cookies", "http header"),
+        ("we settled ADR-0042", "ADR0042"),
+        ("we settled ADR0042", "ADR-0042"),
+        ("we use PostgreSQL", "PostgreSQL"),
+        ("the mascot is \U0001f994", "\U0001f994"),
+        ("a pass\u200bphrase with a hyp\u00adhen", "passphrase hyphen"),
     ],
 )
 async def test_a_word_is_found_in_every_form_in_which_it_is_written(store: SqliteStore, text: str, query: str) -> None:
@@ -115,6 +127,8 @@ async def test_a_word_is_found_in_every_form_in_which_it_is_written(store: Sqlit
         ("東京", "京都"),
         ("كتاب", "باب"),
         ("ภาษาไทย", "กาแฟ"),
+        ("the URLs of dQw4w9WgXcQ", "wg"),
+        ("\U0001f1f5\U0001f1f9", "\U0001f1f5\U0001f1f1"),
     ],
 )
 async def test_words_that_only_share_letters_are_not_found(store: SqliteStore, text: str, query: str) -> None:
