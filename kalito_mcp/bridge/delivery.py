@@ -49,6 +49,8 @@ _LONGEST_REST_S: Final = 60.0
 """So long the home is not asked, however long it says."""
 _LONGEST_TURN_S: Final = 1.0
 """After so long, and the entry that is on its way, a call may have its turn."""
+_METHOD: Final = "tools/call"
+_LATE: Final[Mapping[str, Any]] = {"kalito/late": True}
 _NOT_YET: Final = "what waits for it is being delivered"
 
 
@@ -59,7 +61,7 @@ class Change:
     params: Mapping[str, Any]
     caller: Caller
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    method: str = "tools/call"
+    method: str = _METHOD
 
 
 @dataclass(slots=True)
@@ -127,7 +129,8 @@ class Delivery:
 
         Raises:
             HomePaused: the home remembers nothing now, and nothing was kept. HomeAway: it waits in the outbox.
-            RequestRefused: the home refuses it for good. StorageError: neither could take it.
+            RequestRefused: the home refuses it for good. InvalidInput: the home is away, and would refuse it.
+            StorageError: neither could take it.
         """
         place, deadline = self.outbox.next_place(), anyio.current_time() + _MOST_WAITING_S
         pending = self._pending[place] = _Pending(to_keep)
@@ -191,8 +194,13 @@ class Delivery:
                     await anyio.to_thread.run_sync(self.outbox.remove, pending.entry)
 
     async def keep(self, change: Change, place: int) -> Entry:
-        """Put a change into the outbox, at the place that it got when it arrived. Raises StorageError."""
+        """Put a change into the outbox, at the place that it got when it arrived.
+
+        Raises:
+            TextTooLarge: it is too long for the home. StorageError: it cannot be written.
+        """
         caller = change.caller
+        self.home.check_length(change.method, change.params, caller, {**change.meta, **_LATE})
         content = {
             "method": change.method,
             "params": change.params,
@@ -319,8 +327,10 @@ class Delivery:
 
     async def _send(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         caller = Caller(given.get("client"), given.get("session"), given.get("project"))
-        meta = {**given.get("meta", {}), "kalito/late": True}
-        return await self.ask(given["method"], dict(given["params"]), caller, meta=meta)
+        meta = {**given.get("meta", {}), **_LATE}
+        if given["method"] != _METHOD:
+            raise ValueError("nothing else is kept")
+        return await self.ask(_METHOD, dict(given["params"]), caller, meta=meta)
 
 
 def flaw_of(result: Mapping[str, Any]) -> str | None:

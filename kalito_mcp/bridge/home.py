@@ -27,7 +27,7 @@ from kalito_mcp.bridge.replies import (
     not_kalito,
     read_reply,
 )
-from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.errors import ConfigurationError, TextTooLarge
 from kalito_mcp.version import __version__
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ _KEPT_S: Final = 60.0
 """How long an idle connection is kept: the home closes it after 75."""
 _LONGEST_S: Final = 600.0
 """How long a request may take, with all signs of life. Those that record wait for each other."""
+MOST_BYTES: Final = 4_194_304
+"""How long a request may be for a kalito server."""
+TOO_LONG: Final = f"the body of the request is longer than {MOST_BYTES:,} bytes; send less at once"
+_INVALID_PARAMS: Final = -32602
 _WHO: Final = "server/discover"
 """The request that asks a server for its name."""
 
@@ -115,18 +119,17 @@ class Home:
 
         Raises:
             HomeAway: there is no answer now. If `may_be_done`, the home may have done it all the same.
-            RequestRefused: the answer is an error.
+            RequestRefused: the answer is an error, or the request is too long.
         """
         self._number += 1
-        said = {**caller.meta(), **(meta or {})}
-        if on_progress is not None:
-            said["progressToken"] = self._number
-        body = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": {**params, "_meta": said}}
+        progress = {} if on_progress is None else {"progressToken": self._number}
+        content = self._body(method, params, caller, {**(meta or {}), **progress})
+        if len(content) > MOST_BYTES:
+            raise RequestRefused(_INVALID_PARAMS, TOO_LONG)
         headers = {"MCP-Protocol-Version": PROTOCOL, "Mcp-Method": method}
         name = params.get("uri" if method.startswith("resources/") else "name")
         if isinstance(name, str):
             headers["Mcp-Name"] = _header(name)
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
         try:
             return await self._sent(content, headers, self._number, on_progress, may_repeat=may_repeat)
         except (HomeFailed, RequestRefused):
@@ -135,6 +138,18 @@ class Home:
                 raise not_kalito() from None
             await self.request(_WHO, {}, Caller())
             raise
+
+    def check_length(
+        self, method: str, params: Mapping[str, Any], caller: Caller, meta: Mapping[str, Any] | None = None
+    ) -> None:
+        """Raise TextTooLarge, in the home's words, if it takes no request of this length."""
+        if len(self._body(method, params, caller, meta or {})) > MOST_BYTES:
+            raise TextTooLarge(TOO_LONG)
+
+    def _body(self, method: str, params: Mapping[str, Any], caller: Caller, meta: Mapping[str, Any]) -> bytes:
+        said = {**params, "_meta": {**caller.meta(), **meta}}
+        body = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": said}
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
     async def _sent(
         self,

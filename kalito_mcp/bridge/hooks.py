@@ -17,12 +17,14 @@ from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller
 from kalito_mcp.bridge.places import MachinePlaces
 from kalito_mcp.bridge.replies import HomeAway, HomePaused, RequestRefused
+from kalito_mcp.capture.capturer import storable
 from kalito_mcp.capture.events import read_event
 from kalito_mcp.capture.fields import FOLDER
 from kalito_mcp.capture.spool import cleaned_report
 from kalito_mcp.capture.transcripts import with_reply
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.errors import Conflict
+from kalito_mcp.domain.validation import LimitsPolicy
+from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.switch import is_off
 
 _log: Final = logging.getLogger("kalito.bridge")
@@ -65,6 +67,8 @@ class Hooks:
             _log.debug("an event of %s waits for the home: %s", host, away.reason)
         except RequestRefused as refused:
             _log.warning("the home refuses an event of %s: %s", host, refused.message)
+        except InvalidInput as error:
+            _log.warning("the home would refuse an event of %s: %s", host, error)
         return ""
 
     def _report_for_home(self, report: Mapping[str, Any], *, is_late: bool) -> dict[str, Any] | None:
@@ -82,7 +86,12 @@ class Hooks:
             places.check_remembered(is_pause_over=is_late)
         except Conflict:
             return None
-        kept = {field: value for field, value in given.items() if field not in FOLDER}
+        kept = {
+            # The memory cuts such a text, too. Whole, it could be longer than a request may be.
+            field: storable(value, LimitsPolicy().max_text_bytes) if isinstance(value, str) else value
+            for field, value in given.items()
+            if field not in FOLDER
+        }
         at_ms, report_id = report.get("at_ms"), report.get("id")
         return {
             "host": host,

@@ -11,6 +11,8 @@ import json
 import math
 import os
 import secrets
+import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,8 +31,8 @@ _COUNTED_EVERY_S: Final = 15.0
 _MOST_ENTRIES: Final = 100_000
 _UNFINISHED_S: Final = 3_600
 _DAMAGED: Final = "its file is damaged"
-_OF_THE_FILE: Final = frozenset({errno.EACCES, errno.EIO})
-"""Errors of one file. Others, such as too many open files, pass."""
+_PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+"""Errors of this process or machine. All others are of one entry, which must not hold up the rest."""
 
 if sys.platform == "win32":
     import msvcrt
@@ -153,7 +155,9 @@ class Outbox:
         return entries
 
     def remove(self, entry: Entry) -> None:
-        """Delete an entry that the home has taken in. Raises OSError."""
+        """Delete an entry that the home has taken in, or that a person does not want. Raises OSError."""
+        if entry.file.is_dir() and not entry.file.is_symlink():  # somebody else has put it there
+            shutil.rmtree(entry.file)
         entry.file.unlink(missing_ok=True)
         sync_folder(entry.file.parent)
 
@@ -162,6 +166,8 @@ class Outbox:
         still waits."""
         self._refused.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside = self._refused / entry.file.name
+        if os.path.lexists(aside):
+            aside = aside.with_name(f"{_place_of(aside.name):0{_DIGITS}d}-{secrets.token_hex(8)}{_ENTRY}")
         if entry.content:
             write_private(aside, json.dumps({"reason": reason, "content": entry.content}).encode())
             self.remove(entry)
@@ -216,13 +222,14 @@ def _place_of(name: str) -> int:
 
 
 def _object(file: Path) -> dict[str, Any]:
-    """What is in a file; empty if that is damaged. Raises OSError."""
+    """What is in a file; empty if that is damaged, or no file. Raises OSError."""
+    content = None
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        if stat.S_ISREG(file.lstat().st_mode):  # a pipe would never end
+            content = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        if error.errno not in _OF_THE_FILE:
+        if error.errno in _PASSING or isinstance(error, FileNotFoundError):
             raise
-        content = None
     except (ValueError, RecursionError):
-        content = None
+        pass
     return content if isinstance(content, dict) else {}

@@ -22,12 +22,14 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR
 
 from kalito_mcp.bridge.answers import Answers, KeptAnswer
+from kalito_mcp.bridge.checks import check_call
 from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller
 from kalito_mcp.bridge.replies import HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.domain.request_keys import BRIDGE_PREFIX
+from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import InvalidInput, StorageError
-from kalito_mcp.safety.escaping import json_text
+from kalito_mcp.safety.escaping import escape_json, json_text, visible
 from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
 from kalito_mcp.server.gate import READS
 from kalito_mcp.text.plurals import plural
@@ -80,7 +82,8 @@ class Places(Protocol):
 class Passing:
     """Passes on what the hosts of one process ask."""
 
-    def __init__(self, delivery: Delivery, answers: Answers, places: Places) -> None:
+    def __init__(self, delivery: Delivery, answers: Answers, places: Places, limits: LimitsPolicy) -> None:
+        self._limits = limits
         self._delivery = delivery
         self._answers = answers
         self._places = places
@@ -151,6 +154,7 @@ class Passing:
         def to_keep() -> Change:
             if call.name in _WITH_SESSION and not session:
                 raise InvalidInput("session_id is missing; send the one that record_messages returned")
+            check_call(call.name, arguments, self._limits)
             kept, found = _without_secrets(_dated(arguments, said_at))
             redacted.extend(found)
             return Change({"name": call.name, "arguments": kept}, caller, meta)
@@ -287,9 +291,9 @@ def _without_ids(
 
 
 def made_here(text: str, structured: Mapping[str, Any] | None = None, *, is_error: bool = False) -> dict[str, Any]:
-    """The result of a tool, not from the home."""
-    result: dict[str, Any] = {"resultType": "complete", "content": [{"type": "text", "text": text}]}
-    return result | {"isError": is_error} | ({} if structured is None else {"structuredContent": dict(structured)})
+    """The result of a tool, not from the home. Invisible characters are escaped, as the home does."""
+    result: dict[str, Any] = {"resultType": "complete", "content": [_text(visible(text))], "isError": is_error}
+    return result if structured is None else result | {"structuredContent": escape_json(structured)}
 
 
 def refusal_of(refused: RequestRefused) -> MCPError:

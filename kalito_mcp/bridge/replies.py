@@ -30,6 +30,7 @@ _MISDIRECTED: Final = 421
 _LONGEST_DESCRIPTION: Final = 300
 _INVALID_REQUEST: Final = -32600
 _INVALID_PARAMS: Final = -32602
+_UNREADABLE: Final = -32700
 _INTERNAL: Final = -32603
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -91,11 +92,12 @@ async def read_reply(response: "httpx2.Response", number: int, on_progress: Prog
         message = await _streamed(response, on_progress)
     else:
         message = _message_in(await _body(response), response.status_code, response.headers)
-    # Exactly one of the two, under our id.
-    is_ours = message.get("jsonrpc") == "2.0" and message.get("id") == number
-    if not is_ours or ("result" in message) == ("error" in message):
+    is_error = "error" in message
+    # An error about a body that cannot be read has no id.
+    is_ours = message.get("id", 0) == number or (is_error and message.get("id", 0) is None)
+    if message.get("jsonrpc") != "2.0" or not is_ours or is_error == ("result" in message):
         raise not_kalito()
-    if "error" in message:
+    if is_error:
         raise _fault_in(message["error"])
     result = message["result"]
     if not isinstance(result, dict) or _server_name(result) != _SERVER_NAME:
@@ -117,8 +119,8 @@ def _fault_in(error: Any) -> Exception:
         return not_kalito()
     if code == _INTERNAL:
         return HomeFailed(f"it fails: {message}")
-    if code not in (_INVALID_REQUEST, _INVALID_PARAMS):
-        return HomeRefuses(f"what answers there does not understand this machine: {message}")
+    if code not in (_UNREADABLE, _INVALID_REQUEST, _INVALID_PARAMS):
+        return HomeRefuses(f"what answers there does not understand this machine (error {code})")
     return RequestRefused(code, message, told.get("data"))
 
 

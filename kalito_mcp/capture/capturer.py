@@ -145,7 +145,7 @@ class Capture:
             # An assistant that goes into another folder does not take its conversation with it.
             memory = await memory.in_project_of(conversation.session_id)
             memory.check_remembered()
-            event = replace(event, text=_storable(event.text, memory.max_text_bytes))
+            event = replace(event, text=storable(event.text, memory.max_text_bytes))
             conversation.is_heard = True
             text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
             self._conversations.keep(conversation)
@@ -293,7 +293,7 @@ async def _in_project(memory: "Memory", folder: str | None) -> "Memory":
         return await memory.in_project(f"folder-{_hash_of(folder or '')}")
 
 
-def _storable(text: str, max_bytes: int) -> str:
+def storable(text: str, max_bytes: int) -> str:
     """The text without what is no Unicode, and without the end of one that is too long."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()

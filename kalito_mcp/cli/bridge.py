@@ -22,6 +22,7 @@ from kalito_mcp.bridge.server import Host, build_bridge
 from kalito_mcp.capture.listener import Listener
 from kalito_mcp.cli.options import settings_of
 from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.projects import ProjectPolicy, is_path, project_of, project_of_host, working_folder
 from kalito_mcp.server.first_answers import switches
 from kalito_mcp.server.stdio import serve_stdio
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from kalito_mcp.server.build import KalitoServer
     from kalito_mcp.server.first_answers import Begun
 
-_SECTION: Final = "projects"
+_SECTIONS: Final = ("projects", "limits")
 
 
 async def serve_bridge(
@@ -44,7 +45,7 @@ async def serve_bridge(
 ) -> None:
     """Serve the host until it leaves. Hooks are listened to, and what waits is delivered, for as long."""
     path = read_sources(os.environ, config=config, database=database).checked_database()
-    policy = _projects(database, config)
+    policy, limits = _policies(database, config)
     places = MachinePlaces(path, policy, _folder(project, policy))
     home = Home(connection, partial(read_token, path, os.environ, connection.origin))
     folder = home_folder(path)
@@ -53,7 +54,9 @@ async def serve_bridge(
     hooks.heard = partial(leave_trace, path)
     session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     host = Host(session, places.project)
-    server = build_bridge(Passing(delivery, Answers(folder / "answers"), places), hooks, host, **switches(os.environ))
+    server = build_bridge(
+        Passing(delivery, Answers(folder / "answers"), places, limits), hooks, host, **switches(os.environ)
+    )
     async with home.open(), _during(server, delivery, Listener(path, hooks.take)):
         await serve_stdio(server, begun, delivery.keep_all)
 
@@ -81,13 +84,16 @@ def _places_of(database: Path, policy: ProjectPolicy, folder: str | None) -> Mac
     return MachinePlaces(database, policy, PERSONAL if folder is None else project_of(folder, policy))
 
 
-def _projects(database: Path | None, config: Path | None) -> ProjectPolicy:
-    """The settings of projects on this machine. Every policy is imported only if any of these is set."""
+def _policies(database: Path | None, config: Path | None) -> tuple[ProjectPolicy, LimitsPolicy]:
+    """The settings of projects and of limits on this machine. Every policy is imported only if any of these is set."""
     sources = read_sources(os.environ, config=config, database=database)
-    is_set = _SECTION in sources.sections or any(
-        name.startswith(f"{PREFIX}{_SECTION.upper()}_") for name in sources.variables
-    )
-    return settings_of(database, config).projects if is_set else ProjectPolicy()
+    prefixes = tuple(f"{PREFIX}{section.upper()}_" for section in _SECTIONS)
+    if any(section in sources.sections for section in _SECTIONS) or any(
+        name.startswith(prefixes) for name in sources.variables
+    ):
+        settings = settings_of(database, config)
+        return settings.projects, settings.limits
+    return ProjectPolicy(), LimitsPolicy()
 
 
 def _folder(project: str | None, policy: ProjectPolicy) -> str:

@@ -24,7 +24,7 @@ from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_moment, checked_text
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes, without_forgotten
-from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized, TextTooLarge
+from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.long_texts import Readings, read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
@@ -35,7 +35,7 @@ from kalito_mcp.records.historian import at_version, current_parts, get_record, 
 from kalito_mcp.records.reached import check_is_reached, check_named, unnamed
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.same_words import known_already
-from kalito_mcp.records.schemas import checked_changes, checked_content
+from kalito_mcp.records.schemas import check_size, checked_changes, checked_content
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.text.analysis import index_text
@@ -85,7 +85,7 @@ class RecordEditor:
             raise InvalidInput(
                 f"type={str(record_type)!r} cannot be created with remember; use thought, document or task"
             )
-        self._check_size(record_type, fields)
+        check_size(record_type, fields, self._limits)
         if scope.agent:
             checked_handle(scope.agent, "agent_id")
         now_ms = self._clock.now_ms()
@@ -289,20 +289,6 @@ class RecordEditor:
             content=content,
             tokens=self._counter.count(as_data(text)),
         )
-
-    def _check_size(self, record_type: RecordType, fields: Mapping[str, Any]) -> None:
-        if record_type is RecordType.DOCUMENT:
-            limit, setting = self._limits.max_document_bytes, "limits.max_document_bytes"
-        else:
-            limit, setting = self._limits.max_text_bytes, "limits.max_text_bytes"
-        check_lengths(fields, limit, setting)
-        text = fields.get("text")
-        if not isinstance(text, str):
-            return
-        try:
-            checked_text(text, "text", max_bytes=limit)
-        except TextTooLarge as error:
-            raise TextTooLarge(str(error).replace("limits.max_text_bytes", setting)) from None
 
     def _drafts(
         self, record_type: RecordType, content: Mapping[str, Any], editor: Editor, origin: Origin, said_ms: int

@@ -108,10 +108,7 @@ class Recorder:
         """
         if not messages:
             raise InvalidInput("messages is empty; send at least one")
-        if len(messages) > self.limits.max_messages:
-            raise InvalidInput(
-                f"{len(messages):,} messages in one call; the limit is {self.limits.max_messages:,}: send fewer"
-            )
+        _check_count(messages, self.limits)
         checked_handle(scope.session or "", "session_id")
         if scope.agent is not None:
             checked_handle(scope.agent, "agent_id")
@@ -173,21 +170,17 @@ class Recorder:
                 kept, found = cleaned(message)
                 drafts.append(self._draft(kept, now_ms, client))
             except InvalidInput as error:
-                raise type(error)(f"messages[{place}]: {error}; nothing of this call was recorded") from None
+                raise _at(place, error) from None
             redacted += found
         return drafts, redacted
 
     def _draft(self, message: NewMessage, now_ms: int, client: str | None) -> MessageDraft:
-        details = _details(message) if message.details else None
-        origin = _origin(message)
-        for field in ("name", "client_key", "model_id"):
-            if (name := getattr(message, field)) is not None:
-                checked_name(name, field)
+        details, origin = _checked(message)
         return MessageDraft(
             role=message.role,
             text=message.text,
             name=message.name,
-            created_at=now_ms if message.created_at is None else checked_moment(message.created_at, "created_at"),
+            created_at=now_ms if message.created_at is None else message.created_at,
             importance=(details or {}).get(
                 "importance_score", score_importance(message.role, message.text, self._importance)
             ),
@@ -200,6 +193,39 @@ class Recorder:
             client=client,
             details=details,
         )
+
+
+def check_messages(messages: Sequence[NewMessage], limits: LimitsPolicy) -> None:
+    """Refuse what `Recorder.record` refuses whatever is stored: too many messages, and what is wrong with one of them.
+    Raises InvalidInput."""
+    _check_count(messages, limits)
+    for place, message in enumerate(messages):
+        try:
+            checked_text(message.text, "text", max_bytes=limits.max_text_bytes)
+            _checked(message)
+        except InvalidInput as error:
+            raise _at(place, error) from None
+
+
+def _check_count(messages: Sequence[NewMessage], limits: LimitsPolicy) -> None:
+    if len(messages) > limits.max_messages:
+        raise InvalidInput(f"{len(messages):,} messages in one call; the limit is {limits.max_messages:,}: send fewer")
+
+
+def _at(place: int, error: InvalidInput) -> InvalidInput:
+    return type(error)(f"messages[{place}]: {error}; nothing of this call was recorded")
+
+
+def _checked(message: NewMessage) -> tuple[dict[str, Any] | None, Origin | None]:
+    """The details as stored, and the origin if it differs from the role's. Raises InvalidInput if these, the time or a
+    name are wrong."""
+    details, origin = _details(message) if message.details else None, _origin(message)
+    for field in ("name", "client_key", "model_id"):
+        if (name := getattr(message, field)) is not None:
+            checked_name(name, field)
+    if message.created_at is not None:
+        checked_moment(message.created_at, "created_at")
+    return details, origin
 
 
 def _details(message: NewMessage) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,39 @@ def test_what_is_refused_is_kept_with_the_reason_until_somebody_decides(tmp_path
     assert (refused.content, refused.reason) == ({"n": 1}, "conflict: no")
     outbox.send_again(refused)
     assert contents(outbox) == [1]
+    assert outbox.refused() == []
+
+
+def a_folder(place: Path) -> None:
+    place.mkdir()
+    (place / "in it").touch()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        a_folder,
+        lambda place: place.symlink_to(place),
+        lambda place: place.symlink_to("/dev/zero"),
+        os.mkfifo,
+        lambda place: place.symlink_to("nowhere"),
+    ],
+    ids=["a folder", "a link to itself", "a link to a device", "a pipe", "a link to nothing"],
+)
+def test_what_is_no_file_holds_nothing_up_and_can_be_discarded(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    outbox = Outbox(tmp_path)
+    outbox.put({"n": 1}, 10)
+    strange = tmp_path / "outbox" / f"{5:020d}-aa.json"
+    make(strange)
+    assert [entry.content for entry in outbox.waiting()] == [{"n": 1}]
+    assert outbox.count() == 1
+    [refused] = outbox.refused()
+    assert (refused.id, refused.reason) == ("aa", "its file is damaged")
+    make(strange)
+    assert len(list(outbox.waiting())) == 1
+    assert len(outbox.refused()) == 2
+    for one in outbox.refused():
+        outbox.remove(one)
     assert outbox.refused() == []
 
 

@@ -28,6 +28,7 @@ from kalito_mcp.bridge.passing import Passing, ToolCall
 from kalito_mcp.bridge.places import MachinePlaces
 from kalito_mcp.bridge.replies import HomeAway, HomeFailed, HomeRefuses
 from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import StorageError
 from kalito_mcp.projects import ProjectPolicy
 from tests.bridge.machines import TOKEN, Gate, closed_port, gate, named, text_of, until
@@ -52,7 +53,7 @@ async def passing(folder: Path, home: Gate, token: str = TOKEN) -> AsyncIterator
     way = Home(connection_to(home.url), partial(str, token))
     async with way.open():
         places = MachinePlaces(folder / "memory.db", ProjectPolicy(), PERSONAL)
-        yield Passing(Delivery(way, Outbox(folder)), Answers(folder / "answers"), places)
+        yield Passing(Delivery(way, Outbox(folder)), Answers(folder / "answers"), places, LimitsPolicy())
 
 
 def answer(text: str, *, is_error: bool = False) -> tuple[int, dict[str, str], bytes]:
@@ -235,7 +236,7 @@ async def test_what_the_home_had_already_taken_in_is_no_error(tmp_path: Path, ho
     said = "already_taken_in: this call was done when it was sent before; nothing was written now"
     home.answers["*"] = answer(said, is_error=True)
     async with passing(tmp_path, home) as one:
-        call = ToolCall("remember", {"text": "a kite"}, {"id": "string"})
+        call = ToolCall("remember", {"type": "note", "text": "a kite"}, {"id": "string"})
         result = await one.call(call, Caller(), None)
     assert not result["isError"]
     assert text_of(result).startswith("The home has taken this in")
@@ -289,6 +290,7 @@ async def test_what_is_json_but_no_request_is_put_aside_and_holds_nothing_up(tmp
         {**good, "client": 5},
         {"n": 1},
         {**good, "method": 5},
+        {**good, "method": "tools/call\nHost: elsewhere"},
     ]
     for content in (*spoilt, good):
         outbox.put(content)
@@ -424,7 +426,7 @@ async def test_a_call_behind_a_slow_one_is_answered_by_the_home_though_a_hook_co
     said: list[str] = []
 
     async def remember() -> None:
-        said.append(await told(one, ToolCall("remember", {"text": "a kite"}, {"id": "string"})))
+        said.append(await told(one, ToolCall("remember", {"type": "note", "text": "a kite"}, {"id": "string"})))
 
     async with passing(tmp_path, home) as one:
         async with anyio.create_task_group() as tasks:
@@ -529,6 +531,7 @@ async def test_a_home_that_wants_a_certificate_is_said_in_words_and_what_is_reco
                 Delivery(way, Outbox(tmp_path)),
                 Answers(tmp_path / "answers"),
                 MachinePlaces(tmp_path / "memory.db", ProjectPolicy(), PERSONAL),
+                LimitsPolicy(),
             )
             said = await told(one, recorded("first"))
     assert "Kept in this machine's outbox" in said

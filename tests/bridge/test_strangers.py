@@ -93,3 +93,12 @@ async def test_a_call_that_the_home_finds_too_large_is_put_aside(tmp_path: Path,
         assert await told(one, FOUND) == "a kite"
     [entry] = outbox.refused()
     assert entry.reason == "the body of the request is longer than 4,194,304 bytes"
+
+
+async def test_a_call_that_the_home_cannot_read_is_put_aside(tmp_path: Path, home: Gate) -> None:
+    outbox = Outbox(tmp_path)
+    outbox.put(WAITING)
+    home.answers = {"remember": STRANGERS["an error of no request"], "*": answer("a kite")}
+    async with passing(tmp_path, home) as one:
+        assert await told(one, FOUND) == "a kite"
+    assert [entry.reason for entry in outbox.refused()] == ["Parse"]

@@ -59,7 +59,7 @@ class ConversationTools:
         The messages are on disk by then. Summaries and pins are made automatically. Not needed where hooks of the host
         record the conversation. Does not answer or search; to keep one fact in every context, use create_pin."""
         memory = await self._opened.memory_for(project)
-        new = [_new_message(message, place, memory.zone) for place, message in enumerate(messages)]
+        new = [new_message(message, place, memory.zone) for place, message in enumerate(messages)]
         session = session_id or self._opened.host_session
         # A host that does not name its conversation may have hooks that do.
         session = session or await memory.conversation_of(new) or memory.new_session_id()
@@ -292,7 +292,8 @@ def _graph_lines(finalized: Finalized) -> Iterator[str]:
         yield f"Snapshot {finalized.snapshot.name} written."
 
 
-def _new_message(message: MessageInput, place: int, zone: Zone) -> NewMessage:
+def new_message(message: MessageInput, place: int, zone: Zone) -> NewMessage:
+    """The message that a caller sent at this place of its call. Raises InvalidInput if its time cannot be read."""
     moment = message.created_at
     return NewMessage(
         role=Role(message.role),

@@ -1,0 +1,38 @@
+"""Refuses a call that the home would certainly refuse, in its words, before somebody is told that the call is kept.
+
+Only what the call itself says is looked at: what is stored, only the home knows. The limits are those of this machine's
+settings; a home that has lower ones may still refuse.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kalito_mcp.domain.memory_records import PROGRAM
+from kalito_mcp.domain.validation import LimitsPolicy, checked_text
+from kalito_mcp.domain.zone import UTC_ZONE
+from kalito_mcp.editing.kinds import as_record
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.records.recorder import check_messages
+from kalito_mcp.records.schemas import check_size, checked_content
+from kalito_mcp.server.tools.conversation import new_message
+from kalito_mcp.server.tools.shapes import MessageInput
+
+_TEXTS: Final = {"create_pin": "content", "summarize_session": "summary"}
+
+
+def check_call(tool: str, arguments: Mapping[str, Any], limits: LimitsPolicy) -> None:
+    """Raise InvalidInput or TextTooLarge if the home would, whatever it has stored."""
+    if tool == "record_messages":
+        sent = [MessageInput.model_validate(one) for one in arguments["messages"]]
+        check_messages([new_message(one, place, UTC_ZONE) for place, one in enumerate(sent)], limits)
+    elif tool == "remember":
+        fields = {"text": arguments["text"], **(arguments.get("fields") or {})}
+        record_type, given, _ = as_record(
+            arguments["type"], fields, PROGRAM, has_project=False, new_source=lambda: "of its own"
+        )
+        check_size(record_type, given, limits)
+        if not str(checked_content(record_type, given)["text"]).strip():
+            raise InvalidInput("text is blank; send the text to remember")
+    elif tool in _TEXTS:
+        field = _TEXTS[tool]
+        checked_text(arguments[field].strip(), field, max_bytes=limits.max_text_bytes)
