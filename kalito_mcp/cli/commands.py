@@ -34,6 +34,7 @@ _GROUPS: Final = {
         "history": ("kalito_mcp.cli.records:history", "List who changed a record, when and how."),
         "tasks": ("kalito_mcp.cli.records:tasks", "List the tasks that are to be done."),
         "stats": ("kalito_mcp.cli.stats", "Show what the memory contains."),
+        "pin": ("kalito_mcp.cli.pin", "Keep a fact that every conversation begins with."),
         "remember": ("kalito_mcp.cli.remembering:remember", "Keep a note, a task, a document or a thought."),
     },
     "Change, erase, leave out": {

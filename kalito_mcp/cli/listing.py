@@ -68,17 +68,24 @@ async def _sessions(memory: "Memory", project: str | None, agent_id: str | None,
 
 
 async def _records(memory: "Memory", project: str | None, agent_id: str | None, what: str) -> Listed:
-    kind = RecordType.PIN if what == "pins" else RecordType.DOCUMENT
+    kinds = {RecordType.DOCUMENT} if what == "notes" else {RecordType.PIN, RecordType.DOCUMENT}
     found = [
         record
         for agent in ([agent_id] if agent_id else await memory.agents())
-        for record in await memory.list_records(frozenset({kind}), agent_id=agent)
-        if project in (None, record.project or PERSONAL)
-        and (what == "pins" or str(record.content.get("source", "")).startswith(_NOTE))
+        for record in await memory.list_records(frozenset(kinds), agent_id=agent)
+        if project in (None, record.project or PERSONAL) and _is_listed(record, what)
     ]
     found.sort(key=lambda one: -one.key)
     names = project_names(one for one, _ in await memory.projects())
     return [one.to_dict() for one in found], [_record_line(memory, one, names) for one in found]
+
+
+def _is_listed(record: MemoryRecord, what: str) -> bool:
+    """Whether it is a pin, or a note. A note that first contexts show, as `pin` makes it, is both."""
+    is_note = str(record.content.get("source", "")).startswith(_NOTE)
+    if what == "notes":
+        return is_note
+    return record.type is RecordType.PIN or (is_note and record.content.get("scope") is not None)
 
 
 def _record_line(memory: "Memory", record: MemoryRecord, names: Mapping[str, str]) -> str:

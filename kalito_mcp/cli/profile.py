@@ -42,7 +42,7 @@ def command(
 
 def _lines(profile: Profile) -> Iterator[str]:
     if not profile.lines:
-        yield 'nothing is known yet; keep something with: kalito-mcp remember "I am allergic to nuts"'
+        yield 'nothing is known yet; keep something with: kalito-mcp pin "I am allergic to nuts"'
     for (project, subject), lines in groupby(profile.lines, lambda line: (line.record.project, line.subject)):
         yield f"{'you' if project is None else f'project {project}'}: {subject}"
         for line in lines:

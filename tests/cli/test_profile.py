@@ -92,4 +92,4 @@ def test_what_an_older_release_pinned_is_offered_and_made_lasting_by_the_command
 
 def test_an_empty_profile_says_how_to_begin(invoke: Invoke, tmp_path: Path) -> None:
     done(invoke, tmp_path / "new.db", "remember", "The shed code is 4711.")
-    assert "kalito-mcp remember" in done(invoke, tmp_path / "new.db", "profile")
+    assert "kalito-mcp pin" in done(invoke, tmp_path / "new.db", "profile")
