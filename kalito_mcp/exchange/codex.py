@@ -1,4 +1,5 @@
-"""Rollouts of Codex: `sessions/YYYY/MM/DD/rollout-*.jsonl`, a record a line, appended.
+"""Rollouts of Codex: `sessions/YYYY/MM/DD/rollout-*.jsonl`, a record a line, appended. From 0.137 on, one that nobody
+has touched for a week is compressed to `rollout-*.jsonl.zst`.
 
 The first record names the session and its folder. Messages are `response_item`s; the events `user_message` and
 `agent_message` repeat them. Messages have no ids. The rollout of a fork begins with a copy of the messages before it,
@@ -15,10 +16,12 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, moment
 from kalito_mcp.exchange.json_files import first_line, json_lines
 from kalito_mcp.exchange.texts import count, hash_of, spoken, words_of
+from kalito_mcp.exchange.zstandard import SUFFIX, TO_INSTALL, zstandard
 from kalito_mcp.text.host_blocks import without_ide_context
 
 _ID: Final = re.compile(r"[0-9a-zA-Z-]+")
 _FOLDERS: Final = ("sessions", "archived_sessions")
+_NO_ZSTANDARD: Final = f"compressed conversation of Codex; {TO_INSTALL}"
 _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _OF_THE_HOST: Final = (
     "# AGENTS.md instructions",
@@ -46,20 +49,28 @@ class Codex:
         return [path for name in _FOLDERS for path in self.within(place / name)]
 
     def within(self, folder: Path) -> Iterable[Path]:
-        return sorted(folder.rglob("rollout-*.jsonl"))
+        plain = set(folder.rglob("rollout-*.jsonl"))
+        compressed = {path for path in folder.rglob(f"rollout-*.jsonl{SUFFIX}") if path.with_suffix("") not in plain}
+        return sorted(plain | compressed)
 
     def read(self, reading: Reading) -> Iterator[Conversation]:
+        if not _is_readable(reading.path, reading):
+            return
         first = first_line(reading.path)
         payload = first.get("payload")
         meta = payload if isinstance(payload, dict) else first
         session_id = meta.get("id") or meta.get("session_id")
-        session_id = session_id if isinstance(session_id, str) else reading.path.stem.removeprefix("rollout-")
+        session_id = (
+            session_id if isinstance(session_id, str) else reading.path.name.removeprefix("rollout-").split(".")[0]
+        )
         origin = meta.get("source")
         turns = _turns(session_id, reading)
         if isinstance(origin, dict) and "subagent" in origin:
             reading.skipped["sub-agent"] += sum(1 for _ in turns)
             return
         copied = _rollout_of(meta.get("forked_from_id"), reading.path)
+        if copied is not None and not _is_readable(copied, reading):
+            return  # what it has of its own is not known
         if copied is not None and not reading.start:
             turns = _without_copies(turns, _turns(session_id, Reading(copied)), reading)
         folder = meta.get("cwd")
@@ -68,13 +79,23 @@ class Codex:
         )
 
 
+def _is_readable(path: Path, reading: Reading) -> bool:
+    """Whether the file is not compressed, or can be unpacked here. Otherwise it is counted."""
+    if path.suffix != SUFFIX or zstandard() is not None:
+        return True
+    reading.is_whole = False
+    count(reading.skipped, _NO_ZSTANDARD)
+    return False
+
+
 def _rollout_of(session_id: Any, path: Path) -> Path | None:
     """The file of another session, if it is there."""
     if not isinstance(session_id, str) or not _ID.fullmatch(session_id):
         return None
     place = next((folder for folder in path.parents if folder.name in _FOLDERS), None)
     folders = [path.parent] if place is None else [place.with_name(name) for name in _FOLDERS]
-    return next((found for folder in folders for found in folder.rglob(f"rollout-*-{session_id}.jsonl")), None)
+    names = (f"rollout-*-{session_id}.jsonl", f"rollout-*-{session_id}.jsonl{SUFFIX}")
+    return next((found for name in names for folder in folders for found in folder.rglob(name)), None)
 
 
 def _without_copies(turns: Iterator[Turn], others: Iterator[Turn], reading: Reading) -> Iterator[Turn]:

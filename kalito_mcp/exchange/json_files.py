@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from kalito_mcp.exchange.conversation import Reading
+from kalito_mcp.exchange.zstandard import SUFFIX, opened
 
 LONGEST: Final = 64 * 1024 * 1024
 """Bytes. A line that is longer is skipped; so is the rest of a list after such an element."""
@@ -30,11 +31,13 @@ class Line:
 def json_lines(reading: Reading) -> Iterator[Line]:
     """The objects of a file with one a line, from `reading.start` on. Sets `read_to` to the end of the last whole line.
 
-    A last line without a line feed is read if it is whole. If it is torn, the next reading begins with it.
+    A last line without a line feed is read if it is whole. If it is torn, the next reading begins with it. A compressed
+    file is read whole; bytes are those of the unpacked lines.
     """
-    reading.read_to = reading.start
-    with reading.path.open("rb") as file:
-        file.seek(reading.start)
+    is_compressed = reading.path.suffix == SUFFIX
+    reading.read_to = 0 if is_compressed else reading.start
+    with opened(reading.path) as file:
+        file.seek(reading.read_to)
         while raw := file.readline(LONGEST):
             begin, end = reading.read_to, reading.read_to + len(raw)
             if len(raw) == LONGEST and not raw.endswith(b"\n"):
@@ -51,6 +54,8 @@ def json_lines(reading: Reading) -> Iterator[Line]:
                 yield Line(value, begin, end)
             elif raw.strip(b"\0 \t\r\n"):
                 reading.skipped[_TORN if value is None else "line of an unknown kind"] += 1
+    if is_compressed:
+        reading.read_to = reading.path.stat().st_size
 
 
 def json_values(reading: Reading) -> Iterator[Any]:
@@ -80,7 +85,7 @@ def _end_of_space(text: str, place: int) -> int:
 
 def first_line(path: Path) -> dict[str, Any]:
     """The object in the first line of a file; empty if there is none."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         value = parsed(file.readline(LONGEST))
     return value if isinstance(value, dict) else {}
 

@@ -1,12 +1,10 @@
 """The agent threads of Zed: `threads/threads.db`, a thread a row, rewritten whole.
 
-The messages are JSON, compressed with Zstandard. Python has that from 3.14 on; before, the extra `zed` brings it, which
-is loaded only when such a thread is met. Messages have no times of their own, and those of the assistant no ids.
+The messages are JSON, compressed with Zstandard. Messages have no times of their own, and those of the assistant no
+ids.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -15,14 +13,14 @@ from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, 
 from kalito_mcp.exchange.json_files import LONGEST, parsed
 from kalito_mcp.exchange.tables import columns, has_tables, opened, text_or_none
 from kalito_mcp.exchange.texts import count, hash_of, spoken, words_of
+from kalito_mcp.exchange.zstandard import TO_INSTALL, zstandard
 
 _THREADS: Final = "SELECT id, updated_at, data_type, data FROM threads ORDER BY updated_at, id"
 _SUB_AGENTS: Final = "SELECT id FROM threads WHERE parent_id IS NOT NULL"
 _FOLDERS: Final = "SELECT id, folder_paths, folder_paths_order FROM threads"
 _BEGUN: Final = "SELECT id, created_at FROM threads"
 _NEEDED: Final = (("threads", ("id", "updated_at", "data_type", "data")),)
-_ZSTANDARD: Final = ("compression.zstd", "backports.zstd")
-_NO_ZSTANDARD: Final = "compressed thread of Zed; pip install 'kalito-mcp[zed]' and import again"
+_NO_ZSTANDARD: Final = f"compressed thread of Zed; {TO_INSTALL}"
 _OLD_ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _KINDS: Final = {
     "Image": "image or file",
@@ -84,19 +82,15 @@ def _thread(kind: Any, raw: Any, reading: Reading) -> dict[str, Any] | None:
 
 
 def _unpacked(raw: bytes, reading: Reading) -> bytes | None:
-    zstandard: Any = None
-    for name in _ZSTANDARD:
-        with suppress(ImportError):
-            zstandard = import_module(name)
-            break
-    if zstandard is None:
+    module = zstandard()
+    if module is None:
         reading.is_whole = False
         count(reading.skipped, _NO_ZSTANDARD)
         return None
-    unpacker = zstandard.ZstdDecompressor()
+    unpacker = module.ZstdDecompressor()
     try:
         found = unpacker.decompress(raw, max_length=LONGEST)
-    except zstandard.ZstdError:
+    except module.ZstdError:
         found = b""
     if not unpacker.eof:
         count(reading.skipped, "conversation that is torn or too long")

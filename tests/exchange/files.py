@@ -1,12 +1,20 @@
 """Writes the files of other programs, as they write them, for the tests of imports."""
 
 import json
+import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kalito_mcp.exchange.conversation import Conversation, Note, Reading, Source, Turn
 
+needs_zstandard = pytest.mark.skipif(
+    sys.version_info < (3, 14) and find_spec("backports") is None,
+    reason="the package of the extra `zed` is not installed; `make .venv/.dev` does",
+)
 SESSION = "0b9f7a52-3c1e-4d44-9a52-7f3a1c2b4d55"
 OTHER_SESSION = "1c9f7a52-3c1e-4d44-9a52-7f3a1c2b4d55"
 
@@ -77,3 +85,9 @@ def said(source: Source, path: Path) -> list[tuple[str, str]]:
     found, _ = read(source, path)
     [turns] = found.values()
     return [(str(turn.role), turn.text) for turn in turns]
+
+
+def packed(raw: bytes) -> bytes:
+    """A frame of Zstandard with one block that is not compressed: RFC 8878, 3.1.1."""
+    block = (len(raw) << 3 | 1).to_bytes(3, "little") + raw
+    return b"\x28\xb5\x2f\xfd\xa0" + len(raw).to_bytes(4, "little") + block

@@ -6,11 +6,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from kalito_mcp.exchange import zstandard
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading
+from kalito_mcp.exchange.importer import Importer, found_in
 from kalito_mcp.exchange.sources import SOURCES
-from tests.exchange.files import lines, read, said
+from kalito_mcp.wiring import open_memory
+from tests.exchange.files import lines, needs_zstandard, packed, read, said
 
 ASKED, ANSWERED = "Where is the ferry?", "At pier 4."
 AT = "2026-03-01T10:00:00Z"
@@ -95,6 +99,78 @@ def test_a_fork_of_codex_begins_where_it_differs(tmp_path: Path, folder: str) ->
     origin.unlink()
     found, _ = read(SOURCES["codex"], path)
     assert [turn.text for turn in found["s2"]] == [ASKED, ANSWERED, "And the bus?", ASKED]
+
+
+def compress(path: Path) -> Path:
+    """What Codex does to a file that nobody has touched for a week."""
+    compressed = path.with_name(f"{path.name}.zst")
+    compressed.write_bytes(packed(path.read_bytes()))
+    path.unlink()
+    return compressed
+
+
+@needs_zstandard
+def test_a_conversation_of_codex_comes_once_though_it_is_compressed_later_and_so_does_its_fork(tmp_path: Path) -> None:
+    said = [item("user", ASKED), item("assistant", ANSWERED, "output_text")]
+    path, source = rollout(tmp_path / "sessions", *said), SOURCES["codex"]
+    fork = lines(
+        tmp_path / "sessions/2026/03/09/rollout-2026-03-09T10-00-00-s2.jsonl",
+        [
+            {"timestamp": AT, "type": "session_meta", "payload": {"id": "s2", "forked_from_id": "s1"}},
+            *({**one, "timestamp": "2026-03-09T10:00:00Z"} for one in said),
+            item("user", "And the bus?"),
+        ],
+    )
+
+    async def imported() -> tuple[int, int]:
+        async with open_memory(tmp_path / "memory.db") as memory:
+            report = await Importer(memory).run(found_in(source, source.within(tmp_path)))
+            return report.messages, report.present
+
+    async def kept_of(session: str) -> int:
+        async with open_memory(tmp_path / "memory.db") as memory:
+            return (await memory.session_stats(session)).total_messages
+
+    kept = path.read_bytes()
+    assert anyio.run(imported) == (3, 0)
+    compressed = compress(path)
+    assert anyio.run(imported) == (0, 2)
+    assert anyio.run(imported) == (0, 0)
+    path.write_bytes(kept)  # while it is being compressed, both are there
+    assert list(source.within(tmp_path)) == [path, fork]
+    compressed.unlink()
+    compress(path)
+    found, reading = read(source, fork)
+    assert [turn.text for turn in found["s2"]] == ["And the bus?"]
+    assert reading.skipped["copy of a message of another session"] == 2
+    assert anyio.run(kept_of, "s2") == 1
+
+
+def test_what_cannot_be_unpacked_is_counted_and_read_when_it_can(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(zstandard, "_MODULES", ())
+    compress(rollout(tmp_path / "sessions", item("user", ASKED)))
+    [path] = SOURCES["codex"].within(tmp_path)
+    fork = {"timestamp": AT, "type": "session_meta", "payload": {"id": "s2", "forked_from_id": "s1"}}
+    copy = lines(tmp_path / "sessions/2026/03/02/rollout-2026-03-02T09-00-00-s2.jsonl", [fork, item("user", ASKED)])
+    for one in (path, copy):
+        found, reading = read(SOURCES["codex"], one)
+        assert (found, reading.is_whole) == ({}, False)
+        what = "compressed conversation of Codex; pip install 'kalito-mcp[zed]' and import again"
+        assert reading.skipped == {what: 1}
+
+
+@needs_zstandard
+def test_a_compressed_conversation_that_is_torn_is_named_and_stops_nothing(tmp_path: Path) -> None:
+    path = compress(rollout(tmp_path, item("user", ASKED)))
+    path.write_bytes(path.read_bytes()[:-9])
+
+    async def imported() -> list[str]:
+        async with open_memory(tmp_path / "memory.db") as memory:
+            return (await Importer(memory).run(found_in(SOURCES["codex"], [path]))).unreadable
+
+    assert anyio.run(imported) == [str(path)]
 
 
 def test_codex_leaves_out_sub_agents(tmp_path: Path) -> None:

@@ -2,28 +2,22 @@
 
 import json
 import sqlite3
-import sys
 from contextlib import closing
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from kalito_mcp.exchange import zed
+from kalito_mcp.exchange import zed, zstandard
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading
 from kalito_mcp.exchange.importer import Importer, found_in
 from kalito_mcp.exchange.sources import SOURCES
 from kalito_mcp.wiring import open_memory
-from tests.exchange.files import read
+from tests.exchange.files import needs_zstandard, packed, read
 
 ASKED, ANSWERED = "Where is the ferry?", "At pier 4."
 SOURCE = SOURCES["zed"]
-needs_zstandard = pytest.mark.skipif(
-    sys.version_info < (3, 14) and find_spec("backports") is None,
-    reason="the package of the extra `zed` is not installed; `make .venv/.dev` does",
-)
 FIRST = "CREATE TABLE threads (id TEXT PRIMARY KEY, summary TEXT, updated_at TEXT, data_type TEXT, data BLOB)"
 LATER = ("parent_id TEXT", "folder_paths TEXT", "folder_paths_order TEXT", "created_at TEXT")
 
@@ -53,12 +47,6 @@ def user(*content: Any, key: str = "u1") -> dict[str, Any]:
 
 def agent(*content: Any) -> dict[str, Any]:
     return {"Agent": {"content": content, "tool_results": {}}}
-
-
-def packed(raw: bytes) -> bytes:
-    """A frame of Zstandard with one block that is not compressed: RFC 8878, 3.1.1."""
-    block = (len(raw) << 3 | 1).to_bytes(3, "little") + raw
-    return b"\x28\xb5\x2f\xfd\xa0" + len(raw).to_bytes(4, "little") + block
 
 
 def test_what_was_said_in_a_thread_is_read_and_nothing_else(tmp_path: Path) -> None:
@@ -166,7 +154,7 @@ def test_compressed_threads_are_unpacked_and_torn_ones_counted(monkeypatch: pyte
 def test_without_the_extra_it_says_what_to_install_and_reads_the_file_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(zed, "_ZSTANDARD", ())
+    monkeypatch.setattr(zstandard, "_MODULES", ())
     compressed = {"id": "z1", "data": packed(thread(user({"Text": ASKED})).encode()), "data_type": "zstd"}
     path = threads(tmp_path / "threads.db", compressed, {"id": "z2", "data": thread(user({"Text": "And the tram?"}))})
 
