@@ -41,6 +41,7 @@ from tests.bridge.machines import (
     turns,
     until,
 )
+from tests.campaign import first_of
 from tests.server.web import web
 from tests.server.wire import PATIENCE_S, call, clean_environment, line, request, served
 
@@ -582,7 +583,7 @@ def test_a_home_with_a_login_takes_a_token_of_its_own_and_no_other(tmp_path: Pat
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("era", first_of(["2026-07-28", "legacy"]))
 @pytest.mark.parametrize("agrees", [True, False])
 async def test_the_user_is_asked_on_this_machine_before_the_home_erases(
     tmp_path: Path, era: Any, *, agrees: bool

@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, TextResourceContents
 
 from tests.flows.harness import assert_states, said, stats_uri, text_of
 from tests.server.web import Web, web
-from tests.server.wire import COVERED, MODERN, PATIENCE_S, clean_environment
+from tests.server.wire import COVERED, MODERN, PATIENCE_S, call, clean_environment, served
 
 pytestmark = pytest.mark.anyio
 
@@ -97,13 +97,12 @@ async def test_a_conversation_over_stdio(tmp_path: Path, mode: str) -> None:
         ({"KALITO_SESSION": "", "CLAUDE_CODE_SESSION_ID": "hosts"}, "hosts"),
     ],
 )
-async def test_on_stdio_the_environment_names_the_session(
+def test_on_stdio_the_environment_names_the_session(
     tmp_path: Path, environment: dict[str, str], session_id: str
 ) -> None:
-    async with Client(stdio(tmp_path / "memory.db", **environment)) as connected:
-        result = await connected.call_tool("record_messages", {"messages": said("x")})
-        assert isinstance(result, CallToolResult)
-        assert (result.structured_content or {})["session_id"] == session_id
+    with served(tmp_path / "memory.db", **environment) as wire:
+        wire.send(call(1, "record_messages", messages=said("x")))
+        assert wire.answer(1)["result"]["structuredContent"]["session_id"] == session_id
 
 
 async def test_over_http_and_sse_the_environment_names_no_session(serving: Web, era: str) -> None:

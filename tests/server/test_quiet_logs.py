@@ -10,6 +10,7 @@ import pytest
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.web.rest.table import TABLE
+from tests.campaign import first_of
 from tests.flows.test_paused import GOES_ON, TAKES_WORDS
 from tests.web.rest.test_table import BODIES
 from tests.web.talking import Caller, talking, token
@@ -28,7 +29,7 @@ def with_word(value: Any) -> Any:
     return f"{value} {WORD}" if isinstance(value, str) and (" " in value or value in ("s", "tea")) else value
 
 
-@pytest.mark.parametrize("level", ["DEBUG", "INFO"])
+@pytest.mark.parametrize("level", first_of(["DEBUG", "INFO"]))
 def test_no_word_and_no_token_gets_into_the_log_and_no_inside_into_an_answer(tmp_path: Path, level: str) -> None:
     database = tmp_path / "memory.db"
     admin, reader = token(database, Permission.ADMIN), token(database, Permission.READ)
