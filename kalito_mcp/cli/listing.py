@@ -14,6 +14,7 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.text.titles import first_line
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -60,7 +61,9 @@ async def _sessions(memory: "Memory", project: str | None, agent_id: str | None,
         lines.append(session_line(shown, memory.zone, place))
         if has_words:
             said = (await memory.transcript(session.id)).messages
-            words = one_line(said[0].text, _LINE_CHARS) if said else "(nothing is left of it)"
+            # Not a command such as `/model opus`, unless there is nothing else.
+            first = next((one for one in said if first_line(one.text)), said[0] if said else None)
+            words = one_line(first.text, _LINE_CHARS) if first else "(nothing is left of it)"
             shown |= {"first_words": words, "first_message": to_iso(said[0].created_at) if said else None}
             lines.append(f"    {words}")
         objects.append(shown)

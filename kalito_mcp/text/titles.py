@@ -59,14 +59,14 @@ def title_of(session_id: str, first_texts: Iterable[str]) -> str | None:
         return session_id
     few: str | None = None
     for text in first_texts:
-        line = _first_line(text)
+        line = first_line(text)
         if len(line.split()) >= _FEWEST_WORDS or _UNSPACED.search(line):
             return _cut(line)
         few = few or line
     return _cut(few) if few else None
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
     """The first line with words outside of code; empty if the text is a host's."""
     said = without_ide_context(without_blocks(text)).lstrip()
     if said.startswith("<") or _COMMAND.match(said):

@@ -113,6 +113,8 @@ def test_a_list_of_conversations_has_titles_short_ids_and_the_last_part_of_a_pro
                 await (await memory.in_project(project)).record_messages(session_id, messages)
 
     anyio.run(talk)
+    transcripts = invoke("list", "transcripts", "--database", str(database)).out.splitlines()
+    assert transcripts[1::2] == ["    Fix the \\u{1b}[31mpoller test"] * 3
     lines = invoke("list", "sessions", "--database", str(database)).out.splitlines()
     ends = [line.partition("messages  ")[2] for line in lines]
     assert ends == [

@@ -188,6 +188,8 @@ def test_each_piece_says_where_it_comes_from() -> None:
     assert render.summary_piece(over_two_days).label == "- messages 1-15, 2026-03-04 to 2026-03-05: "
     assert shown(hit("x")) == ["- msg_3, 2026-03-04, assistant: x"]
     assert shown(hit("x", session_id='a"b')) == ['- msg_3, 2026-03-04, assistant in session "a\'b": x']
+    uuid = "6513270e-269e-4d37-b2a7-4de452e6b438"
+    assert shown(hit("x", session_id=uuid)) == ['- msg_3, 2026-03-04, assistant in session "6513270e": x']
     assert shown(hit("x", name="Ann")) == ["- msg_3, 2026-03-04, Ann: x"]
     assert shown(replace(hit("x"), origin=Origin.TOOL)) == ["- msg_3, 2026-03-04, assistant, from a tool: x"]
     task = replace(hit("x"), type=RecordType.TASK, role=None, status="pending", due_date="2026-05-01")

@@ -18,6 +18,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.settings import Settings
+from kalito_mcp.text.titles import short_id
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.opener import Opener
@@ -148,7 +149,8 @@ def text_of(result: CallToolResult) -> str:
 def assert_states(text: str, structured: Any) -> None:
     """Check that the text states the structured content: as JSON, or by containing each of its leaves.
 
-    A number must not be part of a longer one. The name of a switch appears only if the switch is on.
+    A number must not be part of a longer one. The name of a switch appears only if the switch is on. A session is named
+    by as much of its id as finds it.
     """
     if text.startswith("{"):
         assert json.loads(text) == structured
@@ -157,7 +159,7 @@ def assert_states(text: str, structured: Any) -> None:
         if isinstance(leaf, bool):
             assert (key.replace("_", " ") in text.lower()) is leaf, f"{key} is {leaf}, and not so in: {text}"
         elif isinstance(leaf, str):
-            assert leaf in text
+            assert (short_id(leaf) if key == "session_id" else leaf) in text
         else:
             assert re.search(rf"(?<![\d.]){re.escape(json.dumps(leaf))}(?!\d)", text), f"{leaf} is not in: {text}"
 

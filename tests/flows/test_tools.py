@@ -259,6 +259,22 @@ async def test_the_first_turn_of_a_conversation_is_given_what_others_said(tmp_pa
         assert (await h.refusal("build_context", session_id="new")).startswith("session_not_found")
 
 
+async def test_texts_name_a_conversation_by_the_beginning_of_its_uuid_which_is_enough_to_read_it(
+    tmp_path: Path, era: str
+) -> None:
+    uuid = "6513270e-269e-4d37-b2a7-4de452e6b438"
+    async with served(tmp_path / "memory.db", era) as h:
+        await h.text("record_messages", session_id=uuid, messages=said('Where are "the winter tyres"?'))
+        found = await h.text("search_memory", query="winter tyres")
+        assert """in session 6513270e "Where are "the winter tyres"?",""" in found
+        [hit] = (await h.facts("search_memory", query="winter tyres", session_id="6513270e"))["hits"]
+        assert (hit["session_id"], hit["session_title"]) == (uuid, 'Where are "the winter tyres"?')
+        told = await h.text("build_context", query="Where are the winter tyres?", session_id="another")
+        assert 'in session "6513270e"' in told
+        assert uuid not in told + found
+        assert "winter tyres" in await h.text("build_context", session_id="6513270e")
+
+
 async def test_a_text_that_is_valid_json_stays_a_text_in_every_tool(database: Path, era: str) -> None:
     async with served(database, era) as h:
         for tool in (await h.client.list_tools()).tools:

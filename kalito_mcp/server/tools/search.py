@@ -1,6 +1,5 @@
 """The tool of search: search_memory."""
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -180,7 +179,7 @@ def _lines(hit: Hit) -> Sequence[str]:
     """A hit as text, with every fact of its structured form: a line for its answer, one that explains it."""
     who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
     place = f" in session {short_id(hit.session_id)}" if hit.session_id is not None else ""
-    place += f" {json.dumps(hit.session_title, ensure_ascii=False)}" if hit.session_title else ""
+    place += f' "{hit.session_title}"' if hit.session_title else ""
     place += f" of project {hit.project}" if hit.project is not None else ""
     origin = f", from {hit.origin}" if hit.origin != hit.role else ""
     if hit.status is not None:
