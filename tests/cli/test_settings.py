@@ -1,6 +1,7 @@
 """Defaults < TOML file < environment < command line, and the refusals of impossible settings."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.settings import Settings, load_settings
 from kalito_mcp.sources import read_sources
 from tests.cli.conftest import Invoke
+from tests.wordings import approve
 
 SECRET = "sk-canary-0123456789"
 
@@ -172,58 +174,49 @@ def test_every_bound_is_of_a_number_that_there_is() -> None:
     assert BOUNDS.keys() <= {f"{section}.{key}" for section, key in NUMBERS}
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[contxt]\n", "unknown section 'contxt'; did you mean 'context'?"),
-        ("[context]\ntoken_limt = 5\n", "unknown setting context.token_limt; did you mean 'token_limit'?"),
-        ("context = 5\n", "'context' is a section; write [context] with its keys below"),
-        ("[servers]\nname = 'a'\n", "write each model server as [[servers]]"),
-        ("servers = 5\n", "write each model server as [[servers]]"),
-        ("database = 5\n", "write the database's path in quotes"),
-        ("x = [\n", "is not TOML"),
-        ("[context]\ntoken_limit = 'many'\n", "setting context.token_limit should be a whole number"),
-        ("[context]\ntoken_limit = 1.5\n", "setting context.token_limit should be a whole number"),
-        ("[context]\ntoken_limit = true\n", "setting context.token_limit should be a number, not true"),
-        ("[context]\ntoken_limit = 0\n", "setting context.token_limit=0 must be at least 1"),
-        ("[context]\ntoken_limit = 99999999999\n", "token_limit=99999999999 must be at most 10,000,000"),
-        ("[storage]\nbusy_timeout_s = inf\n", "setting storage.busy_timeout_s=inf must be at most 86,400"),
-        ("[storage]\nbusy_timeout_s = nan\n", "setting storage.busy_timeout_s=nan must be at least 0"),
-        ("[vectors]\nembeder = 'minilm'\n", "unknown setting vectors.embeder; did you mean 'embedder'?"),
-        ("[pins]\nenabled = 'perhaps'\n", "setting pins.enabled should be true or false"),
-        ("[tokens]\ncounter = 5\n", "setting tokens.counter should be a valid string"),
-        ("[agent_grap]\n", "unknown section 'agent_grap'; did you mean 'agent_graph'?"),
-        ("[session_graph]\ntau_dupe = 1\n", "unknown setting session_graph.tau_dupe; did you mean 'tau_dup'?"),
-        ("[agent_graph]\ntau_sim = 0.97\n", "setting agent_graph.tau_sim=0.97 is above tau_dup=0.96; lower it"),
-        ("[graph]\nenabled = 'perhaps'\n", "setting graph.enabled should be true or false"),
-        ("[promotion]\nmax_promotion = 2\n", "unknown setting promotion.max_promotion; did you mean 'max_promotions'?"),
-    ],
+WRONG_FILES = (
+    "[contxt]\n",
+    "[context]\ntoken_limt = 5\n",
+    "context = 5\n",
+    "[servers]\nname = 'a'\n",
+    "servers = 5\n",
+    "database = 5\n",
+    "[context]\ntoken_limit = 'many'\n",
+    "[context]\ntoken_limit = 1.5\n",
+    "[context]\ntoken_limit = true\n",
+    "[context]\ntoken_limit = 0\n",
+    "[context]\ntoken_limit = 99999999999\n",
+    "[storage]\nbusy_timeout_s = inf\n",
+    "[storage]\nbusy_timeout_s = nan\n",
+    "[vectors]\nembeder = 'minilm'\n",
+    "[pins]\nenabled = 'perhaps'\n",
+    "[tokens]\ncounter = 5\n",
+    "[agent_grap]\n",
+    "[session_graph]\ntau_dupe = 1\n",
+    "[agent_graph]\ntau_sim = 0.97\n",
+    "[graph]\nenabled = 'perhaps'\n",
+    "[promotion]\nmax_promotion = 2\n",
 )
-def test_a_file_that_cannot_be_is_refused_by_the_place(home: Path, text: str, words: str) -> None:
-    said = refusal({}, toml(home, text))
-    assert words in said
-    assert "pydantic" not in said
-    assert "Input should" not in said
-    assert "unable to" not in said
+WRONG_VARIABLES = (
+    ("KALITO_CONTEXT_TOKEN_LIMT", "5"),
+    ("KALITO_DATABSE", "x"),
+    ("KALITO_AGENT_GRAPH_TAU_SIMM", "1"),
+    ("KALITO_SESSION_GRAPH_TAU_SIM", "0.99"),
+    ("KALITO_GRAPH_ENABLED", "perhaps"),
+    ("KALITO_QUUX", "x"),
+    ("KALITO_CONTEXT_TOKEN_LIMIT", "lots"),
+    ("KALITO_CONTEXT_TOKEN_LIMIT", ""),
+    ("KALITO_CONTEXT_TOKEN_LIMIT", "0"),
+    ("KALITO_PINS_ENABLED", "perhaps"),
+)
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "words"),
-    [
-        ("KALITO_CONTEXT_TOKEN_LIMT", "5", "did you mean 'KALITO_CONTEXT_TOKEN_LIMIT'?"),
-        ("KALITO_DATABSE", "x", "did you mean 'KALITO_DATABASE'?"),
-        ("KALITO_AGENT_GRAPH_TAU_SIMM", "1", "did you mean 'KALITO_AGENT_GRAPH_TAU_SIM'?"),
-        ("KALITO_SESSION_GRAPH_TAU_SIM", "0.99", "setting session_graph.tau_sim=0.99 is above tau_dup=0.96"),
-        ("KALITO_GRAPH_ENABLED", "perhaps", "setting graph.enabled should be true or false"),
-        ("KALITO_QUUX", "x", "unknown environment variable KALITO_QUUX"),
-        ("KALITO_CONTEXT_TOKEN_LIMIT", "lots", "setting context.token_limit should be a whole number"),
-        ("KALITO_CONTEXT_TOKEN_LIMIT", "", "setting context.token_limit should be a whole number"),
-        ("KALITO_CONTEXT_TOKEN_LIMIT", "0", "setting context.token_limit=0 must be at least 1"),
-        ("KALITO_PINS_ENABLED", "perhaps", "setting pins.enabled should be true or false"),
-    ],
-)
-def test_a_variable_that_cannot_be_is_refused_by_name(variable: str, value: str, words: str) -> None:
-    assert words in refusal({variable: value})
+def test_what_cannot_be_is_refused_by_its_place_or_its_name(home: Path) -> None:
+    said = {text: refusal({}, toml(home, text)).replace(str(home), "~") for text in WRONG_FILES}
+    said |= {f"{name}={value}": refusal({name: value}) for name, value in WRONG_VARIABLES}
+    for one in said.values():
+        assert not re.search("pydantic|Input should|unable to", one)
+    approve("settings", said)
 
 
 @pytest.mark.parametrize("name", ["none.toml", "."])
@@ -231,7 +224,8 @@ def test_a_named_file_must_be_there(home: Path, name: str) -> None:
     assert refusal({"KALITO_CONFIG": str(home / name)}).startswith("cannot read the configuration")
 
 
-def test_a_file_in_another_encoding_is_refused(home: Path) -> None:
+def test_a_broken_file_or_one_in_another_encoding_is_refused(home: Path) -> None:
+    assert "is not TOML" in refusal({}, toml(home, "x = [\n"))
     path = home / "latin.toml"
     path.write_bytes("database = 'café.db'".encode("latin-1"))
     assert "is not TOML" in refusal({}, path)
