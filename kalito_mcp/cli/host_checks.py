@@ -29,7 +29,7 @@ from kalito_mcp.errors import KalitoError
 from kalito_mcp.hosts.plans import state_of
 from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.hosts.prompts import PAYLOADS
-from kalito_mcp.hosts.wired import PromptHook, ServerStart, prompt_hook_of, server_of, shown_command
+from kalito_mcp.hosts.wired import PromptHook, ServerStart, hooks_are_off, prompt_hook_of, server_of, shown_command
 from kalito_mcp.projects import is_ignored, project_of
 from kalito_mcp.settings import load_settings
 from kalito_mcp.sources import read_sources
@@ -114,6 +114,7 @@ class _Check:
         host, install = self._host, f"run `kalito-mcp install {self._host.key}`"
         try:
             start, hook = server_of(host, self._places), prompt_hook_of(host, self._places)
+            off = hooks_are_off(host, self._places)
         except KalitoError as error:
             raise _Broken("configuration", str(error)) from error
         if start is None:
@@ -124,8 +125,8 @@ class _Check:
             raise _Broken("configuration", f"kalito is switched off in {start.file}")
         if hook is None:
             self._whole("configuration", f"{start.file}; no hooks: the assistant calls the tools itself")
-        elif hook.is_off:
-            raise _Broken("configuration", f"{hook.file} switches all hooks off (disableAllHooks)")
+        elif off is not None:
+            raise _Broken("configuration", off)
         else:
             self._whole("configuration", " and ".join(dict.fromkeys((str(start.file), str(hook.file)))))
         return start, hook

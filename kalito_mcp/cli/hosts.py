@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath
@@ -18,7 +19,7 @@ from kalito_mcp.capture.spool import Spool
 from kalito_mcp.cli.home_lines import home_lines, is_connected, leaving_lines
 from kalito_mcp.cli.switching import paused_line
 from kalito_mcp.cli.terminal import ask, tell
-from kalito_mcp.default_places import default_database
+from kalito_mcp.default_places import default_config, default_database
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.hosts.facts import ON_PATH
 from kalito_mcp.hosts.files import backup_of, read
@@ -27,6 +28,7 @@ from kalito_mcp.hosts.launcher import find_launcher, write_scripts, written_scri
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
 from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
+from kalito_mcp.hosts.wired import hooks_are_off
 from kalito_mcp.sources import read_sources
 from kalito_mcp.switch import hooks_folder, read_switch, trace_file
 from kalito_mcp.text.plurals import plural
@@ -35,9 +37,8 @@ if TYPE_CHECKING:
     from kalito_mcp.hosts.facts import Host
 
 _WIDEST: Final = 160
-_MOST_LINES: Final = 12
-"""Of a change, before a question: who has to decide sees which files, and how they begin."""
 _STARTS_WITHIN_S: Final = 10
+_DATABASE: Final = "KALITO_DATABASE"
 _names = click.argument("names", metavar="[HOST...|all]", nargs=-1)
 _dry_run = click.option("--dry-run", "is_dry_run", is_flag=True, help="Show what would change, and write nothing.")
 _yes = click.option("--yes", "-y", "is_agreed", is_flag=True, help="Do not ask before writing.")
@@ -95,12 +96,14 @@ def written_into(
     planned = _planned(others, plan, places, nothing="is installed already; nothing to change", is_whole=is_dry_run)
     if further is not None:
         tell(further.shown)
-    elif is_connected(read_sources(os.environ).checked_database()):
+    tell(_elsewhere_lines())
+    if further is None and is_connected(read_sources(os.environ).checked_database()):
         tell(["the memory of this machine is on another one; `kalito-mcp status` says where"])
     if (planned.changes or further) and is_dry_run:
         tell(["nothing was written (--dry-run)"])
     elif planned.changes or further:
         if not is_agreed:
+            tell(["--dry-run shows the lines that change"] if planned.changes else [])
             ask("Write these changes?", undone="nothing was written")
         if further is not None:
             further.make()
@@ -108,6 +111,7 @@ def written_into(
         failed = _make(planned.changes, planned, places)
         written = [host for host in planned.hosts if failed.isdisjoint(planned.paths[host.key])]
         for host in written:
+            tell(_fault_of_hooks(host, places))
             hints = host.confirm + (() if has_no_hooks or found.launcher.hook is None else host.confirm_hooks)
             tell([f"{host.name}: {hint}" for hint in hints])
         if written:
@@ -141,8 +145,7 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
     )
     is_last = not planned.faults and not any(_may_have_ours(one, places) for one in staying)
     scripts = _scripts_to_delete() if is_last else []
-    for change in scripts:
-        tell(_shown(change, places, is_whole=is_dry_run))
+    tell([_shown(change, places) for change in scripts])
     database = read_sources(os.environ).checked_database()
     is_leaving = is_last and is_connected(database)
     if is_leaving:
@@ -207,7 +210,8 @@ class _Planned:
 def _planned(
     hosts: Sequence["Host"], plan: Callable[["Host"], list[Change]], places: Places, *, nothing: str, is_whole: bool
 ) -> _Planned:
-    """Work out and show the changes of each host. A host that is refused does not keep the others from theirs."""
+    """Work out and show the changes of each host: a sentence a file and then, if `is_whole`, the lines of all of them.
+    A host that is refused does not keep the others from theirs."""
     planned = _Planned()
     for host in hosts:
         try:
@@ -222,25 +226,28 @@ def _planned(
             planned.paths[host.key] = frozenset(change.path for change in changes)
             planned.changes += changes
             tell([host.name])
-            for change in changes:
-                tell(_shown(change, places, is_whole=is_whole))
+            tell([_shown(change, places) for change in changes])
         elif nothing:
             tell([f"{host.name} {nothing}"])
+    for change in planned.changes if is_whole else ():
+        tell(_diff_lines(change, places))
     return planned
 
 
-def _shown(change: Change, places: Places, *, is_whole: bool) -> Iterator[str]:
-    """The file, and the lines of it that change, or the first of them."""
+def _shown(change: Change, places: Places) -> str:
+    """The file, and what of ours changes in it."""
+    what = " (new)" if change.before.data is None else " (deleted)" if change.after is None else ""
+    return f"  {places.shown(change.path)}{what}" + (f": {change.summary}" if change.summary else "")
+
+
+def _diff_lines(change: Change, places: Places) -> Iterator[str]:
+    """The lines of a file that change."""
     from kalito_mcp.safety.redaction import redact  # noqa: PLC0415 - only to show a change
 
-    what = " (new)" if change.before.data is None else " (deleted)" if change.after is None else ""
-    yield f"  {places.shown(change.path)}{what}"
-    lines = list(change.diff())
-    for line in lines if is_whole else lines[:_MOST_LINES]:
+    yield f"  {places.shown(change.path)}"
+    for line in change.diff():
         shown = redact(line).text
         yield f"    {shown if len(shown) <= _WIDEST else shown[:_WIDEST] + ' ...'}"
-    if not is_whole and len(lines) > _MOST_LINES:
-        yield f"    ... and {plural(len(lines) - _MOST_LINES, 'line')} more; --dry-run shows all"
 
 
 def _may_have_ours(host: "Host", places: Places) -> bool:
@@ -314,7 +321,9 @@ def _status_lines(host: "Host", places: Places) -> tuple[list[str], bool]:
     lines.append(f"  server: {command or ON_PATH.server}")
     fault = f"no, it {NOT_ON_PATH}" if command is None else _start_fault(command)
     lines.append(f"  starts: {fault or 'yes'}")
-    if state.wanted_events and state.has_entry:
+    off = _fault_of_hooks(host, places)
+    lines += [f"  hooks: {one}" for one in off]
+    if state.wanted_events and state.has_entry and not off:
         missing = [event for event in state.wanted_events if event not in state.events]
         hooks = ", ".join(state.events) or f"none: kalito-mcp install {host.key}"
         lines.append(f"  hooks: {hooks}" + (f"; missing: {', '.join(missing)}" if state.events and missing else ""))
@@ -322,7 +331,28 @@ def _status_lines(host: "Host", places: Places) -> tuple[list[str], bool]:
     lines += [f"  the hook program {program} is not there; run `kalito-mcp install` again" for program in gone]
     if state.events or state.enabled_by is not None:
         lines.append(f"  last event: {_last_event(host.key) or 'none yet'}")
-    return lines, not state.faults and not gone and not state.is_double and fault is None
+    return lines, not state.faults and not gone and not state.is_double and not off and fault is None
+
+
+def _fault_of_hooks(host: "Host", places: Places) -> list[str]:
+    """That the host has our hooks, but runs none."""
+    with suppress(ConfigurationError):  # a fault of its own
+        if state_of(host, places).events and (off := hooks_are_off(host, places)) is not None:
+            return [f"{host.name} runs no hooks: {off}"]
+    return []
+
+
+def _elsewhere_lines() -> list[str]:
+    """That the assistants will use another database than this terminal, if it is named in the environment alone."""
+    here = read_sources(os.environ).checked_database()
+    others = {name: value for name, value in os.environ.items() if name != _DATABASE}
+    there = read_sources(others).checked_database()
+    if here == there:
+        return []
+    return [
+        f"{_DATABASE} is set in this terminal: assistants that are started elsewhere use {there}, not {here}. For all "
+        f'of them, write database = "{here}" into {default_config()}'
+    ]
 
 
 def _last_event(host: str) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from kalito_mcp.hosts import jsonc, toml
-from kalito_mcp.hosts.facts import EntryFile, HookFile, Host, Launcher, grouped_hooks, standard_entry
+from kalito_mcp.hosts.facts import EntryFile, HookFile, HookSwitch, Host, Launcher, grouped_hooks, standard_entry
 from kalito_mcp.hosts.places import Places
 
 _KEY: Final = "codex"
@@ -38,10 +38,20 @@ HOST: Final = Host(
     signs=(_folder,),
     programs=("codex",),
     entry=EntryFile(_config, toml, ("mcp_servers",), standard_entry),
-    hooks=HookFile(_hook_file, jsonc, ("hooks",), _hooks),
+    hooks=HookFile(
+        _hook_file,
+        jsonc,
+        ("hooks",),
+        _hooks,
+        # The second is its older name.
+        switches=(
+            HookSwitch(_config, toml, ("features", "hooks")),
+            HookSwitch(_config, toml, ("features", "codex_hooks")),
+        ),
+    ),
     confirm=("start a new conversation; /mcp lists kalito",),
     confirm_hooks=(
         "run /hooks and trust each hook of kalito: until then Codex runs none of them, without a word",
-        "`codex features list` must say that hooks are on; in older versions, `codex features enable hooks`",
+        "in older versions, `codex features enable hooks`",
     ),
 )

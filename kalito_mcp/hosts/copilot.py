@@ -4,7 +4,7 @@ from pathlib import PurePath
 from typing import Final
 
 from kalito_mcp.hosts import jsonc
-from kalito_mcp.hosts.facts import EntryFile, HookFile, Host, Launcher
+from kalito_mcp.hosts.facts import EntryFile, HookFile, HookSwitch, Host, Launcher
 from kalito_mcp.hosts.places import Places
 
 _KEY: Final = "copilot"
@@ -19,6 +19,10 @@ def _folder(places: Places) -> PurePath:
 
 def _servers(places: Places) -> PurePath:
     return _folder(places) / "mcp-config.json"
+
+
+def _config(places: Places) -> PurePath:
+    return _folder(places) / "config.json"
 
 
 def _hook_file(places: Places) -> PurePath:
@@ -44,7 +48,18 @@ HOST: Final = Host(
     signs=(_servers,),  # the folder may have come with hooks for VS Code
     programs=("copilot",),
     entry=EntryFile(_servers, jsonc, ("mcpServers",), _entry),
-    hooks=HookFile(_hook_file, jsonc, ("hooks",), hooks, header=HEADER),
+    hooks=HookFile(
+        _hook_file,
+        jsonc,
+        ("hooks",),
+        hooks,
+        header=HEADER,
+        switches=(
+            HookSwitch(_hook_file, jsonc, ("disableAllHooks",), off=True),
+            HookSwitch(_config, jsonc, ("disableAllHooks",), off=True),
+        ),
+        has_own_folder=True,
+    ),
     confirm=("start a new conversation; /mcp show lists kalito",),
     confirm_hooks=("hooks run in folders that you trust",),
 )

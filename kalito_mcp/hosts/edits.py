@@ -12,6 +12,7 @@ from typing import Any, Final
 from kalito_mcp.hosts.documents import Key, NotEditable, Place, Writer, value_at
 from kalito_mcp.hosts.facts import HOOKS_VARIABLE, SERVER_NAME, EntryFile, HookFile, Launcher
 from kalito_mcp.hosts.ownership import is_our_entry, is_our_hook, program_of
+from kalito_mcp.text.plurals import plural
 
 Part = EntryFile | HookFile
 _ANY: Final = Launcher("/kalito-mcp", "/kalito-hook")
@@ -62,6 +63,34 @@ def removed(parts: Sequence[Part], text: str, before: str | None) -> str | None:
     if before is None and _is_empty(parts, writer.parse(bare)):
         return None
     return bare
+
+
+def summary_of(parts: Sequence[Part], before: str, after: str) -> str:
+    """What of ours is different after a change, in words: "adds server kalito and 8 hooks"."""
+    said = []
+    for part in parts:
+        if isinstance(part, EntryFile):
+            place, name = (*part.servers, SERVER_NAME), f"server {SERVER_NAME}"
+            old, new = (value_at(part.writer.parse(text), place) for text in (before, after))
+        else:
+            old, new = (_our_hooks(part, text) for text in (before, after))
+            name = plural(len(new or old), "hook")
+        if old != new:
+            said.append((_verb(old, new), name))
+    verbs = {verb for verb, _ in said}
+    if len(verbs) == 1:
+        return f"{verbs.pop()} {' and '.join(name for _, name in said)}"
+    return " and ".join(f"{verb} {name}" for verb, name in said) or "changes nothing of kalito"
+
+
+def _verb(old: Any, new: Any) -> str:
+    return "changes" if old and new else "adds" if new else "removes"
+
+
+def _our_hooks(part: HookFile, text: str) -> dict[str, list[Any]]:
+    """The hooks of ours, by event."""
+    events = _events(part, part.writer.parse(text)).items()
+    return {event: ours for event, hooks in events if (ours := [one for one in hooks if _is_ours(one)])}
 
 
 def has_ours(parts: Sequence[Part], text: str) -> bool:

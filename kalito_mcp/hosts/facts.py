@@ -54,11 +54,27 @@ class EntryFile:
 
 
 @dataclass(frozen=True, slots=True)
+class HookSwitch:
+    """A setting of a host that switches all its hooks off: the value at `place` of a file, if it is `off`."""
+
+    where: Where
+    writer: Writer
+    place: Place
+    off: bool = False
+
+    @property
+    def name(self) -> str:
+        """The setting as a person writes it."""
+        return ".".join(map(str, self.place))
+
+
+@dataclass(frozen=True, slots=True)
 class HookFile:
     """The file with the hooks of a host: an object of lists, by event, at `events`.
 
     `hooks` says what is added to the list of each event. `header` are values that the file needs, unless any are set.
-    `variables` go into the environment of the MCP entry.
+    `variables` go into the environment of the MCP entry. `switches` can switch all hooks off. With `has_own_folder`
+    the folder of the file is for hooks alone.
     """
 
     where: Where
@@ -67,6 +83,8 @@ class HookFile:
     hooks: Callable[[Launcher], Mapping[str, Any]]
     header: tuple[tuple[Place, Any], ...] = ()
     variables: Mapping[str, str] | None = None
+    switches: tuple[HookSwitch, ...] = ()
+    has_own_folder: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ A symlink stays one: its target is written. Permissions stay, too.
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +38,10 @@ def backup_of(path: Path) -> Path:
 
 
 def read(path: Path) -> Content:
-    """What the file holds. Raises ConfigurationError if it cannot be read, or is not UTF-8."""
+    """What the file holds. Raises ConfigurationError if it cannot be read, or is not UTF-8, or no regular file."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a device would be replaced by a file, a pipe never ends
+            raise ConfigurationError(f"{path} is no regular file; it was left as it is")
         data = path.read_bytes()
     except FileNotFoundError:
         if path.is_symlink():
@@ -79,14 +82,18 @@ def write(path: Path, data: bytes, *, before: Content, is_backed_up: bool) -> No
         raise ConfigurationError(f"cannot write {path}: {error.strerror}; it was left as it is") from error
 
 
-def delete(path: Path, *, before: Content) -> None:
-    """Delete a file that only we wrote into. Raises ConfigurationError like `write`."""
+def delete(path: Path, *, before: Content, with_folder: bool = False) -> None:
+    """Delete a file that only we wrote into, and its folder, if asked for, once that is empty. Raises
+    ConfigurationError like `write`."""
     try:
         if read(path).data != before.data:
             raise ConfigurationError(f"{path} was changed by another program just now; run the command again")
         path.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigurationError(f"cannot delete {path}: {error.strerror}") from error
+    if with_folder:
+        with contextlib.suppress(OSError):  # others have something in it
+            path.parent.rmdir()
 
 
 def _replace(target: Path, data: bytes, *, like: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from kalito_mcp.hosts import jsonc
-from kalito_mcp.hosts.facts import EntryFile, HookFile, Host, Launcher, grouped_hooks, standard_entry
+from kalito_mcp.hosts.facts import EntryFile, HookFile, HookSwitch, Host, Launcher, grouped_hooks, standard_entry
 from kalito_mcp.hosts.places import Places
 
 _KEY: Final = "gemini"
@@ -31,7 +31,17 @@ HOST: Final = Host(
     signs=(_settings,),  # other programs, too, keep things in ~/.gemini
     programs=("gemini",),
     entry=EntryFile(_settings, jsonc, ("mcpServers",), standard_entry),
-    hooks=HookFile(_settings, jsonc, ("hooks",), _hooks),
+    hooks=HookFile(
+        _settings,
+        jsonc,
+        ("hooks",),
+        _hooks,
+        # The second is of versions before 0.27.
+        switches=(
+            HookSwitch(_settings, jsonc, ("hooksConfig", "enabled")),
+            HookSwitch(_settings, jsonc, ("tools", "enableHooks")),
+        ),
+    ),
     confirm=("start a new conversation in a folder that you trust; /mcp lists kalito",),
     confirm_hooks=("/hooks panel lists the hooks; agree if it asks whether they may run",),
 )

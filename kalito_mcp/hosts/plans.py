@@ -1,6 +1,7 @@
 """What installing or uninstalling changes in the files of one host: worked out whole before anything is written."""
 
 import difflib
+import itertools
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ from kalito_mcp.hosts.edits import (
     our_events,
     programs_in,
     removed,
+    summary_of,
     written,
 )
 from kalito_mcp.hosts.facts import HookFile, Host, Launcher, OwnFile
@@ -41,19 +43,29 @@ class Change:
     """Whether `before` is kept as a backup first."""
     is_restored: bool = False
     """Whether `after` is the backup, which then goes."""
+    with_folder: bool = False
+    """Whether the folder of a deleted file goes, too, if nothing else is in it."""
+    summary: str = ""
+    """What of ours changes, in words."""
 
     def diff(self) -> Iterator[str]:
         """The lines that change, without those around them, which may hold others' keys."""
         old = self.before.text.splitlines()
         new = [] if self.after is None else self.after.decode("utf-8-sig").splitlines()
-        for line in difflib.unified_diff(old, new, n=0, lineterm=""):
-            if not line.startswith(("---", "+++")):
-                yield line
+        # A file of a million lines changes in a few of them, and comparing takes much longer than looking for those.
+        first = _length_of_same(old, new)
+        last = _length_of_same(old[first:][::-1], new[first:][::-1])
+        old, new = old[first : len(old) - last], new[first : len(new) - last]
+        for kind, begin, end, new_begin, new_end in difflib.SequenceMatcher(None, old, new).get_opcodes():
+            if kind != "equal":
+                yield f"@@ line {first + new_begin + 1} @@"
+                yield from (f"-{line}" for line in old[begin:end])
+                yield from (f"+{line}" for line in new[new_begin:new_end])
 
     def make(self) -> None:
         """Change the file. Raises ConfigurationError if it cannot be, or has changed meanwhile; it is as it was."""
         if self.after is None:
-            files.delete(self.path, before=self.before)
+            files.delete(self.path, before=self.before, with_folder=self.with_folder)
         else:
             files.write(self.path, self.after, before=self.before, is_backed_up=self.is_backed_up)
         if self.is_restored:
@@ -85,6 +97,11 @@ class State:
         return self.enabled_by is not None and self.has_any
 
 
+def _length_of_same(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines are the same at the beginning."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 def is_found(host: Host, places: Places) -> bool:
     """Whether the host is on this machine."""
     if any(Path(sign(places)).exists() for sign in host.signs):
@@ -111,7 +128,10 @@ def plan_install(host: Host, places: Places, launcher: Launcher, *, has_hooks: b
             after = written(parts, before.text, wish)
             if after != before.text:
                 is_backed_up = _is_to_be_kept(path, parts, before)
-                changes.append(Change(path, before, before.with_text(after), is_backed_up=is_backed_up))
+                summary = summary_of(parts, before.text, after)
+                changes.append(
+                    Change(path, before, before.with_text(after), is_backed_up=is_backed_up, summary=summary)
+                )
     if isinstance(host.hooks, OwnFile):
         changes += _own_file(host.hooks, places, launcher if wished else None)
     return changes
@@ -198,11 +218,13 @@ def _taken_out(path: Path, parts: list[Part], now: Content) -> Change:
     backup = files.read(files.backup_of(path))
     earlier = None if backup.data is None else backup.text
     after = removed(parts, now.text, earlier)
+    summary = summary_of(parts, now.text, after or "")
     if after is None:
-        return Change(path, now, None)
+        with_folder = any(isinstance(part, HookFile) and part.has_own_folder for part in parts)
+        return Change(path, now, None, with_folder=with_folder, summary=summary)
     if backup.data is not None and after == earlier:
-        return Change(path, now, backup.data, is_restored=True)
-    return Change(path, now, now.with_text(after))
+        return Change(path, now, backup.data, is_restored=True, summary=f"{summary}; it becomes what it was")
+    return Change(path, now, now.with_text(after), summary=summary)
 
 
 def _own_file(own: OwnFile, places: Places, launcher: Launcher | None) -> list[Change]:
@@ -214,7 +236,8 @@ def _own_file(own: OwnFile, places: Places, launcher: Launcher | None) -> list[C
             return []
         raise ConfigurationError(f"{path} is there and not ours; it was left as it is. Rename it first")
     after = own.content(launcher).encode() if launcher else None
-    return [Change(path, before, after)] if after != before.data else []
+    verb = "removes" if after is None else "adds" if before.data is None else "changes"
+    return [Change(path, before, after, summary=f"{verb} the plugin kalito")] if after != before.data else []
 
 
 def _is_own(own: OwnFile, content: Content) -> bool:

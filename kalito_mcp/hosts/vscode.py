@@ -9,7 +9,7 @@ from typing import Final
 
 from kalito_mcp.hosts import jsonc
 from kalito_mcp.hosts.copilot import HEADER, hooks
-from kalito_mcp.hosts.facts import EntryFile, HookFile, Host, typed_entry
+from kalito_mcp.hosts.facts import EntryFile, HookFile, HookSwitch, Host, typed_entry
 from kalito_mcp.hosts.places import Places
 
 
@@ -19,6 +19,10 @@ def _folder(places: Places) -> PurePath:
 
 def _servers(places: Places) -> PurePath:
     return _folder(places) / "mcp.json"
+
+
+def _settings(places: Places) -> PurePath:
+    return _folder(places) / "settings.json"
 
 
 def _hook_file(places: Places) -> PurePath:
@@ -31,7 +35,18 @@ HOST: Final = Host(
     signs=(_folder,),
     programs=("code",),
     entry=EntryFile(_servers, jsonc, ("servers",), typed_entry),
-    hooks=HookFile(_hook_file, jsonc, ("hooks",), hooks, header=HEADER),
+    hooks=HookFile(
+        _hook_file,
+        jsonc,
+        ("hooks",),
+        hooks,
+        header=HEADER,
+        switches=(
+            HookSwitch(_settings, jsonc, ("chat.useHooks",)),
+            HookSwitch(_hook_file, jsonc, ("disableAllHooks",), off=True),
+        ),
+        has_own_folder=True,
+    ),
     confirm=('run "MCP: List Servers", choose kalito, start and trust it',),
     confirm_hooks=(
         '/hooks in the chat lists the hooks; if not, set "~/.copilot/hooks": true in chat.hookFilesLocations',

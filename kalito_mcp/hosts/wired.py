@@ -45,8 +45,6 @@ class PromptHook:
     words: tuple[str, ...] = ()
     tool_input: Mapping[str, str] | None = None
     program: str | None = None
-    is_off: bool = False
-    """Whether the host was told to run no hooks."""
 
     def arguments(self, payload: Mapping[str, Any]) -> dict[str, str]:
         """The arguments of the tool, with what the host fills in from the event."""
@@ -95,11 +93,23 @@ def prompt_hook_of(host: Host, places: Places) -> PromptHook | None:
         return None
     path = Path(host.hooks.where(places))
     document = read_document(path, host.hooks.writer)
-    is_off = isinstance(document, dict) and document.get("disableAllHooks") is True
     found = next(_our_prompt_hooks(host, host.hooks, document), None)
     if found is None and (enabled_by := enabling_file(host, places)) is not None:
         path, found = enabled_by, _prompt_hook_of_plugin(host)
-    return None if found is None else _read_hook(path, *found, is_off=is_off, is_windows=places.is_windows)
+    return None if found is None else _read_hook(path, *found, is_windows=places.is_windows)
+
+
+def hooks_are_off(host: Host, places: Places) -> str | None:
+    """Which setting of the host switches all its hooks off, in words; None if none does.
+
+    Raises:
+        ConfigurationError: a file with such a setting cannot be read.
+    """
+    for switch in host.hooks.switches if isinstance(host.hooks, HookFile) else ():
+        path = Path(switch.where(places))
+        if value_at(read_document(path, switch.writer), switch.place) is switch.off:
+            return f"{path} switches all hooks off ({switch.name} = {str(switch.off).lower()})"
+    return None
 
 
 def shown_command(hook: PromptHook) -> str:
@@ -107,19 +117,19 @@ def shown_command(hook: PromptHook) -> str:
     return "calls hook_event" if hook.tool_input is not None else f"runs {hook.line or shlex.join(hook.words)}"
 
 
-def _read_hook(path: Path, event: str, hook: Mapping[str, Any], *, is_off: bool, is_windows: bool) -> PromptHook:
+def _read_hook(path: Path, event: str, hook: Mapping[str, Any], *, is_windows: bool) -> PromptHook:
     if hook.get("type") == "mcp_tool":
         given = hook.get("input")
         texts = {str(name): str(value) for name, value in given.items()} if isinstance(given, dict) else {}
-        return PromptHook(path, event, tool_input=texts, is_off=is_off)
+        return PromptHook(path, event, tool_input=texts)
     line = next((hook[name] for name in ("command", "bash", "powershell") if isinstance(hook.get(name), str)), "")
     if "args" in hook:
         words = (line, *(str(word) for word in _list(hook["args"])))
     elif "powershell" in hook and is_windows:
         words = ("powershell", "-NoProfile", "-Command", str(hook["powershell"]))
     else:
-        return PromptHook(path, event, line=line, program=program_of(hook), is_off=is_off)
-    return PromptHook(path, event, words=words, program=program_of(hook), is_off=is_off)
+        return PromptHook(path, event, line=line, program=program_of(hook))
+    return PromptHook(path, event, words=words, program=program_of(hook))
 
 
 def _server_of_plugin(host: Host, places: Places) -> ServerStart | None:

@@ -42,8 +42,8 @@ class Home:
         program.write_text("#!/bin/sh\necho 1\n")
         program.chmod(0o755)
 
-    def run(self, *arguments: str, PATH: str = "/usr/bin:/bin") -> Outcome:  # noqa: N803 - the variable
-        return self._invoke(*arguments, HOME=str(self.path), PATH=PATH, **UNSET)
+    def run(self, *arguments: str, **variables: str) -> Outcome:
+        return self._invoke(*arguments, **{"HOME": str(self.path), "PATH": "/usr/bin:/bin", **UNSET, **variables})
 
     def files(self) -> dict[str, bytes]:
         return {str(path): path.read_bytes() for path in self.path.rglob("*") if path.is_file()}
@@ -61,7 +61,8 @@ def test_installing_shows_the_changes_and_what_to_do_next(home: Home) -> None:
     assert outcome.code == 0
     assert "found: Claude Code" in outcome.out
     assert "not found: codex, cursor" in outcome.out
-    assert '    +      "type": "stdio",' in outcome.out
+    assert "  ~/.claude.json (new): adds server kalito\n  ~/.claude/settings.json: adds 8 hooks\n" in outcome.out
+    assert '    +      "type": "stdio",' not in outcome.out
     assert "wrote ~/.claude/settings.json; as it was before: ~/.claude/settings.json.kalito-backup" in outcome.out
     assert "Claude Code: start a new conversation; /mcp lists kalito" in outcome.out
     assert "to undo: kalito-mcp uninstall claude-code" in outcome.out
@@ -93,14 +94,50 @@ def test_a_dry_run_writes_nothing(home: Home) -> None:
     assert home.files() == before
 
 
-def test_of_a_long_change_the_beginning_is_shown_before_the_question_and_all_of_it_by_a_dry_run(home: Home) -> None:
-    whole = home.run("install", "--dry-run").out.splitlines()
-    short = home.run("install").out.splitlines()
-    more = [line for line in short if "more; --dry-run shows all" in line]
-    assert whole[: short.index(more[0])] == short[: short.index(more[0])]
-    assert len(whole) - 1 == len(short) - len(more) + sum(int(line.split()[2]) for line in more)
-    assert len(short) < 40 < len(whole)
-    assert "nothing was written" in whole[-1], "the line that the other has not"
+def test_a_dry_run_shows_a_sentence_for_each_file_and_then_the_lines(home: Home) -> None:
+    whole, short = home.run("install", "--dry-run").out, home.run("install").out
+    sentences, _, _ = short.partition("--dry-run shows the lines that change")
+    assert whole.startswith(sentences)
+    assert len(short.splitlines()) < 10
+    assert '    +      "type": "stdio",' in whole.removeprefix(sentences)
+    assert "    @@ line 1 @@" in whole
+
+
+@pytest.mark.parametrize("command", ["install", "status"])
+def test_hooks_that_a_host_was_told_not_to_run_are_named(home: Home, command: str) -> None:
+    (home.path / ".codex").mkdir()
+    (home.path / ".codex" / "config.toml").write_text("[features]\nhooks = false\n")
+    installed = home.run("install", "codex", "--yes")
+    outcome = installed if command == "install" else home.run("status", "codex")
+    said = f"{home.path}/.codex/config.toml switches all hooks off (features.hooks = false)"
+    assert f"Codex runs no hooks: {said}" in outcome.out
+    assert outcome.code == (0 if command == "install" else 1)
+
+
+def test_a_database_that_only_this_terminal_names_is_told(home: Home) -> None:
+    elsewhere = home.path / "elsewhere.db"
+    told = home.run("install", "--dry-run", KALITO_DATABASE=str(elsewhere)).out
+    assert f"not {elsewhere}. For all of them, write database = " in told
+    config = home.path / ".config" / "kalito" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'database = "{elsewhere}"\n')
+    named = {"KALITO_DATABASE": str(elsewhere), "KALITO_CONFIG": str(config)}
+    assert "KALITO_DATABASE" not in home.run("install", "--dry-run", **named).out
+
+
+@pytest.mark.parametrize("hosts", [("copilot",), ("vscode", "copilot")])
+def test_a_folder_of_hooks_that_is_empty_goes_with_the_last_of_them(home: Home, hosts: tuple[str, ...]) -> None:
+    folder = home.path / ".copilot" / "hooks"
+    home.run("install", "--yes", *hosts)
+    assert folder.is_dir()
+    for host in hosts:
+        home.run("uninstall", "--yes", host)
+    assert not folder.exists()
+    folder.mkdir(parents=True)
+    (folder / "others.json").write_text("{}")
+    home.run("install", "--yes", *hosts)
+    home.run("uninstall", "--yes", *hosts)
+    assert [one.name for one in folder.iterdir()] == ["others.json"]
 
 
 def test_without_a_terminal_nothing_is_written_unless_agreed(home: Home) -> None:

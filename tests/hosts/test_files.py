@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.errors import ConfigurationError
-from kalito_mcp.hosts.files import backup_of, delete, read, write
+from kalito_mcp.hosts.files import Content, backup_of, delete, read, write
 
 
 @pytest.fixture
@@ -64,9 +64,22 @@ def test_what_cannot_be_read_as_text_is_refused(tmp_path: Path, file: Path) -> N
     file.write_bytes("{}".encode("utf-16"))
     with pytest.raises(ConfigurationError, match=r"is not UTF-8 \(byte 1\)"):
         read(file)
-    with pytest.raises(ConfigurationError, match="cannot read"):
+    with pytest.raises(ConfigurationError, match="is no regular file"):
         read(tmp_path)
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "nowhere")
     with pytest.raises(ConfigurationError, match="a link to a file that does not exist"):
         read(link)
+
+
+def test_a_device_or_a_pipe_behind_a_link_is_left_as_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for number, target in enumerate((pipe, Path("/dev/null"))):
+        link = tmp_path / f"{number}.json"
+        link.symlink_to(target)
+        with pytest.raises(ConfigurationError, match="is no regular file; it was left as it is"):
+            read(link)
+        with pytest.raises(ConfigurationError, match="is no regular file"):
+            write(link, b"{}", before=Content(None, ""), is_backed_up=True)
+        assert not target.is_file()

@@ -128,3 +128,18 @@ def test_a_broken_text_is_refused_with_the_place_of_the_error(text: str, place: 
 def test_what_has_something_else_in_its_place_is_not_edited(text: str, place: tuple[str | int, ...]) -> None:
     with pytest.raises(NotEditable):
         jsonc.put(text, place, 1)
+
+
+@pytest.mark.parametrize("other", ['{"a": [1, {"b": 2}]}', '{"a": [1, /* why */ {"b": 2},]} // end', '"{"', "[]"])
+def test_what_is_not_on_the_way_stays_with_comments_or_without(other: str) -> None:
+    text = f'{{"before": {other}\n, "servers": {{"x": {{}}}}, "after": {other}\n}}'
+    changed = jsonc.put(text, ("servers", "kalito"), {"command": "k"})
+    assert jsonc.parse(changed)["servers"] == {"x": {}, "kalito": {"command": "k"}}
+    assert changed.startswith(f'{{"before": {other}\n, ')
+    assert changed.endswith(f'"after": {other}\n}}')
+    assert jsonc.remove(changed, ("servers", "kalito")) == text
+
+
+def test_what_is_not_on_the_way_has_to_be_json() -> None:
+    with pytest.raises(NotReadable):
+        jsonc.put('{"before": {"a": NaN}, "servers": {}}', ("servers", "kalito"), 1)

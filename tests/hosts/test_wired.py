@@ -10,7 +10,7 @@ from kalito_mcp.hosts.known import HOSTS
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import plan_install
 from kalito_mcp.hosts.prompts import PAYLOADS
-from kalito_mcp.hosts.wired import prompt_hook_of, server_of
+from kalito_mcp.hosts.wired import hooks_are_off, prompt_hook_of, server_of
 
 LAUNCHER = Launcher("/opt/my tools/kalito-mcp", "/opt/my tools/kalito-hook")
 with_hooks = pytest.mark.parametrize("host", [host for host in HOSTS if host.hooks], ids=lambda host: host.key)
@@ -74,3 +74,28 @@ def test_what_a_host_sends_for_a_prompt_is_understood_as_one(host: Host, tmp_pat
         "/home/ann/shop",
         "Hi",
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "file", "text", "name"),
+    [
+        ("claude-code", ".claude/settings.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
+        ("codex", ".codex/config.toml", "[features]\nhooks = false\n", "features.hooks = false"),
+        ("codex", ".codex/config.toml", "features.codex_hooks = false\n", "features.codex_hooks = false"),
+        ("gemini", ".gemini/settings.json", '{"hooksConfig": {"enabled": false}}', "hooksConfig.enabled = false"),
+        ("gemini", ".gemini/settings.json", '{"tools": {"enableHooks": false}}', "tools.enableHooks = false"),
+        ("copilot", ".copilot/config.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
+        ("vscode", ".config/Code/User/settings.json", '{"chat.useHooks": false}', "chat.useHooks = false"),
+    ],
+)
+def test_a_setting_that_switches_all_hooks_off_is_found(
+    host: str, file: str, text: str, name: str, tmp_path: Path
+) -> None:
+    [one] = (known for known in HOSTS if known.key == host)
+    places = Places("linux", tmp_path, {})
+    assert hooks_are_off(one, places) is None
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    installed(one, tmp_path)
+    assert hooks_are_off(one, places) == f"{path} switches all hooks off ({name})"
