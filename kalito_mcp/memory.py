@@ -196,6 +196,10 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         self.counts.built(context.total_tokens)
         return context
 
+    async def warm_up(self) -> None:
+        """Load what the first search would wait for, such as the embedder's model."""
+        await self._searcher.warm_up(self._scope(None))
+
     async def inject(
         self,
         session_id: str,

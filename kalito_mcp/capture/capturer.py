@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("kalito.capture")
 _SUMMARIES_TOKENS: Final = 100_000
-_MOST_WAIT_S: Final = 0.28
-"""No hook waits longer, whatever the database does."""
+_RECORDING_S: Final = 0.03
+"""How long a hook waits for the recording, after the time for what is put into the prompt."""
 _MOST_OPENING_S: Final = 2.0
-"""Except for a server that has just been started: the first prompt is worth it."""
+"""How long the first prompt of a server waits, if that is longer: for the memory to open, and for a search with nothing
+in memory yet."""
 _MARK: Final = "… [the rest was too long to be kept]"
 
 
@@ -51,6 +52,8 @@ class Capture:
         self.folder: Path | None = None
         """Where what assistants see is shared with other servers."""
         self._conversations = Conversations()
+        self._is_warm = False
+        """Whether a prompt has been searched for."""
 
     async def take(self, report: Mapping[str, Any], *, is_late: bool = False) -> str:
         """Record what a hook reports. Returns what the host reads from the hook's stdout: nothing if nothing is to be
@@ -73,6 +76,7 @@ class Capture:
             report = {**report, "id": secrets.token_hex(8)}
         if is_late or self.keep is None:
             return await self._recorded_and_answered(await self._memory(), report, event, is_late=is_late)
+        until_s = anyio.current_time() + _MOST_OPENING_S
         memory = await self._opened_in_time()
         if memory is None:
             self.keep(report)
@@ -92,8 +96,11 @@ class Capture:
                 faults.append(error)
             is_done.set()
 
+        wait_s = memory.injection.timeout_s
+        if event.kind is EventKind.PROMPT:
+            wait_s = self._wait_s(memory, until_s - anyio.current_time())
         self.tasks.start_soon(record)
-        with anyio.move_on_after(_MOST_WAIT_S):
+        with anyio.move_on_after(wait_s + _RECORDING_S):
             await is_done.wait()
         if faults:
             raise faults[0]
@@ -101,6 +108,10 @@ class Capture:
             # If it is recorded after all, this has the same key, so it is not recorded twice.
             self.keep({"at_ms": memory.clock.now_ms(), **report})
         return answers[0] if answers else ""
+
+    def _wait_s(self, memory: "Memory", left_s: float = _MOST_OPENING_S) -> float:
+        """How long a prompt may be searched for. For the first one, that is what is left of its time."""
+        return memory.injection.timeout_s if self._is_warm else max(memory.injection.timeout_s, left_s)
 
     async def _opened_in_time(self) -> "Memory | None":
         """The memory; None if it is not open in time, such as one that another program has locked."""
@@ -252,7 +263,7 @@ class Capture:
     async def _injected(self, memory: "Memory", event: HookEvent, conversation: Conversation) -> str:
         """What matters for a prompt, if it is found in time."""
         try:
-            with anyio.fail_after(memory.injection.timeout_s):
+            with anyio.fail_after(self._wait_s(memory)):
                 found = await memory.inject(
                     conversation.session_id,
                     event.text,
@@ -265,6 +276,8 @@ class Capture:
         except KalitoError as error:
             _log.warning("no context for a prompt of %s: %s", event.host, error)
             return ""
+        finally:
+            self._is_warm = True
         conversation.shown.update(found.record_ids)
         return found.text
 

@@ -53,6 +53,8 @@ class Listener:
         self._take = take
         self._greeting, self._token = secrets.token_hex(16), secrets.token_hex(16)
         self._has_warned = False
+        self.wait_s = 0.25
+        """How long hooks shall wait for an answer."""
         self.opened: Callable[[TaskGroup], object] = lambda _: None
         """Called with the tasks of this listener, once it listens."""
 
@@ -78,7 +80,7 @@ class Listener:
         place = self._folder / f"server-{os.getpid()}.json"
         new = place.with_suffix(".new")
         new.touch(mode=0o600)
-        told = {"port": port, "greeting": self._greeting, "token": self._token}
+        told = {"port": port, "greeting": self._greeting, "token": self._token, "wait_s": self.wait_s}
         new.write_text(json.dumps(told), encoding="utf-8")
         new.replace(place)
         return place

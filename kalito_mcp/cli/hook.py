@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_WAIT_S: Final = 0.25
 """For a server's answer, from the start of the process. Python begins before that and ends after it, and the host must
-not wait longer than 0.3 s for all of it."""
+not wait longer than 0.3 s for all of it: unless `injection.timeout_s` says more, which the server passes on."""
 _MOST_READ: Final = 4_194_304
 """Bytes of an event. What a host sends more is none of a conversation."""
 _MOST_WRITING_S: Final = 0.2
@@ -111,7 +111,9 @@ def _handed_over(folder: Path, event: Mapping[str, Any], *, until: float) -> str
     line = json.dumps(event).encode() + b"\n"
     for place in places:
         try:
-            return _asked(json.loads(place.read_text(encoding="utf-8")), line, until=until)
+            server = json.loads(place.read_text(encoding="utf-8"))
+            more_s = max(0.0, float(server.get("wait_s", 0)) - MOST_WAIT_S)
+            return _asked(server, line, until=until + more_s)
         except (ConnectionRefusedError, _Stranger):
             place.unlink(missing_ok=True)
         except (OSError, ValueError, KeyError, TypeError):

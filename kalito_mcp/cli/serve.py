@@ -160,11 +160,18 @@ async def _listening(server: "KalitoServer", database: Path | None, config: Path
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_listen_to_hooks, server, database, config)
+            tasks.start_soon(_warm_up, server)
             yield
             tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         # The listener raises nothing, so this is what the block raised: pass it on without the group.
         raise group.exceptions[0] from group.exceptions[0].__cause__
+
+
+async def _warm_up(server: "KalitoServer") -> None:
+    """Load what a prompt would wait for, while the host is still starting."""
+    with suppress(KalitoError):  # what is wrong with the memory, every call says
+        await (await server.opened.memory()).warm_up()
 
 
 async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config: Path | None) -> None:
@@ -177,7 +184,7 @@ async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config
             if read_connection(path) is not None:
                 return  # hooks of this machine are for its home
             listener = listener or _listener(server, path)
-            await server.opened.memory()
+            listener.wait_s = (await server.opened.memory()).injection.timeout_s
             await listener.run()
         await anyio.sleep(_LISTEN_AGAIN_S)
 

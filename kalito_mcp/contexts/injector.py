@@ -5,7 +5,7 @@ shows what the assistant still sees: messages of the same conversation, and what
 """
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Final
@@ -50,8 +50,8 @@ class InjectionPolicy(Policy):
     min_score_if_asked: float = bounded(0.3, most=1)
     min_score: float = bounded(0.4, most=1)
     min_share: float = bounded(0.6, most=1)
-    timeout_s: float = 0.25
-    """A prompt does not wait longer. What is not found by then is left out."""
+    timeout_s: float = bounded(0.25, most=4)
+    """A prompt does not wait longer, except for the first one of a server. What is not found by then is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Injector:
         request = self._searcher.lenient(prompt, wanted=_READ_HITS, filters=filters)
         if not self.policy.enabled or not self.policy.max_tokens or request is None:
             return Injection()
-        page = await self._searcher.search(scope, request)
+        page = await self._searcher.search(scope, replace(request, is_urgent=True))
 
         def is_new(hit: Hit) -> bool:
             return hit.record_id not in shown and shown.isdisjoint(hit.same)

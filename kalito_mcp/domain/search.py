@@ -46,7 +46,8 @@ class SearchRequest:
 
     `cursor` continues an earlier search with the same query and filters. `explain` asks for the parts of each score
     and the reasons. Ages and words like "yesterday" are relative to `now_ms`; None means the clock's time. Days are
-    those of `zone`; None means the memory's.
+    those of `zone`; None means the memory's. One that `is_urgent` waits neither for a model that is not loaded yet nor
+    for a slow one: it is searched by words alone then.
     """
 
     query: str
@@ -56,6 +57,7 @@ class SearchRequest:
     explain: bool = False
     now_ms: int | None = None
     zone: Zone | None = None
+    is_urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

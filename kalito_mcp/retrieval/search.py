@@ -4,7 +4,9 @@ The candidates are scored by `ranking`, lowered by age, and collapsed where seve
 the query (`answerability`) the page is empty, because nothing is better than noise.
 """
 
+import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -58,6 +60,9 @@ _SEMANTIC_TOP: Final = 5
 """How many top hits are checked for semantic similarity before a page is called noise."""
 
 
+_AT_ONCE_S: Final = 0.1
+"""How long an urgent search waits for a vector."""
+
 T = TypeVar("T")
 
 
@@ -95,6 +100,13 @@ class Searcher:
         self._weights = weights
         self._embedder = embedder
         self._zone = zone
+        self._has_embedded = False  # until then, its model may have to be loaded
+
+    async def warm_up(self, scope: Scope) -> None:
+        """Load what the first search would wait for: the columns of the index, then the embedder's model."""
+        await self.search(scope, SearchRequest("hello", is_urgent=True))
+        with suppress(ModelError):
+            self._has_embedded = self._embedder is not None and len(await self._embedder.embed(["hello"])) > 0
 
     async def search(self, scope: Scope, request: SearchRequest) -> SearchPage:
         """The best k records, best first; ties newest first. `note` says why there are none, or what was not searched.
@@ -123,7 +135,10 @@ class Searcher:
         question = await self._parsed(request.query, now_ms, request.zone or self._zone)
         if not question.terms and not question.spans:
             return Prepared(question, now_ms)
-        return Prepared(question, now_ms, *await self._vector(question.query.words))
+        if request.is_urgent and not self._has_embedded:
+            return Prepared(question, now_ms)
+        limit_s = min(_AT_ONCE_S if request.is_urgent else math.inf, self._policy.embedding_timeout_s)
+        return Prepared(question, now_ms, *await self._vector(question.query.words, limit_s))
 
     async def read(self, prepared: "Prepared", work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
         """The result of `work` on one view: in one trip, unless vectors are compared."""
@@ -250,13 +265,14 @@ class Searcher:
 
         return CandidateGenerator(index, question, filters, self._policy, self._weights, nearest)
 
-    async def _vector(self, text: str) -> "tuple[NDArray[np.float32] | None, str | None]":
+    async def _vector(self, text: str, limit_s: float) -> "tuple[NDArray[np.float32] | None, str | None]":
         """The query's vector if an embedder answers in time; else a note on why not, if one is configured."""
         if self._embedder is None:
             return None, None
         try:
-            with anyio.fail_after(self._policy.embedding_timeout_s):
+            with anyio.fail_after(limit_s):
                 [vector] = await self._embedder.embed([text], is_query=True)
+                self._has_embedded = True
                 return vector, None
         except ModelError as error:
             reason = str(error)

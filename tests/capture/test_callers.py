@@ -10,6 +10,7 @@ from mcp import Client
 
 from kalito_mcp.acting import acting_as
 from kalito_mcp.capture import capturer
+from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.memory import Memory
@@ -70,7 +71,8 @@ async def test_what_is_not_recorded_in_time_does_not_wait_in_the_spool_of_the_ho
 ) -> None:
     """Whatever is in the spool, the home records as its own."""
     kept: list[Mapping[str, Any]] = []
-    monkeypatch.setattr(capturer, "_MOST_WAIT_S", 0.0)
+    monkeypatch.setattr(capturer, "_RECORDING_S", 0.0)
+    monkeypatch.setattr(Capture, "_wait_s", lambda *_: 0.0)
     async with anyio.create_task_group() as tasks:
         server.capture.keep = kept.append
         server.capture.go_on_in(tasks)

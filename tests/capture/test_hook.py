@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,28 @@ def test_a_program_on_the_port_of_a_dead_server_is_told_nothing(tmp_path: Path, 
     assert heard in ([], [b""])
     assert not place.exists()
     assert [one["prompt"] for one in spooled(database)] == ["Hi"]
+
+
+@pytest.mark.parametrize(("wait_s", "is_answered"), [(30.0, True), (0.0, False), (None, False)])
+def test_a_hook_waits_as_long_as_the_server_says(tmp_path: Path, wait_s: float | None, *, is_answered: bool) -> None:
+    database = tmp_path / "memory.db"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = hooks_folder(database) / "server-1.json"
+        place.parent.mkdir()
+        told = {"port": server.getsockname()[1], "greeting": "g", "token": "t"}
+        place.write_text(json.dumps(told if wait_s is None else told | {"wait_s": wait_s}))
+
+        def answer() -> None:
+            with suppress(OSError), server.accept()[0] as connection:  # a hook that waits no longer hangs up
+                connection.sendall(b"g\n")
+                connection.recv(10_000)
+                connection.sendall(b'{"answer": "said"}\n')
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        given = b'{"session_id": "s1", "prompt": "Hi"}'
+        # Its own time was over before it began.
+        began_s = time.monotonic() - 10
+        said = run(["codex", "UserPromptSubmit"], given, {"KALITO_DATABASE": str(database)}, started=began_s)
+    assert said == ("said" if is_answered else "")
+    assert [one["prompt"] for one in spooled(database)] == ([] if is_answered else ["Hi"])

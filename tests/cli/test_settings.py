@@ -140,6 +140,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "storage.query_s": (0, 86_400),
     "vectors.batch": (1, 256),
     "vectors.qdrant_timeout_s": (0.1, 30),
+    "injection.timeout_s": (0, 4),
 }
 """The least and the most of each number that does not lie from 0 to MOST."""
 NUMBERS = [

@@ -400,6 +400,29 @@ async def test_a_prompt_does_not_wait_for_a_database_that_is_busy(database: Path
         tasks.cancel_scope.cancel()
 
 
+async def test_the_first_prompt_of_a_server_waits_for_its_context_and_a_later_one_as_long_as_is_set(
+    database: Path, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+    fail_after = anyio.fail_after
+
+    def limited(delay: float) -> Any:
+        limits.append(delay)
+        return fail_after(delay)
+
+    settings = Settings(injection=InjectionPolicy(timeout_s=1.5))
+    async with served(database, era, settings=settings) as h:
+        await told(h, "UserPromptSubmit", "s0", prompt=STAGING, prompt_id="p1")
+        await h.settled()
+        capture = Capture(h.server.opened.memory)
+        monkeypatch.setattr(capturer.anyio, "fail_after", limited)
+        for number in range(2):
+            payload = {"session_id": f"s{number}", "cwd": "/home/ann/shop", "prompt": ASKED, "prompt_id": "q"}
+            report = {"host": "claude-code", "event": "UserPromptSubmit", "payload": payload}
+            await capture.take(report)
+    assert limits == [2.0, 1.5]
+
+
 async def test_an_event_that_can_never_be_recorded_keeps_no_other_waiting(database: Path, era: str) -> None:
     spool = Spool(hooks_folder(database) / "spool")
     for place, at_ms in ((1, 10**20), (2, 2)):

@@ -11,10 +11,11 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.retrieval.weights import FEATURES
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.stored_memories import ANYTHING, TRIP, hits, page_of, pages, remember, said_by
+from tests.retrieval.stored_memories import ANYTHING, TRIP, embed, hits, page_of, pages, remember, said_by
 from tests.scripted import START_MS, ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder
 
@@ -291,6 +292,28 @@ async def test_an_embedder_that_fails_or_does_not_answer_leaves_a_search_by_word
     page = await page_of(store, SearchRequest("ferry"), policy=policy, embedder=Silent())
     assert [hit.text for hit in page.hits] == ["the ferry"]
     assert "by words only" in (page.note or "")
+
+
+async def test_an_urgent_search_is_by_words_until_the_model_is_loaded_and_by_meaning_then(store: SqliteStore) -> None:
+    await remember(store, "the ferry", "the tram")
+    asked: list[str] = []
+    embedder = ScriptedEmbedder(before=asked.extend)
+    await embed(store, embedder)
+    asked.clear()
+    searcher = Searcher(store, ANYTHING, ScriptedClock(), embedder=embedder)
+    request = SearchRequest("ferry", is_urgent=True)
+    page = await searcher.search(Scope(), request)
+    assert ([hit.text for hit in page.hits], page.note, asked) == (["the ferry"], None, [])
+    await searcher.warm_up(Scope())
+    asked.clear()
+    assert (await searcher.search(Scope(), request)).hits[0].text == "the ferry"
+    assert asked == ["ferry"]
+    # An ordinary search loads the model, too.
+    other = Searcher(store, ANYTHING, ScriptedClock(), embedder=embedder)
+    await other.search(Scope(), SearchRequest("ferry"))
+    asked.clear()
+    await other.search(Scope(), request)
+    assert asked == ["ferry"]
 
 
 async def test_vectors_of_another_embedder_are_not_compared_and_the_note_says_what_to_do(store: SqliteStore) -> None:
