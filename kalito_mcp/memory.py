@@ -197,7 +197,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         return context
 
     async def warm_up(self) -> None:
-        """Load what the first search would wait for, such as the embedder's model."""
+        """Load the embedder's model, if there is one, so that no prompt waits for it."""
         await self._searcher.warm_up(self._scope(None))
 
     async def inject(

@@ -169,7 +169,7 @@ async def _listening(server: "KalitoServer", database: Path | None, config: Path
 
 
 async def _warm_up(server: "KalitoServer") -> None:
-    """Load what a prompt would wait for, while the host is still starting."""
+    """Load the model that a prompt would wait for, while the host is still starting."""
     with suppress(KalitoError):  # what is wrong with the memory, every call says
         await (await server.opened.memory()).warm_up()
 

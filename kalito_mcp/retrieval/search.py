@@ -62,7 +62,6 @@ _SEMANTIC_TOP: Final = 5
 
 _AT_ONCE_S: Final = 0.1
 """How long an urgent search waits for a vector."""
-
 T = TypeVar("T")
 
 
@@ -103,10 +102,11 @@ class Searcher:
         self._has_embedded = False  # until then, its model may have to be loaded
 
     async def warm_up(self, scope: Scope) -> None:
-        """Load what the first search would wait for: the columns of the index, then the embedder's model."""
-        await self.search(scope, SearchRequest("hello", is_urgent=True))
-        with suppress(ModelError):
-            self._has_embedded = self._embedder is not None and len(await self._embedder.embed(["hello"])) > 0
+        """Load the embedder's model and the index. Without an embedder, a first search is not worth the memory."""
+        if self._embedder is not None:
+            await self.search(scope, SearchRequest("hello", is_urgent=True))
+            with suppress(ModelError):
+                self._has_embedded = len(await self._embedder.embed(["hello"])) > 0
 
     async def search(self, scope: Scope, request: SearchRequest) -> SearchPage:
         """The best k records, best first; ties newest first. `note` says why there are none, or what was not searched.
