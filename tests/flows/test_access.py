@@ -75,10 +75,11 @@ TABLE: Final = [
         {"query": "hangs", "agent_id": DEFAULT_AGENT, "project": SHOP},
         "shown shown shown shown own denied denied",
     ),
-    Row("create_pin", {"session_id": SESSION, "content": PIN}, "denied done done done own own own"),
+    # In words of its own: the same words are pinned once, and the answer says where.
+    Row("create_pin", {"session_id": SESSION, "content": NOTE}, "denied done done done own own own"),
     Row(
         "create_pin",
-        {"session_id": SESSION, "content": PIN, "source_message_id": MESSAGE},
+        {"session_id": SESSION, "content": NOTE, "source_message_id": MESSAGE},
         "denied done done done none none none",
     ),
     Row("summarize_session", {"session_id": SESSION}, "denied shown shown shown none none none"),
