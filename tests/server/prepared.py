@@ -102,9 +102,11 @@ class _Fork(subprocess.Popen[Any]):
 def start(command: Sequence[str], *, is_fresh: bool = False, **options: Any) -> "subprocess.Popen[Any]":
     """As `subprocess.Popen`, for a command that is `sys.executable` with `-m` and a module, `-c` and code, or a file.
 
-    With `is_fresh` it is a Python of its own, which has imported nothing.
+    With `is_fresh`, or with coverage in its environment, it is a Python of its own, which has imported nothing.
     """
-    return (subprocess.Popen if is_fresh or sys.platform != "linux" else _Fork)(list(command), **options)
+    environment = options.get("env") or os.environ
+    is_fresh = is_fresh or sys.platform != "linux" or any(name.startswith("COVERAGE_") for name in environment)
+    return (subprocess.Popen if is_fresh else _Fork)(list(command), **options)
 
 
 def run(

@@ -33,7 +33,6 @@ def web(transport: str, database: Path, *options: str, login: bool = False, **en
     with database.with_suffix(".stdout").open("wb") as stdout:
         process = start(
             [sys.executable, "-m", "kalito_mcp", *arguments],
-            is_fresh=is_covered,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,

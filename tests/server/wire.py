@@ -17,9 +17,9 @@ PATIENCE_S = 30.0
 """The longest wait for an answer on a busy machine. Only a failure waits that long."""
 
 COVERED = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-"""For a process that covers code which no other test runs.
+"""For a process that covers code which no other test runs. Then it is no fork, and starts slowly.
 
-Coverage makes its start half as long again. A killed process saves no coverage.
+A killed process saves no coverage.
 """
 
 MODERN = {
@@ -120,7 +120,7 @@ def served(database: Path, *, code: str = "", is_fresh: bool = False, **environm
     with database.with_suffix(".stderr").open("wb") as stderr:
         process = start(
             [sys.executable, "-c", f"{code}\n{serving}"],
-            is_fresh=is_fresh or is_covered,
+            is_fresh=is_fresh,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
