@@ -31,8 +31,9 @@ class Line:
 def json_lines(reading: Reading) -> Iterator[Line]:
     """The objects of a file with one a line, from `reading.start` on. Sets `read_to` to the end of the last whole line.
 
-    A last line without a line feed is read if it is whole. If it is torn, the next reading begins with it. A compressed
-    file is read whole; bytes are those of the unpacked lines.
+    A last line without a line feed is read if it is whole. If it is torn, the next reading begins with it. Where two
+    programs wrote at once, a line has several objects, of which the whole ones are read. A compressed file is read
+    whole; bytes are those of the unpacked lines.
     """
     is_compressed = reading.path.suffix == SUFFIX
     reading.read_to = 0 if is_compressed else reading.start
@@ -50,10 +51,14 @@ def json_lines(reading: Reading) -> Iterator[Line]:
                 reading.skipped["torn last line"] += 1
                 return
             reading.read_to = end
-            if isinstance(value, dict):
+            if value is None:
+                for one in _values(_decoded(raw), reading):
+                    if isinstance(one, dict):
+                        yield Line(one, begin, end)
+            elif isinstance(value, dict):
                 yield Line(value, begin, end)
-            elif raw.strip(b"\0 \t\r\n"):
-                reading.skipped[_TORN if value is None else "line of an unknown kind"] += 1
+            else:
+                reading.skipped["line of an unknown kind"] += 1
     if is_compressed:
         reading.read_to = reading.path.stat().st_size
 
@@ -67,7 +72,11 @@ def json_values(reading: Reading) -> Iterator[Any]:
         reading.skipped["file that is too long"] += 1
         return
     reading.read_to = len(raw)
-    text, place = _decoded(raw), 0
+    yield from _values(_decoded(raw), reading)
+
+
+def _values(text: str, reading: Reading) -> Iterator[Any]:
+    place = 0
     while (place := _end_of_space(text, place)) < len(text):
         try:
             value, place = _DECODER.raw_decode(text, place)

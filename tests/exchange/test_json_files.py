@@ -41,6 +41,15 @@ def test_a_line_that_is_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp
     assert reading.read_to == path.stat().st_size
 
 
+def test_of_a_line_that_two_programs_wrote_at_once_all_whole_objects_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 1}{"b": 2}\n{"c": 3} {"torn": \nno JSON\n7 {"d": 4}\n{"e": 5}{"later": ')
+    reading = Reading(path)
+    assert [line.value for line in json_lines(reading)] == [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}]
+    assert reading.skipped == {"line that is no JSON": 2, "torn last line": 1}
+    assert path.read_text()[reading.read_to :] == '{"e": 5}{"later": '
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
