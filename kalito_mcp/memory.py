@@ -10,6 +10,7 @@ from kalito_mcp.access_verbs import AccessVerbs
 from kalito_mcp.archive_verbs import ArchiveVerbs
 from kalito_mcp.contexts.injector import Injection, Injector
 from kalito_mcp.contexts.manager import MemoryManager
+from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.context import Include, MemoryContext
 from kalito_mcp.domain.counts import Counts
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
@@ -51,6 +52,7 @@ from kalito_mcp.upkeep.watched_store import no_new_words
 from kalito_mcp.watch_verbs import WatchVerbs
 
 
+@checks_arguments
 class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, SeenVerbs):
     """An opened memory of one owner. Get one from `open_memory`.
 

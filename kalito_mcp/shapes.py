@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kalito_mcp.records.schemas import field_names
+
 RoleName = Literal["user", "assistant", "system"]
 TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
 OriginName = Literal["user", "assistant", "tool", "document", "import"]
@@ -14,6 +16,11 @@ Redacted = Annotated[list[str] | None, Field(description="What was removed and n
 KnownAlready = Annotated[
     Literal[True] | None, Field(description="It says exactly this already, so nothing was stored.")
 ]
+
+
+def is_record_field(name: str) -> bool:
+    """Whether records of some type may be given a field of this name."""
+    return name in field_names()
 
 
 class Output(BaseModel):

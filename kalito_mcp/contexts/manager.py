@@ -15,6 +15,7 @@ from kalito_mcp.contexts.cache import CachePolicy
 from kalito_mcp.contexts.gatherer import Asked, Gatherer
 from kalito_mcp.contexts.known import choose
 from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
+from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
 from kalito_mcp.domain.memory_records import MemoryRecord
@@ -46,6 +47,7 @@ from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
 
 
+@checks_arguments
 class MemoryManager:
     """Works on the sessions of one owner. Safe to share between tasks."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
+from kalito_mcp.domain.wording import shown
 from kalito_mcp.errors import InvalidInput, TextTooLarge
 
 MESSAGE_ID_PREFIX: Final = "msg_"
@@ -28,11 +29,13 @@ class Policy:
     """The settings of one rule. Its numbers must be from 0 to MOST, or in the bounds of their field."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidInput for the first number that is out of bounds."""
+        """Raises InvalidInput for the first number that is out of bounds, or is no number."""
         for one in fields(self):
             value = getattr(self, one.name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if isinstance(one.default, bool) or not isinstance(one.default, int | float):
                 continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InvalidInput(f"{one.name} must be a number, not {shown(value)}")
             least, most, above = one.metadata.get("bounds", (0, MOST, None))
             # Negated comparisons also refuse NaN.
             if above is not None and not value > above:

@@ -26,3 +26,9 @@ def camel_case(name: str) -> str:
     """`importance_score` as `importanceScore`."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
+
+
+def listed_choices(values: Sequence[Any]) -> str:
+    """`'user', 'assistant' or 'system'`."""
+    *others, last = [repr(value) for value in values]
+    return f"{', '.join(others)} or {last}" if others else last

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.to_thread
 
+from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress, SnapshotFile
 from kalito_mcp.domain.graph import (
     FeedbackLabel,
@@ -29,13 +30,7 @@ from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, Record
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
 from kalito_mcp.orchestrator.graph_cache import GraphCache
-from kalito_mcp.orchestrator.graph_settings import (
-    OrchestratorConfig,
-    kind_of,
-    new_graph,
-    sleep_config,
-    summarize,
-)
+from kalito_mcp.orchestrator.graph_settings import OrchestratorConfig, kind_of, new_graph, sleep_config, summarize
 from kalito_mcp.orchestrator.overview import overview
 from kalito_mcp.orchestrator.past_answers import Asked, past_answer
 from kalito_mcp.orchestrator.snapshot_import import keep_own_ids, without_gone
@@ -53,6 +48,7 @@ _MAX_PLANS: Final = 5
 _GC_PAGE: Final = 100
 
 
+@checks_arguments
 class MemoryOrchestrator:
     """The graphs of one agent."""
 

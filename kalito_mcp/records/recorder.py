@@ -12,7 +12,8 @@ from typing import Any, Final
 from kalito_mcp.domain.records import NewMessage, Origin, RecordType, Repetition, message_record_id, origin_of_role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.domain.validation import LimitsPolicy, checked_moment, checked_name, checked_text
+from kalito_mcp.domain.validation import MOST, LimitsPolicy, checked_moment, checked_name, checked_text
+from kalito_mcp.domain.wording import shown
 from kalito_mcp.errors import InvalidInput, SessionFinalized
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock
@@ -225,6 +226,8 @@ def _checked(message: NewMessage) -> tuple[dict[str, Any] | None, Origin | None]
             checked_name(name, field)
     if message.created_at is not None:
         checked_moment(message.created_at, "created_at")
+    if message.token_usage is not None and not 0 <= message.token_usage <= MOST:
+        raise InvalidInput(f"token_usage must be from 0 to {MOST:,}, not {shown(message.token_usage)}")
     return details, origin
 
 

@@ -7,6 +7,7 @@ themselves are in `fields.py`.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from kalito_mcp.domain.importance import ImportanceLevel, importance_level, score_of_level
@@ -40,7 +41,7 @@ _RANGE: Final = "it depends on the summarised messages; only the text of a summa
 _READ_ONLY: Final[Mapping[str, str]] = {
     "id": "ids are assigned by the memory; leave it out",
     "type": "a record keeps its type; leave it out, or remember the text as a new record of the other type",
-    "metadata": "there is no such object; send its fields next to text",
+    "metadata": "there is no such object; send its fields where metadata is now",
     "timestamp": _MOMENT,
     "created_at": _MOMENT,
     "recorded_at": _MOMENT,
@@ -95,6 +96,15 @@ def check_size(record_type: RecordType, fields: Mapping[str, Any], limits: Limit
         checked_text(text, "text", max_bytes=limit)
     except TextTooLarge as error:
         raise TextTooLarge(str(error).replace("limits.max_text_bytes", setting)) from None
+
+
+@cache
+def field_names() -> frozenset[str]:
+    """The names of all fields that a record of some type may be given, in snake_case and in camelCase."""
+    from kalito_mcp.records.fields import FIELDS  # noqa: PLC0415 - as below
+
+    names = {name for fields in FIELDS.values() for name in fields.model_fields} | {*_INPUT_ONLY}
+    return frozenset(names) | frozenset(map(camel_case, names))
 
 
 def checked_content(record_type: RecordType, fields: Mapping[str, Any], *, now_ms: int | None = None) -> dict[str, Any]:
@@ -224,10 +234,17 @@ def _named(
         elif name in given and given[name] != value:
             faults.append(f"{name} was sent twice, with two values; send it once")
         else:
-            given[name] = value
+            given[name] = value if name == "text" else _without_empty(value)
     faults += _settle_visibility(given)
     faults += _settle_importance(given, stored)
     return given, faults
+
+
+def _without_empty(value: Any) -> Any:
+    """The value without empty strings: "" means None, and in a list nothing."""
+    if isinstance(value, list):
+        return [one for one in value if one not in ("", None)]
+    return None if value == "" else value
 
 
 def _settle_visibility(given: dict[str, Any]) -> list[str]:

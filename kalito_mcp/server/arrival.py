@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from kalito_mcp.web.arguments import mended_body
 from kalito_mcp.web.guard import PRINCIPAL_KEY
 
 BODY_S: Final = 30.0
@@ -52,7 +53,7 @@ class WholeRequests:
             said = f"the body of the request is longer than {most:,} bytes; send less at once"
             await _refusal(413, "request_too_large", said)(scope, receive, send)
         else:
-            whole = _before(receive, {"type": "http.request", "body": body, "more_body": False})
+            whole = _before(receive, {"type": "http.request", "body": mended_body(body), "more_body": False})
             del body  # a subscription would hold it for as long as it lasts
             await self._app(scope, whole, send)
 

@@ -1,7 +1,7 @@
 """One MCP server over one memory, the same on every transport and for both protocol eras."""
 
 import inspect
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.capture.captures import Captures
-from kalito_mcp.errors import KalitoError
+from kalito_mcp.errors import InvalidInput, KalitoError
 from kalito_mcp.server.caller import key_of, reported, taken_once, with_caller
 from kalito_mcp.server.draining import Draining
 from kalito_mcp.server.gate import Gate
@@ -44,7 +44,8 @@ from kalito_mcp.server.tools.records import RecordTools
 from kalito_mcp.server.tools.search import SearchTools
 from kalito_mcp.server.watcher import Watcher
 from kalito_mcp.version import __version__
-from kalito_mcp.web.faults import in_words, unknown_arguments
+from kalito_mcp.web.arguments import inlined, tidied, unknown_arguments
+from kalito_mcp.web.faults import in_words
 from kalito_mcp.web.metrics import Metrics
 
 _SHARED: Final = CacheHint(ttl_ms=3_600_000, scope="public")
@@ -59,21 +60,14 @@ _CACHE_HINTS: Final[Mapping[CacheableMethod, CacheHint]] = {
     "resources/read": CacheHint(ttl_ms=0, scope="private"),
 }
 """Who may keep an answer, and how long. What has memory in it is private."""
+_UNLISTED: Final = ("title", "pattern", "maxLength")
 
 
 class _Arguments(FuncMetadata):
-    """The SDK's argument parser, which also parses a string that contains a JSON list or object. Here, an argument
-    that may be a string stays a string."""
-
-    schemas: dict[str, Any]
+    """The SDK's argument parser, which parses every string that contains JSON. Here, what is JSON was read before."""
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
-        texts = {name: one for name, one in data.items() if isinstance(one, str) and self._may_be_text(name)}
-        return super().pre_parse_json(data) | texts
-
-    def _may_be_text(self, name: str) -> bool:
-        schema = self.schemas.get(name, {})
-        return any(choice.get("type") == "string" for choice in schema.get("anyOf", [schema]))
+        return data
 
 
 class KalitoServer(MCPServer[None]):
@@ -159,7 +153,7 @@ class KalitoServer(MCPServer[None]):
         """
         tool, arguments = self._known_call(name, arguments)
         try:
-            tool.fn_metadata.arg_model.model_validate(tool.fn_metadata.pre_parse_json(arguments))
+            tool.fn_metadata.arg_model.model_validate(arguments)
         except ValidationError as error:
             raise ToolError(f"invalid_input: {in_words(error, tool.parameters)}") from None
         return tool, arguments
@@ -168,8 +162,11 @@ class KalitoServer(MCPServer[None]):
         tool = self._tools_by_name.get(name)
         if tool is None:
             raise unknown("tool", name, self._tools_by_name)
-        arguments = _in_snake_case(arguments, tool.parameters["properties"])
-        fault = unknown_arguments(arguments, list(tool.parameters["properties"]))
+        try:
+            arguments = tidied(arguments, tool.parameters)
+        except InvalidInput as error:
+            raise refusal(error, name) from error
+        fault = unknown_arguments(arguments, tool.parameters)
         if fault is not None:
             raise ToolError(f"invalid_input: {fault}")
         return tool, arguments
@@ -191,19 +188,10 @@ class KalitoServer(MCPServer[None]):
         known = {prompt.name: [one.name for one in prompt.arguments or []] for prompt in await self.list_prompts()}
         if name not in known:
             raise unknown("prompt", name, known)
-        fault = unknown_arguments(arguments or {}, known[name])
+        fault = unknown_arguments(arguments or {}, {"properties": {one: {} for one in known[name]}})
         if fault is not None:
             raise MCPError(code=INVALID_PARAMS, message=fault)
         return await super().get_prompt(name, arguments, context)
-
-
-def _in_snake_case(arguments: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
-    """The arguments with `sessionId` renamed to `session_id`, if that one is known and not also given."""
-    renamed: dict[str, Any] = {}
-    for name, value in arguments.items():
-        snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-        renamed[snake if snake in known and snake not in arguments else name] = value
-    return renamed
 
 
 def build_server(
@@ -316,26 +304,27 @@ def _tool(
         meta={"anthropic/searchHint": hint} if hint else {"anthropic/alwaysLoad": True},
         structured_output=False if is_text else None,
     )
-    tool.parameters = _terse(tool.parameters)
+    tool.parameters = _terse(inlined(tool.parameters))
     tool.parameters["additionalProperties"] = False
     parsing = dict(tool.fn_metadata) | {"output_schema": _terse(tool.fn_metadata.output_schema)}
-    tool.fn_metadata = _Arguments(**parsing, schemas=tool.parameters["properties"])
+    tool.fn_metadata = _Arguments(**parsing)
     return tool
 
 
 def _terse(schema: Any) -> Any:
     """The schema without the titles that pydantic derives from names, and without the null of optional arguments.
-    They add nothing, and would cost a third of the listing."""
+    They add nothing, and would cost a third of the listing. Nor has it patterns and longest lengths, which are checked
+    in the call: servers of local models make a grammar of the schemas, and refuse every tool if they cannot."""
     if isinstance(schema, list):
         return [_terse(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    # A title is a string; a property of that name is a schema.
-    kept = {key: value for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    kept = dict(schema)
     choices = kept.get("anyOf")
     if isinstance(choices, list) and len(choices) == 2 and {"type": "null"} in choices:  # noqa: PLR2004 - it and null
         [only] = [choice for choice in choices if choice != {"type": "null"}]
         kept = {**only, **{key: value for key, value in kept.items() if key != "anyOf"}}
         if kept.get("default", ...) is None:
             del kept["default"]
-    return {key: _terse(value) for key, value in kept.items()}
+    # A title is a string; a property of that name is a schema.
+    return {key: _terse(value) for key, value in kept.items() if key not in _UNLISTED or isinstance(value, dict)}

@@ -30,7 +30,7 @@ def register_session_list(server: MCPServer[Any], opened: MemoryHandle, subscrip
     """Answer resources/list, whatever its cursor."""
 
     async def listed(context: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListResourcesResult:
-        if params.cursor is None:
+        if not params.cursor:
             return ListResourcesResult(resources=await server.list_resources(), next_cursor=FIRST_CURSOR)
         before = _session_before(params.cursor)
         with protocol_errors("resources/list"):
@@ -55,8 +55,9 @@ def register_session_list(server: MCPServer[Any], opened: MemoryHandle, subscrip
 
 
 async def refuse_cursors(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """The SDK's middleware that refuses a cursor where there is one page: the SDK would begin again with the first."""
-    if ctx.method in _ONE_PAGE and (ctx.params or {}).get("cursor") is not None:
+    """The SDK's middleware that refuses a cursor where there is one page: the SDK would begin again with the first. An
+    empty one is none."""
+    if ctx.method in _ONE_PAGE and (ctx.params or {}).get("cursor"):
         raise MCPError(code=INVALID_PARAMS, message=f"{ctx.method} has one page and no cursor; {_START_AGAIN}")
     return await call_next(ctx)
 

@@ -41,6 +41,7 @@ from pydantic import ValidationError
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.calls import Calls
 from kalito_mcp.server.first_answers import Begun, claim_pipes, is_pipe
+from kalito_mcp.web.arguments import mended_body
 
 _log: Final = logging.getLogger("kalito.server")
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
@@ -152,7 +153,11 @@ async def _read_messages(
             continue
         line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901 - some Windows shells write one
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValidationError:
+                line = mended_body(line)  # noqa: PLW2901 - as above
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except (ValidationError, ValueError, RecursionError):
             await _send(writer, _refusal(line))
             continue
@@ -230,8 +235,6 @@ def _refusal(line: bytes) -> bytes:
     is_readable = isinstance(asked, str | int) and not isinstance(asked, bool)
     if not is_readable and not (isinstance(asked, float) and math.isfinite(asked)):
         asked = None
-    if not _is_unicode(content):
-        return _error(asked, INVALID_REQUEST, "the message contains an unpaired surrogate; send valid Unicode")
     if is_readable and fields.get("jsonrpc") == "2.0" and isinstance(fields.get("method"), str):
         return _error(
             asked,
@@ -253,12 +256,3 @@ def _short_integer(digits: str) -> int | None:
 def _error(request_id: Any, code: int, message: str) -> bytes:
     error = {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}
     return json.dumps(error).encode()
-
-
-def _is_unicode(content: Any) -> bool:
-    """Whether every string in the parsed JSON can be written as UTF-8."""
-    try:
-        json.dumps(content, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        return False
-    return True

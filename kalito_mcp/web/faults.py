@@ -2,14 +2,15 @@
 
 import logging
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from kalito_mcp.acting import acting
-from kalito_mcp.domain.wording import did_you_mean, shown
+from kalito_mcp.domain.wording import shown
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageError
+from kalito_mcp.web.arguments import where_it_belongs
 
 _log: Final = logging.getLogger("kalito.server")
 _SHOWN: Final = 5
@@ -44,16 +45,8 @@ _BOUNDS: Final[Mapping[str, str]] = {
 """Our words by pydantic's type of error; any other type keeps pydantic's words."""
 
 
-def unknown_arguments(arguments: Iterable[str], known: Sequence[str]) -> str | None:
-    """What is wrong with the names of the arguments; None if all are known."""
-    unknown = sorted(set(arguments) - set(known))
-    if not unknown:
-        return None
-    return "; ".join(f"unknown argument {shown(name)}{did_you_mean(name, known)}" for name in unknown[:_SHOWN])
-
-
 def in_words(error: ValidationError, schema: Mapping[str, Any]) -> str:
-    """The validation error as one sentence a fault, at most five sentences. `schema` is the input's schema."""
+    """The validation error as one sentence a fault, at most five sentences. `schema` is the input's, inlined."""
     faults = error.errors(include_url=False, include_context=True)
     sentences = [_fault(fault, schema) for fault in faults[:_SHOWN]]
     if len(faults) > _SHOWN:
@@ -84,7 +77,7 @@ def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if kind == "extra_forbidden":
         parent, _, name = place.rpartition(".")
         inside = f" in {parent}" if parent else ""
-        return f"unknown key {shown(name)}{inside}{did_you_mean(name, _keys_of(schema, fault['loc']))}"
+        return f"unknown key {shown(name)}{inside}{where_it_belongs(name, _schema_at(schema, fault['loc'][:-1]))}"
     if kind in _WORDS:
         return f"{place or 'the body'} {_WORDS[kind].format(**limits)}"
     if kind in _BOUNDS:
@@ -92,10 +85,8 @@ def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     return f"{place} should be {str(fault['msg']).removeprefix('Input should be ').removeprefix('Value error, ')}"
 
 
-def _keys_of(schema: Mapping[str, Any], loc: Sequence[Any]) -> list[str]:
-    """The keys of the object that has the fault: the input itself, or an item of it, found by its reference."""
-    properties = schema.get("properties", {})
-    if len(loc) == 1:
-        return list(properties)
-    name = properties.get(loc[0], {}).get("items", {}).get("$ref", "").rpartition("/")[2]
-    return list(schema.get("$defs", {}).get(name, {}).get("properties", {}))
+def _schema_at(schema: Mapping[str, Any], loc: Sequence[Any]) -> Mapping[str, Any]:
+    """The part of a schema that is about this place."""
+    for part in loc:
+        schema = schema.get("items", {}) if isinstance(part, int) else schema.get("properties", {}).get(part, {})
+    return schema

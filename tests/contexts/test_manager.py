@@ -336,7 +336,7 @@ async def test_settings_that_do_not_suit_each_other_still_give_a_context(
     assert (await said(here, query="when does the ferry leave"))[-1] == "The ferry number 19."
 
 
-@pytest.mark.parametrize("session_id", ["", "nowhere", "x" * 500, "a\x00b", "\ud800", "'; --"])
+@pytest.mark.parametrize("session_id", ["nowhere", "x" * 500, "a\x00b", "\ud800", "'; --"])
 async def test_a_session_that_is_not_there_or_cannot_be_is_refused_in_words(here: Process, session_id: str) -> None:
     manager = here.manager
     for asked in (
@@ -411,7 +411,7 @@ async def test_a_pin_that_is_sent_again_is_the_pin_that_was_made(here: Process, 
     assert (await here.manager.memory_stats("trip")).total_pins == 1
 
 
-@pytest.mark.parametrize("source", ["msg_999", "other", "45.0", ""])
+@pytest.mark.parametrize("source", ["msg_999", "other", "45.0"])
 async def test_a_pin_of_a_message_that_is_not_the_sessions_opens_no_session(here: Process, source: str) -> None:
     if source == "other":
         source = await here.say("elsewhere", "home")

@@ -64,16 +64,13 @@ WRONG_MESSAGES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"text": ""}, "messages[1].text is empty"),
     ({"text": "x" * 1_048_576}, "messages[1]: text has 1,048,576 bytes and the limit is 524,288"),
     ({"text": "é" * 262_145}, "messages[1]: text has 524,290 bytes and the limit is 524,288"),
-    ({"text": "a\ud800b"}, "messages[1].text contains an unpaired surrogate"),
     ({"text": None}, "messages[1].text must be a string"),
     ({"role": "tool"}, "messages[1].role must be 'user', 'assistant' or 'system'"),
     ({"role": "User"}, "messages[1].role must be 'user', 'assistant' or 'system'"),
-    ({"name": ""}, "messages[1]: name is empty"),
     ({"name": "a\nb"}, "messages[1]: name contains control characters"),
     ({"client_key": "\0"}, "messages[1]: client_key contains control characters"),
     ({"client_key": "x" * 201}, "messages[1].client_key is longer than 200 characters"),
     ({"token_usage": -1}, "messages[1].token_usage must be at least 0"),
-    ({"created_at": ""}, "messages[1].created_at='' is not an ISO 8601 time"),
     ({"created_at": "0000-01-01T00:00:00Z"}, "messages[1].created_at='0000-01-01T00:00:00Z' is not"),
     ({"created_at": "10000-01-01"}, "messages[1].created_at='10000-01-01' is not"),
     ({"created_at": "2026-02-30"}, "messages[1].created_at='2026-02-30' is not"),
@@ -218,7 +215,7 @@ async def test_a_query_of_white_space_is_refused(tmp_path: Path, era: str) -> No
 
 async def test_a_cursor_of_no_search_is_refused(tmp_path: Path, era: str) -> None:
     async with keeping(tmp_path / "memory.db", era) as h:
-        for cursor in ("", "x", "10-00000000", "-1-ab", "9" * 40, "1e3-aaaaaaaa", "١-00000000"):
+        for cursor in ("x", "10-00000000", "-1-ab", "9" * 40, "1e3-aaaaaaaa", "١-00000000"):
             refusal = await h.refusal("search_memory", query="shed", cursor=cursor)
             assert "cursor belongs to another search" in refusal
 
@@ -279,7 +276,6 @@ WRONG_RANGES: tuple[tuple[str | None, str | None, str], ...] = (
     ("first", "msg_4", "invalid_input: start_message_id='first' is not a message id"),
     ("msg_-4", "msg_4", "invalid_input: start_message_id='msg_-4' is not a message id"),
     ("9" * 39, "msg_4", f"invalid_input: start_message_id='{'9' * 39}' is not a message id"),
-    ("", "", "invalid_input: start_message_id='' is not a message id"),
 )
 
 
@@ -295,12 +291,10 @@ async def test_a_wrong_range_is_not_summarised(tmp_path: Path, era: str) -> None
 WRONG_PINS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"content": ""}, "content is empty"),
     ({"content": "x" * 524_289}, "content has 524,289 bytes and the limit is 524,288"),
-    ({"content": "a\udc00"}, "content contains an unpaired surrogate"),
     ({"content": "x", "source_message_id": "msg_999"}, "source_message_id='msg_999' is not a message of session"),
     ({"content": "x", "source_message_id": "x"}, "source_message_id='x' is not a message id"),
     ({"content": "x", "pin_type": "note"}, "pin_type must be 'manual', 'auto', 'code', 'concept' or 'system'"),
     ({"content": "x", "importance_score": "0,5"}, "importance_score must be a number"),
-    ({"content": "x", "client_key": ""}, "client_key is empty"),
 )
 
 
@@ -327,7 +321,7 @@ async def test_every_tool_refuses_an_invalid_name(tmp_path: Path, era: str) -> N
     }
     async with keeping(tmp_path / "memory.db", era) as h:
         for tool, arguments in calls.items():
-            for session_id in ("\0", "a\nb", " ", "\ud800", "x" * 201):
+            for session_id in ("\0", "a\nb", " ", "x" * 201):
                 refusal = await h.refusal(tool, session_id=session_id, **arguments)
                 assert refusal.startswith("invalid_input: session_id ")
 

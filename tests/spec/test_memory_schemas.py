@@ -85,7 +85,7 @@ def test_metadata_is_fields_next_to_the_text_and_no_object() -> None:
     """memory-schemas, Base Memory Record Structure, `metadata`: flat, and refused as an object."""
     assert shown(TASK, {"assigned_to": "planner"})["assigned_to"] == "planner"
     assert "metadata" not in shown(TASK)
-    with pytest.raises(InvalidInput, match="metadata cannot be set: there is no such object; send its fields next to"):
+    with pytest.raises(InvalidInput, match="metadata cannot be set: there is no such object; send its fields where"):
         checked_content(TASK, {"text": "x", "metadata": {"assigned_to": "planner"}})
 
 

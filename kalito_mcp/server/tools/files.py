@@ -37,13 +37,13 @@ class FileTools:
             list[int] | None,
             Field(description="view: first and last line; -1 is the end.", max_length=2),
         ] = None,
-        file_text: Annotated[str | None, Field(description="create: the whole text.")] = None,
+        file_text: Annotated[str | None, Field(description="create: the whole text.", min_length=0)] = None,
         old_str: Annotated[str | None, Field(description="str_replace: text that occurs once.")] = None,
-        new_str: Annotated[str | None, Field(description="str_replace: the text in its place.")] = None,
+        new_str: Annotated[str | None, Field(description="str_replace: the text in its place.", min_length=0)] = None,
         insert_line: Annotated[
             int | None, Field(description="insert: the line to insert after; 0: at the top.")
         ] = None,
-        insert_text: Annotated[str | None, Field(description="insert: the new lines.")] = None,
+        insert_text: Annotated[str | None, Field(description="insert: the new lines.", min_length=0)] = None,
         old_path: Annotated[str | None, _path("rename: from.")] = None,
         new_path: Annotated[str | None, _path("rename: to; must be free.")] = None,
         project: Project = None,

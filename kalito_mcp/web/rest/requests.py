@@ -15,7 +15,8 @@ from kalito_mcp.domain.wording import camel_case, shown
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.safety.redaction import cleaned
-from kalito_mcp.web.faults import in_words, unknown_arguments
+from kalito_mcp.web.arguments import inlined, tidied, unknown_arguments
+from kalito_mcp.web.faults import in_words
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Input
 from kalito_mcp.web.rest.problems import Problem
 
@@ -49,9 +50,7 @@ def query_of(model: type[Sent], raw: bytes) -> Sent:
     except ValueError:
         raise InvalidInput("the query of the URL is not valid; encode it as UTF-8, with percent signs") from None
     by_name = {alias: name for name in model.model_fields for alias in (name, camel_case(name))}
-    if (
-        fault := unknown_arguments((name for name, _ in pairs if name not in by_name), list(model.model_fields))
-    ) is not None:
+    if (fault := unknown_arguments({name: 1 for name, _ in pairs if name not in by_name}, _schema(model))) is not None:
         raise InvalidInput(fault if model.model_fields else f"{fault.partition(';')[0]}; this has none")
     lists = {name for name, one in _schema(model)["properties"].items() if _is_list(one)} if pairs else set()
     given: dict[str, Any] = {}
@@ -124,10 +123,12 @@ async def request_key_of(endpoint: AnyEndpoint, headers: Headers, path: str, que
 
 @cache
 def _schema(model: type[Input]) -> Mapping[str, Any]:
-    return model.model_json_schema()
+    return inlined(model.model_json_schema(by_alias=False))
 
 
 def _checked(model: type[Sent], given: Any, *, is_strict: bool) -> Sent:
+    if isinstance(given, dict):
+        given = tidied(given, _schema(model))
     try:
         return model.model_validate(given, strict=is_strict)
     except ValidationError as error:

@@ -142,7 +142,7 @@ def test_a_cursor_of_another_query_is_refused(client: httpx2.Client) -> None:
         refused = client.get(path, params={**asked, "cursor": cursor})
         assert refused.status_code == 422, path
         assert "another query" in refused.json()["error_description"]
-    for made_up in ("", "x", "!!", "W10", cursor[:-2], "x" * 401):
+    for made_up in ("x", "!!", "W10", cursor[:-2], "x" * 401):
         assert client.get("/api/records", params={"session_id": session, "cursor": made_up}).status_code == 422
 
 

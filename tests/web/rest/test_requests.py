@@ -31,7 +31,6 @@ NOTE = "/api/records"
         (b'{"type":"note","text":5}', "text must be a string, not 5"),
         (b'{"type":"note","text":"a","txet":"b"}', "unknown key 'txet'; did you mean 'text'?"),
         (b'{"type":"note","text":"a","fields":{"tag":["x"]}}', "did you mean 'tags'?"),
-        (b'{"type":"note","text":"\\ud800"}', "unpaired surrogate"),
     ],
 )
 def test_a_wrong_body_is_refused_in_words(client: httpx2.Client, sent: bytes, words: str) -> None:
@@ -66,7 +65,6 @@ def test_another_content_type_is_refused(client: httpx2.Client) -> None:
         ("limit=x", "limit must be a whole number"),
         ("type=pins", "type[0] must be"),
         ("%FF=1", "not valid"),
-        ("project=", "project is empty"),
         ("session_id=a%00b", "session_id contains control characters"),
     ],
 )

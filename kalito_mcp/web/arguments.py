@@ -1,0 +1,145 @@
+"""What callers send, in the form that a schema asks for. Pure. For MCP's tools and for REST alike.
+
+Models fill in what they could leave out, and hosts write lists and objects as JSON strings. None of that is a reason to
+refuse a call whose meaning is clear.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.arguments import mended_json
+from kalito_mcp.domain.wording import did_you_mean, shown
+from kalito_mcp.errors import InvalidInput
+from kalito_mcp.shapes import is_record_field
+
+_ALSO: Final[Mapping[str, Sequence[str]]] = {"k": ("limit", "top_k", "max_results")}
+"""Other names of an argument, which most search tools use."""
+_EMPTY: Final[Sequence[Any]] = (None, "", [])
+_SHOWN: Final = 5
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+"""What may be half of a pair: as an escape, or as bytes."""
+
+Schema = Mapping[str, Any]
+
+
+def inlined(schema: Schema) -> dict[str, Any]:
+    """A JSON schema without $ref and $defs: many hosts do not resolve them."""
+    definitions: Schema = schema.get("$defs", {})
+
+    def written_out(part: Any) -> Any:
+        if isinstance(part, list):
+            return [written_out(one) for one in part]
+        if not isinstance(part, Mapping):
+            return part
+        named = definitions.get(part.get("$ref", "").rpartition("/")[2], {})
+        return {name: written_out(one) for name, one in {**named, **part}.items() if name not in ("$ref", "$defs")}
+
+    found: dict[str, Any] = written_out(schema)
+    return found
+
+
+def tidied(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """The arguments, under the names of the schema, in the form that it asks for. It must be `inlined`.
+
+    "", null and an empty list are left out where they may be: also in lists, and in objects whose fields the schema
+    names. A list or an object that comes as a JSON string is read, and one value where a list is asked for is a list of
+    one. camelCase, and `limit` for `k`, are renamed. Half of a surrogate pair becomes U+FFFD. Validation says what is
+    still wrong.
+
+    Raises:
+        InvalidInput: JSON is nested too deeply.
+    """
+    return _object(mended_json(given), schema)
+
+
+def unknown_arguments(given: Mapping[str, Any], schema: Schema) -> str | None:
+    """What is wrong with the names of the arguments; None if all are known."""
+    properties = schema["properties"]
+    unknown = sorted(set(given) - set(properties))
+    faults = [f"unknown argument {shown(name)}{where_it_belongs(name, schema)}" for name in unknown[:_SHOWN]]
+    return "; ".join(faults) or None
+
+
+def where_it_belongs(name: str, schema: Schema) -> str:
+    """Which argument was probably meant. A field of a record belongs into the argument that takes fields."""
+    properties = schema.get("properties", {})
+    free = next((one for one, part in properties.items() if _is_free(part)), None)
+    if free is not None and name == "metadata":
+        return f"; put what is in it into {free}"
+    if free is not None and is_record_field(name):
+        return f"; put it into {free}"
+    return did_you_mean(name, list(properties))
+
+
+def mended_body(raw: bytes) -> bytes:
+    """JSON with U+FFFD for each half of a surrogate pair: hosts cut texts in the middle of an emoji, and who reads JSON
+    strictly refuses all of it. The bytes themselves if nothing was to mend, or the id of a message."""
+    if _HALF.search(raw) is None:
+        return raw
+    try:
+        content = json.loads(raw.decode(errors="surrogatepass"))
+        mended = mended_json(content)
+    except (ValueError, RecursionError, InvalidInput):
+        return raw
+    has_other_id = isinstance(content, dict) and content.get("id") != mended.get("id")
+    return raw if mended is content or has_other_id else json.dumps(mended).encode()
+
+
+def _object(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    properties: Mapping[str, Schema] = schema.get("properties", {})
+    required = schema.get("required", ())
+    kept: dict[str, Any] = {}
+    for sent, value in given.items():
+        name = _name(sent, properties, given)
+        if name not in properties:
+            kept[name] = value
+            continue
+        read = _value(value, properties[name])
+        may_be_empty = read == "" and properties[name].get("minLength") == 0
+        if name in required or may_be_empty or not _is_empty(read):
+            kept[name] = read
+    return kept
+
+
+def _value(value: Any, schema: Schema) -> Any:
+    choices = {choice.get("type"): choice for choice in schema.get("anyOf", [schema])}
+    if isinstance(value, str) and choices.keys().isdisjoint({"string", None}):
+        value = _parsed(value)
+    if "array" in choices:
+        if isinstance(value, str | dict) and value:
+            value = [value]
+        if isinstance(value, list):
+            items = choices["array"].get("items", {})
+            return [read for one in value for read in (_value(one, items),) if not _is_empty(read)]
+    if "object" in choices and isinstance(value, dict):
+        return _object(value, choices["object"])
+    return value
+
+
+def _parsed(text: str) -> Any:
+    """The list or the object that is written in a string; else the string."""
+    try:
+        found = json.loads(text) if text.lstrip()[:1] in ("[", "{") else text
+    except (ValueError, RecursionError):
+        return text
+    return mended_json(found)
+
+
+def _is_empty(value: Any) -> bool:
+    return any(type(value) is type(empty) and value == empty for empty in _EMPTY)
+
+
+def _is_free(schema: Schema) -> bool:
+    """Whether it takes an object with fields of any name."""
+    return any(one.get("type") == "object" and "properties" not in one for one in schema.get("anyOf", [schema]))
+
+
+def _name(sent: str, known: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """The name of the schema for `sessionId` or `limit`, if that one is known and not also given."""
+    if sent in known:
+        return sent
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in sent)
+    meant = next((name for name, others in _ALSO.items() if snake in others), snake)
+    return meant if meant in known and meant not in given else sent
