@@ -60,6 +60,7 @@ class Summary(Output):
     last_message: int
     method: Literal["caller", "model", "extractive"]
     model_id: str | None = None
+    note: Annotated[str | None, Field(description="Said once, if a model was asked in vain.")] = None
     redacted: Redacted = None
 
 
@@ -95,7 +96,7 @@ class Hit(Output):
     score: float
     client_key: str | None = None
     origin: OriginName
-    revision: int
+    revision: Annotated[int | None, Field(description="Left out over MCP if it is 1.")] = None
     status: str | None = None
     due_date: str | None = None
     same: list[str] | None = None

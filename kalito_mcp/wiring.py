@@ -289,6 +289,7 @@ def _orchestrators(
         promotion=settings.promotion,
         checkpoint=settings.checkpoint,
         sleep=settings.sleep,
+        run_on_finalize=settings.graph.sleep_on_finalize,
         summarizer=summarizer,
         emit=emit,
     )

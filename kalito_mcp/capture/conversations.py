@@ -57,13 +57,13 @@ class Conversation:
     @property
     def session_id(self) -> str:
         """Under which it is recorded now."""
-        return _session_id(self.name, self.number)
+        return continued(self.name, self.number)
 
     @property
     def seen_after(self) -> Mapping[str, int]:
         """What the assistant still sees: by session, the number of the message after which it sees all."""
         seen = range(self.lost_in, self.number + 1)
-        return {_session_id(self.name, one): self.lost_up_to if one == self.lost_in else 0 for one in seen}
+        return {continued(self.name, one): self.lost_up_to if one == self.lost_in else 0 for one in seen}
 
     def was_compacted(self, message_count: int) -> None:
         """From now on, the assistant sees nothing of what was said so far, nor of what was put in."""
@@ -118,7 +118,7 @@ class Conversations:
             sessions = {session.id for session in await memory.list_sessions(prefix=name)}
             numbers = range(MOST_CONTINUED, 1, -1)
             own = memory.limits.own_session
-            ids = {number: {one, own(one)} for number in numbers for one in (_session_id(name, number),)}
+            ids = {number: {one, own(one)} for number in numbers for one in (continued(name, number),)}
             number = next((number for number in numbers if not ids[number].isdisjoint(sessions)), 1)
             # Another report may have been faster.
             self._by_name.setdefault(name, Conversation(name, number, is_resumed=bool(sessions)))
@@ -165,5 +165,6 @@ def name_of(session_id: str) -> str:
     return name if mark and number.isdecimal() and int(number) > 1 else session_id
 
 
-def _session_id(name: str, number: int) -> str:
+def continued(name: str, number: int) -> str:
+    """Under which name a conversation is recorded after it was closed: `abc~2` after `abc`, of number 1."""
     return name if number == 1 else f"{name}~{number}"

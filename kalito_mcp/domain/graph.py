@@ -167,6 +167,7 @@ class GraphPolicy(Policy):
     `past_answers`, of questions with a likeness (`text.questions`) of at least `min_similarity`. A message refers to at
     most `max_entities`.
     The graph of a finalized session is removed after `keep_sessions_days`; promoted queries and all records stay.
+    Without `sleep_on_finalize`, finalizing merges no similar queries.
     """
 
     enabled: bool = True
@@ -175,6 +176,7 @@ class GraphPolicy(Policy):
     min_similarity: float = bounded(0.65, most=1)
     max_entities: int = 8
     keep_sessions_days: float = 30.0
+    sleep_on_finalize: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,8 @@ class MemoryRecord:
     def to_dict(self, *, owner: str | None = None) -> dict[str, Any]:
         """The record with all its fields, JSON-ready, without fields that are None. Moments are ISO 8601.
 
-        `owner` is the owner of the memory, shown as the `user_id` of a message.
+        `owner` is the owner of the memory, shown as the `user_id` of a message. `agent_id` is whose memory it is in,
+        and `thought_by` the `agent_id` that was sent with a thought.
         """
         content = self.content
         is_message = self.type is RecordType.MESSAGE
@@ -129,7 +130,6 @@ class MemoryRecord:
             "text": self.text,
             "timestamp": to_iso(self.created_at),
             "recorded_at": None if self.recorded_at == self.created_at else to_iso(self.recorded_at),
-            "agent_id": self.agent_id,
             "project": self.project,
             "session_id": self.session_id,
             "role": None if self.role is None else str(self.role),
@@ -137,6 +137,8 @@ class MemoryRecord:
             "seq": self.seq,
             "message_type": "text" if is_message else None,
             **{name: _with_iso_moment(name, value) for name, value in content.items()},
+            "agent_id": self.agent_id,
+            "thought_by": content.get("agent_id"),
             "importance": str(importance_level(content["importance_score"])),
             "tags": list(content.get("tags") or []),
             "critical": bool(content.get("critical")),

@@ -241,6 +241,8 @@ class ConversationSummary:
     origin: Origin = Origin.ASSISTANT
     redacted: tuple[str, ...] = field(default=(), compare=False)
     """What the call that returns this removed from its input: kinds of secrets, and `private`. Empty after a read."""
+    note: str | None = field(default=None, compare=False)
+    """If a model was asked in vain by the call that returns this. None after a read."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -259,6 +261,7 @@ class ConversationSummary:
                 "last_message": self.end_seq,
                 "method": str(self.method),
                 "model_id": self.model_id,
+                "note": self.note,
             }
         )
 

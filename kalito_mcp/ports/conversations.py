@@ -76,7 +76,8 @@ class PinDraft:
 
 @dataclass(frozen=True, slots=True)
 class SummaryDraft:
-    """A summary ready to be written. It covers the messages from `start_seq` to `end_seq`."""
+    """A summary ready to be written. It covers the messages from `start_seq` to `end_seq`. `note` is for the caller
+    and not stored."""
 
     id: str
     text: str
@@ -95,6 +96,7 @@ class SummaryDraft:
     indexed: IndexedText
     origin: Origin = Origin.ASSISTANT
     client_key: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ scope `person` if every conversation should know it, or `project`.
 gone, call forget; restore undoes that. memory_history shows who changed what, list_tasks what is to be done.
 """
 _ENDED_BY_TOOLS: Final = """\
-- At a good stopping point, call summarize_session with your own summary of the messages that have none yet. When the \
-conversation is over for good, call finalize_session.
+- At a good stopping point, call summarize_session with your own summary of the messages that have none yet. An \
+open conversation loses nothing: call finalize_session when a long piece of work is finished, never at a goodbye.
 """
 _ENDED_BY_HOOKS: Final = """\
 - At a good stopping point, call summarize_session with your own summary of the messages that have none yet. Hooks \

@@ -11,6 +11,7 @@ is summarised again, so that no summary repeats what is gone.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from kalito_mcp.domain.records import (
     SUMMARY_IMPORTANCE,
@@ -19,19 +20,12 @@ from kalito_mcp.domain.records import (
     MessageWithImportance,
     Origin,
     SummaryMethod,
-    Visibility,
     least_trusted,
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text, message_number
-from kalito_mcp.errors import (
-    Conflict,
-    InvalidInput,
-    RecordNotFound,
-    SessionFinalized,
-    SummaryRangeConflict,
-)
+from kalito_mcp.errors import Conflict, InvalidInput, RecordNotFound, SessionFinalized, SummaryRangeConflict
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import SummaryDraft
@@ -41,10 +35,13 @@ from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.summaries.existing import are_unchanged, made_before, made_of
 from kalito_mcp.summaries.summarizer import Summarizer, WrittenSummary
 from kalito_mcp.summaries.window import SummaryWindowPolicy, summary_window
 from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.repetition import keys_of
+
+_WITHOUT_MODEL: Final = "the model gave no usable summary, so this one was made without it; the server's log says why"
 
 
 class SummaryKeeper:
@@ -143,9 +140,12 @@ class SummaryKeeper:
         kept, redacted = await read_aside(len(request.summary or ""), lambda: cleaned(request))
         async with self._store.read() as view:
             session = await find_session(view, scope)
-            if (before := await _made_before(view, session, request)) is not None:
-                return replace(before, redacted=redacted)
-            messages = await self._read_range(view, session, scope, request)
+            made = await made_before(view, session, request)
+            messages = () if made is not None else await self._read_range(view, session, scope, request)
+            if made is None and request.summary is None:
+                made = await made_of(view, session, messages)
+            if made is not None:
+                return replace(made, redacted=redacted)
         _must_be_open(session)
         if messages[0].seq != (due := session.summarized_seq + 1):
             raise SummaryRangeConflict(
@@ -156,7 +156,7 @@ class SummaryKeeper:
             draft, keys = await self._draft_of_told(kept.summary.strip(), messages)
             draft = replace(draft, client_key=kept.client_key)
             async with self._store.write() as transaction:
-                if (before := await _made_before(transaction, session, kept)) is not None:
+                if (before := await made_before(transaction, session, kept)) is not None:
                     return replace(before, redacted=redacted)
                 # The caller's text stays valid if the messages have changed.
                 await _must_not_repeat(transaction, session, scope, keys)
@@ -165,9 +165,11 @@ class SummaryKeeper:
         written = await self._summarizer.summarize(messages, session_model=session.model)
         draft = replace(self._draft_of_messages(messages, written), client_key=kept.client_key)
         async with self._store.write() as transaction:
-            if (before := await _made_before(transaction, session, kept)) is not None:
+            if (before := await made_before(transaction, session, kept)) is not None:
                 return before
-            is_current = await _are_unchanged(transaction, session, messages)
+            # The background may have summarised the range meanwhile.
+            is_due = await made_of(transaction, await find_session(transaction, scope), messages) is None
+            is_current = is_due and await are_unchanged(transaction, session, messages)
             if is_current:
                 await transaction.conversations.add_summary(session, draft)
         if not is_current:
@@ -252,7 +254,7 @@ class SummaryKeeper:
             if session is None or session.state is SessionState.FINALIZED:
                 return None
             await transaction.conversations.add_summary(session, draft)
-            if not await _are_unchanged(transaction, session, sources):
+            if not await are_unchanged(transaction, session, sources):
                 raise Conflict("the summarised records changed meanwhile; summarise them again")
             return _to_summary(session.id, draft)
 
@@ -319,16 +321,10 @@ class SummaryKeeper:
             method=written.method,
             model_id=written.model_id,
             created_at=now_ms,
+            note=None if written.flaw is None else _WITHOUT_MODEL,
             indexed=index_text(written.text),
             origin=least_trusted((*writers, *origins)),
         )
-
-
-async def _made_before(
-    view: ReadView | WriteTransaction, session: Session, request: CreateSummaryRequest
-) -> ConversationSummary | None:
-    key = request.client_key
-    return None if key is None else await view.conversations.summary_by_client_key(session, key)
 
 
 def _must_be_open(session: Session) -> None:
@@ -351,24 +347,6 @@ def _over(messages: Sequence[MessageWithImportance], draft: SummaryDraft) -> Sum
         ended_at=max(message.created_at for message in messages),
         origin=least_trusted((Origin.ASSISTANT, *(message.origin for message in messages))),
     )
-
-
-async def _are_unchanged(
-    view: ReadView | WriteTransaction,
-    session: Session,
-    parts: Sequence[MessageWithImportance | ConversationSummary],
-) -> bool:
-    """Whether these consecutive messages or summaries are unchanged since they were read."""
-    messages = [part for part in parts if isinstance(part, MessageWithImportance)]
-    if messages:
-        first_seq, last_seq = messages[0].seq, messages[-1].seq
-        return list(await view.conversations.messages(session, first_seq=first_seq, last_seq=last_seq)) == messages
-    for part in (part for part in parts if isinstance(part, ConversationSummary)):
-        record = await view.records.record(Scope(owner=session.owner, session=session.id), part.id)
-        is_shown = record is not None and not record.is_deleted and record.visibility is Visibility.CHAT
-        if (record.text if record is not None and is_shown else "") != part.summary:
-            return False
-    return True
 
 
 async def _find_message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:
@@ -397,4 +375,5 @@ def _to_summary(session_id: str, draft: SummaryDraft) -> ConversationSummary:
         method=draft.method,
         model_id=draft.model_id,
         origin=draft.origin,
+        note=draft.note,
     )

@@ -16,7 +16,6 @@ from kalito_mcp.shapes import is_record_field
 
 _ALSO: Final[Mapping[str, Sequence[str]]] = {"k": ("limit", "top_k", "max_results")}
 """Other names of an argument, which most search tools use."""
-_EMPTY: Final[Sequence[Any]] = (None, "", [])
 _SHOWN: Final = 5
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 """What may be half of a pair: as an escape, or as bytes."""
@@ -44,9 +43,8 @@ def tidied(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """The arguments, under the names of the schema, in the form that it asks for. It must be `inlined`.
 
     "", null and an empty list are left out where they may be: also in lists, and in objects whose fields the schema
-    names. A list or an object that comes as a JSON string is read, and one value where a list is asked for is a list of
-    one. camelCase, and `limit` for `k`, are renamed. Half of a surrogate pair becomes U+FFFD. Validation says what is
-    still wrong.
+    names. A list or an object that comes as a JSON string is read. camelCase, and `limit` for `k`, are renamed. Half of
+    a surrogate pair becomes U+FFFD. Validation says what is still wrong.
 
     Raises:
         InvalidInput: JSON is nested too deeply.
@@ -97,22 +95,19 @@ def _object(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
             kept[name] = value
             continue
         read = _value(value, properties[name])
-        may_be_empty = read == "" and properties[name].get("minLength") == 0
-        if name in required or may_be_empty or not _is_empty(read):
+        may_be_empty = name in required or (read == "" and properties[name].get("minLength") == 0)
+        if may_be_empty or not _is_empty(read, properties[name]):
             kept[name] = read
     return kept
 
 
 def _value(value: Any, schema: Schema) -> Any:
-    choices = {choice.get("type"): choice for choice in schema.get("anyOf", [schema])}
+    choices = _choices(schema)
     if isinstance(value, str) and choices.keys().isdisjoint({"string", None}):
         value = _parsed(value)
-    if "array" in choices:
-        if isinstance(value, str | dict) and value:
-            value = [value]
-        if isinstance(value, list):
-            items = choices["array"].get("items", {})
-            return [read for one in value for read in (_value(one, items),) if not _is_empty(read)]
+    if "array" in choices and isinstance(value, list):
+        items = choices["array"].get("items", {})
+        return [read for one in value for read in (_value(one, items),) if not _is_empty(read, items)]
     if "object" in choices and isinstance(value, dict):
         return _object(value, choices["object"])
     return value
@@ -127,8 +122,14 @@ def _parsed(text: str) -> Any:
     return mended_json(found)
 
 
-def _is_empty(value: Any) -> bool:
-    return any(type(value) is type(empty) and value == empty for empty in _EMPTY)
+def _is_empty(value: Any, schema: Schema) -> bool:
+    """Whether it says nothing: null, "", or no item of a list."""
+    return value is None or value == "" or (value == [] and "array" in _choices(schema))
+
+
+def _choices(schema: Schema) -> Mapping[str | None, Schema]:
+    """By type, the schemas that a value may fit."""
+    return {choice.get("type"): choice for choice in schema.get("anyOf", [schema])}
 
 
 def _is_free(schema: Schema) -> bool:

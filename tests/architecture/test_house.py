@@ -76,7 +76,7 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "records/repetitions.py": 1,
     "storage/sqlite/record_changes.py": 3,
     "storage/sqlite/session_changes.py": 1,
-    "summaries/keeper.py": 1,
+    "summaries/existing.py": 1,
     "upkeep/finalizer.py": 1,
     "upkeep/owed_worker.py": 1,
     "upkeep/watched_store.py": 1,

@@ -23,11 +23,6 @@ async def questions(h: Harness, query: str = AGAIN, **more: Any) -> list[str]:
     return [past["question"] for past in (await h.facts("search_memory", query=query, **more))["past_answers"]]
 
 
-def merged(cluster: dict[str, Any]) -> tuple[Any, ...]:
-    """A merged cluster without its ranks, which change with the clock."""
-    return cluster["anchor_id"], cluster["merged_node_ids"], cluster["summary"], cluster["freed_nodes"]
-
-
 async def everything(h: Harness, session_id: str) -> tuple[Any, ...]:
     """Everything that a call could change in the session and its agent."""
     return (

@@ -252,7 +252,6 @@ async def test_a_finalized_session_takes_nothing_more_and_keeps_what_it_has(tmp_
         await h.facts("finalize_session", session_id="done")
         before, shown = await h.stats("done"), await h.text("build_context", session_id="done")
         for tool, arguments in (
-            ("record_messages", {"messages": said("more")}),
             ("create_pin", {"content": "more"}),
             ("summarize_session", {"start_message_id": "msg_4", "end_message_id": "msg_5", "summary": "more"}),
             ("summarize_session", {"summary": "more"}),

@@ -114,7 +114,7 @@ def test_an_explanation_names_the_same_day(server: Wire, zone: str) -> None:
 
 def test_stored_moments_stay_in_utc(server: Wire) -> None:
     hits = tool(server, "search_memory", query="word", k=50, types=["message"])["hits"]
-    assert {hit["created_at"] for hit in hits} == {at.replace("Z", ".000Z") for at in SAID.values()}
+    assert {hit["created_at"] for hit in hits} == set(SAID.values())
 
 
 def test_a_moment_without_an_offset_is_one_of_the_user(server: Wire, zone: str) -> None:

@@ -7,7 +7,7 @@ from mcp.types import CallToolResult
 
 from kalito_mcp.domain.graph import GraphPolicy
 from kalito_mcp.settings import Settings
-from tests.flows.graph_steps import AGAIN, CAPITAL, LAPTOP, PRINTER, everything, merged, questions, remember
+from tests.flows.graph_steps import AGAIN, CAPITAL, LAPTOP, PRINTER, everything, questions, remember
 from tests.flows.harness import assert_states, served, text_of
 
 pytestmark = pytest.mark.anyio
@@ -64,13 +64,8 @@ async def test_a_dry_run_tells_what_finalizing_does_and_changes_nothing(database
         assert await everything(h, "s") == before
         done = await h.facts("finalize_session", session_id="s", checkpoint_name="kept")
         assert (done["state"], done["dry_run"], done["snapshot"]) == ("FINALIZED", False, "kept")
-        assert [merged(one) for one in done["sleep"]["clusters"]] == [merged(one) for one in would["sleep"]["clusters"]]
-        assert (done["sleep"]["freed_capacity"], done["promoted"]["questions"], done["promoted"]["answers"]) == (
-            1,
-            2,
-            3,
-        )
-        assert done["promoted"] == would["promoted"]
+        counts = {"questions_merged": 1, "questions_kept": 2, "answers_kept": 3}
+        assert done.items() >= counts.items() <= would.items()
 
 
 async def test_a_dry_run_of_a_finalized_session_says_that_nothing_is_left_to_do(database: Path, era: str) -> None:
@@ -79,7 +74,7 @@ async def test_a_dry_run_of_a_finalized_session_says_that_nothing_is_left_to_do(
         await h.facts("finalize_session", session_id="s")
         before = await everything(h, "s")
         told = await h.facts("finalize_session", session_id="s", dry_run=True)
-        assert {"sleep", "promoted", "snapshot"} & told.keys() == set()
+        assert {"questions_merged", "questions_kept", "snapshot"} & told.keys() == set()
         assert await everything(h, "s") == before
 
 
@@ -103,7 +98,7 @@ async def test_without_promotion_and_checkpoint_the_agent_learns_nothing(databas
     async with served(database, era) as h:
         await remember(h, "s", PRINTER)
         facts = await h.facts("finalize_session", session_id="s", promote=False, checkpoint=False)
-        assert {"promoted", "snapshot"} & facts.keys() == set()
+        assert {"questions_kept", "snapshot"} & facts.keys() == set()
         assert (await h.resource("memory://agent"))["nodes"] == 0
         assert await h.resource("memory://snapshots") == {"snapshots": []}
         assert await questions(h) == await questions(h, session_id="s") == [PRINTER[0]]
@@ -170,8 +165,8 @@ async def test_switched_off_nothing_is_learnt_and_everything_else_works(database
         ids = await remember(h, "s", PRINTER)
         assert await questions(h, session_id="s") == []
         assert "graph.enabled" in await h.refusal("record_feedback", target_id=ids[1], label="up")
-        assert "promoted" not in await h.facts("finalize_session", session_id="s", dry_run=True)
+        assert "questions_kept" not in await h.facts("finalize_session", session_id="s", dry_run=True)
         facts = await h.facts("finalize_session", session_id="s")
-        assert (facts["state"], {"sleep", "promoted", "snapshot"} & facts.keys()) == ("FINALIZED", set())
+        assert (facts["state"], {"questions_merged", "snapshot"} & facts.keys()) == ("FINALIZED", set())
         assert (await h.facts("search_memory", query=AGAIN))["hits"]
     assert not database.with_name("memory.db.snapshots").exists()

@@ -258,13 +258,11 @@ async def test_what_nobody_spoke_of_finds_nothing_though_who_is_asked_about_spea
     ("arguments", "words"),
     [
         ({"since": "soon"}, "since='soon' is not a time that can be read; write ISO 8601 like 2026-03-04"),
-        ({"until": ""}, "until='' is not a time that can be read"),
         ({"until": "2026-02-30"}, "or words like yesterday, last March"),
         ({"since": "x" * 101}, "since is longer than 100 characters"),
         ({"since": "today", "until": "yesterday"}, "since is later than until; swap them"),
         ({"now": "7d"}, "now='7d' is not an ISO 8601 time"),
         ({"names": "Ann"}, "names must be a list"),
-        ({"names": [""]}, "names[0] is empty"),
         ({"tags": ["x"] * 21}, "tags has 21 items; send at most 20"),
         ({"tags": [7]}, "tags[0] must be a string, not 7"),
         ({"origins": ["web"]}, "origins[0] must be 'user', 'assistant', 'tool', 'document' or 'import', not 'web'"),

@@ -243,9 +243,41 @@ async def test_finalizing_again_changes_nothing(database: Path, era: str) -> Non
         first = await h.facts("finalize_session", session_id="s")
         before = await h.stats("s")
         again = await h.facts("finalize_session", session_id="s")
-        done = {name: value for name, value in first.items() if name not in ("sleep", "promoted", "snapshot")}
+        of_this_call = ("questions_merged", "questions_kept", "answers_kept", "snapshot")
+        done = {name: value for name, value in first.items() if name not in of_this_call}
         assert again == done | {"summaries": [], "summaries_made": 0}
         assert await h.stats("s") == before
+
+
+async def test_a_message_to_a_closed_conversation_begins_the_session_that_follows(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        await h.facts("record_messages", session_id="s", messages=said("We sail on Friday.", "Goodbye!"))
+        closed = await h.text("finalize_session", session_id="s")
+        assert "sleep" not in closed.lower() and "graph" not in closed
+        for text in ("One more thing.", "And another."):
+            later = await h.facts("record_messages", session_id="s", messages=said(text))
+            assert (later["session_id"], later["continues"], later["recorded"]) == ("s~2", "s", 1)
+        assert "continues" not in await h.facts("record_messages", session_id="s~2", messages=said("The last."))
+        await h.facts("finalize_session", session_id="s~2")
+        assert (await h.facts("record_messages", session_id="s", messages=said("Back.")))["session_id"] == "s~3"
+
+
+async def test_a_hit_has_only_what_a_model_can_use(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        message = {
+            "role": "user",
+            "text": "The hut is at 1,850 m.",
+            "client_key": "k",
+            "created_at": "2026-03-02T10:15:09.123Z",
+        }
+        [record_id] = (await h.facts("record_messages", session_id="s", messages=[message]))["message_ids"]
+        [hit] = (await h.facts("search_memory", query="hut"))["hits"]
+        assert hit["created_at"] == "2026-03-02T10:15:09Z"
+        assert {"client_key", "revision"} & hit.keys() == set()
+        changes = {"text": "The hut is at 1,950 m."}
+        await h.facts("update_memory", record_id=record_id, changes=changes, expected_revision=1)
+        [hit] = (await h.facts("search_memory", query="hut"))["hits"]
+        assert hit["revision"] == 2
 
 
 async def test_the_first_turn_of_a_conversation_is_given_what_others_said(tmp_path: Path, era: str) -> None:

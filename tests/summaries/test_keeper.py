@@ -12,6 +12,7 @@ from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import (
     InvalidInput,
+    ModelUnavailable,
     RecordNotFound,
     SessionFinalized,
     SessionNotFound,
@@ -309,3 +310,30 @@ async def test_no_transaction_is_open_while_a_model_writes(store: SqliteStore) -
 
     assert await keeper(store, models=Writing()).summarize_due(TRIP) is not None
     assert len(wrote) == 1
+
+
+async def test_a_range_that_the_background_has_summarised_is_answered_with_that_summary(store: SqliteStore) -> None:
+    ids = await record(store, 3)
+    keeping = keeper(store)
+    [made] = await keeping.summarize_all(TRIP)
+    assert await keeping.create(TRIP, CreateSummaryRequest("trip", ids[0], ids[2], message_count=3)) == made
+    with pytest.raises(SummaryRangeConflict):
+        await keeping.create(TRIP, CreateSummaryRequest("trip", ids[0], ids[1]))
+    with pytest.raises(SummaryRangeConflict):
+        await keeping.create(TRIP, CreateSummaryRequest("trip", ids[0], ids[2], summary="In my own words."))
+
+
+@dataclass
+class AwayModel(SlowModel):
+    """A model whose server is switched off."""
+
+    async def complete(self, request: ChatRequest) -> str:
+        raise ModelUnavailable("nobody listens there")
+
+
+async def test_a_summary_made_because_the_model_was_away_says_so_to_its_caller(store: SqliteStore) -> None:
+    ids = await record(store, 2)
+    summary = await keeper(store, models=AwayModel()).create(TRIP, CreateSummaryRequest("trip", ids[0], ids[1]))
+    assert summary.method is SummaryMethod.EXTRACTIVE
+    assert "made without it" in summary.to_dict()["note"]
+    assert "note" not in (await all_summaries(store))[0][0].to_dict()

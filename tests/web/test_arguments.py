@@ -43,7 +43,7 @@ SCHEMA: Final[dict[str, Any]] = {
         ({"names": ["", "Ada", None]}, {"names": ["Ada"]}),
         ({"names": [""]}, {}),
         ({"names": '["Ada", "Ben"]'}, {"names": ["Ada", "Ben"]}),
-        ({"names": "Ada"}, {"names": ["Ada"]}),
+        ({"names": "Ada"}, {"names": "Ada"}),
         ({"query": '["Ada"]'}, {"query": '["Ada"]'}),
         ({"fields": '{"tags": ["a"]}'}, {"fields": {"tags": ["a"]}}),
         ({"fields": {"due_date": None}}, {"fields": {"due_date": None}}),
@@ -51,7 +51,7 @@ SCHEMA: Final[dict[str, Any]] = {
         ({"messages": ['{"text": "a"}', {"text": "b"}]}, {"messages": [{"text": "a"}, {"text": "b"}]}),
         ({"messages": '[{"text": "a", "created_at": ""}]'}, {"messages": [{"text": "a"}]}),
         (
-            {"messages": {"text": "a", "createdAt": "2026-01-01"}},
+            {"messages": [{"text": "a", "createdAt": "2026-01-01"}]},
             {"messages": [{"text": "a", "created_at": "2026-01-01"}]},
         ),
         ({"messages": [{"text": "", "details": ""}]}, {"messages": [{"text": ""}]}),

@@ -1,23 +1,24 @@
 """Tools of the conversation: record_messages, build_context, summarize_session, finalize_session."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
 
+from kalito_mcp.capture.conversations import MOST_CONTINUED, continued
 from kalito_mcp.domain.context import MOST_TOKENS, Include
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, Repetition, Role
+from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.zone import Zone
-from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.errors import Conflict, InvalidInput, SessionFinalized
 from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.own_conversation import OwnConversation
 from kalito_mcp.server.tools.answers import answer, redaction_lines, text_answer
-from kalito_mcp.server.tools.graph import promoted, sleep_report
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import (
     AgentId,
@@ -32,6 +33,9 @@ from kalito_mcp.server.tools.shapes import (
 )
 from kalito_mcp.shapes import Summary
 from kalito_mcp.text.plurals import plural
+
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
 
 _SHOWN_SUMMARIES: Final = 10
 """A backlog can yield hundreds; hosts truncate answers that long."""
@@ -63,7 +67,12 @@ class ConversationTools:
         session = session_id or self._opened.host_session
         # A host that does not name its conversation may have hooks that do.
         session = session or await memory.conversation_of(new) or memory.new_session_id()
-        recorded = await memory.record_messages(session, new, agent_id=agent_id or None, client=editor_of(context).id)
+        editor, continues = editor_of(context), None
+        try:
+            recorded = await memory.record_messages(session, new, agent_id=agent_id, client=editor.id)
+        except SessionFinalized:
+            continues, session = session, await _session_after(memory, session)
+            recorded = await memory.record_messages(session, new, agent_id=agent_id, client=editor.id)
         session = recorded.session.id
         ids = recorded.message_ids
         duplicates = len(ids) - recorded.new_count - recorded.erased_count
@@ -82,6 +91,8 @@ class ConversationTools:
             text += f". Hidden, because they repeat what was forgotten: {', '.join(hidden)}"
         if brought_back:
             text += f". Had been forgotten, and is remembered again, as the user said it: {', '.join(brought_back)}"
+        if continues:
+            text += f". Session {continues} was closed, so go on with {session}"
         return answer(
             ". ".join([text, *redaction_lines(recorded.redacted)]),
             RecordedMessages(
@@ -96,6 +107,7 @@ class ConversationTools:
                 hidden=hidden or None,
                 brought_back=brought_back or None,
                 redacted=list(recorded.redacted) or None,
+                continues=continues,
             ),
         )
 
@@ -233,9 +245,9 @@ class ConversationTools:
             bool, Field(description="Change nothing; return what would be merged and promoted.")
         ] = False,
     ) -> Annotated[CallToolResult, FinalizedSession]:
-        """Close a conversation for good: the rest is summarised, similar questions are merged, the best are copied into
-        the agent's long-term graph, and no more messages are accepted. Returns the last summaries and the counts.
-        Everything stays searchable. Calling it again resumes what was interrupted, and otherwise changes nothing."""
+        """Close a conversation that is finished: the rest is summarised, and its best questions and answers are kept
+        for others. Not for a goodbye or the end of a day: an open conversation loses nothing, and a message to a closed
+        one begins a new session. Everything stays searchable. Calling it again resumes what was interrupted."""
         session = self._opened.session(session_id)
         memory = await self._opened.memory_of(session)
         options = FinalizeOptions(promote, checkpoint, checkpoint_name or None, dry_run)
@@ -254,8 +266,9 @@ class ConversationTools:
                 session_id=session,
                 state=closed.state.value,
                 dry_run=finalized.is_dry_run,
-                sleep=sleep_report(finalized.sleep) if finalized.sleep else None,
-                promoted=promoted(finalized.promotion) if finalized.promotion else None,
+                questions_merged=finalized.sleep.freed_capacity if finalized.sleep else None,
+                questions_kept=len(finalized.promotion.query_ids) if finalized.promotion else None,
+                answers_kept=finalized.promotion.answers if finalized.promotion else None,
                 snapshot=finalized.snapshot.name if finalized.snapshot else None,
                 summaries_made=len(made),
                 summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
@@ -266,28 +279,25 @@ class ConversationTools:
         )
 
 
+async def _session_after(memory: "Memory", closed: str) -> str:
+    """The session that goes on after this one was closed, as it does where hooks record."""
+    for number in range(2, MOST_CONTINUED):
+        found = await memory.session(continued(closed, number))
+        if found is None or found.state is SessionState.OPEN:
+            return continued(closed, number)
+    return continued(closed, MOST_CONTINUED)
+
+
 def _graph_lines(finalized: Finalized) -> Iterator[str]:
-    """What happened to the session's graph, or would happen after a dry run."""
-    would = "would be " if finalized.is_dry_run else ""
+    """What became of its questions and answers, or would after a dry run."""
+    would = "would be" if finalized.is_dry_run else "were"
     if finalized.is_dry_run:
         yield "Dry run: nothing was changed."
     if finalized.sleep is not None:
-        report = sleep_report(finalized.sleep)
-        yield (
-            f"Sleep cycle ({report.trigger}, {report.timestamp}): {plural(report.inspected, 'question')} inspected, "
-            f"{report.freed_capacity} {would}merged away, in {plural(report.clusters_in_all, 'cluster')}."
-        )
-        for one in report.clusters:
-            yield (
-                f"  {one.anchor_id} (rank {one.before_rank} to {one.after_rank}, {one.freed_nodes} merged: "
-                f"{', '.join(one.merged_node_ids)}): {one.summary}"
-            )
+        yield f"{plural(finalized.sleep.freed_capacity, 'question')} {would} merged with similar ones."
     if finalized.promotion is not None:
-        copied = promoted(finalized.promotion)
-        yield (
-            f"{plural(copied.questions, 'question')} {would}promoted to the agent's graph ({copied.merged_with_known} "
-            f"already known), {plural(copied.answers, 'answer')} and {plural(copied.entities, 'link')} to entities."
-        )
+        questions, answers = len(finalized.promotion.query_ids), finalized.promotion.answers
+        yield f"{plural(questions, 'question')} and {plural(answers, 'answer')} {would} kept for other conversations."
     if finalized.snapshot is not None:
         yield f"Snapshot {finalized.snapshot.name} written."
 
@@ -318,9 +328,10 @@ def _lines(made: Sequence[ConversationSummary]) -> list[str]:
 
 def _line(summary: ConversationSummary) -> str:
     fields = summary.to_dict()
+    note = f", {summary.note}" if summary.note else ""
     author = f"{fields['method']} {summary.model_id}" if summary.model_id else fields["method"]
     return (
         f"{summary.id} (level {summary.level}, {plural(summary.message_count, 'message')}, "
         f"{summary.start_seq} to {summary.end_seq}: {summary.start_message_id} to {summary.end_message_id}, "
-        f"by {author}, importance {summary.importance_score}, {fields['created_at']}): {summary.summary}"
+        f"by {author}, importance {summary.importance_score}, {fields['created_at']}{note}): {summary.summary}"
     )

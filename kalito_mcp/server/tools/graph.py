@@ -1,4 +1,4 @@
-"""The tool of feedback, record_feedback, and the wording of past answers, sleep cycles and promotions."""
+"""The tool of feedback, record_feedback, and the wording of past answers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
@@ -6,17 +6,11 @@ from typing import Annotated, Literal
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from kalito_mcp.domain.graph import (
-    PastAnswer,
-    PromotionReport,
-)
-from kalito_mcp.domain.sleep import (
-    SleepCycleReport,
-)
+from kalito_mcp.domain.graph import PastAnswer
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.shapes import AgentId, RecordedFeedback
-from kalito_mcp.shapes import PastQuestion, Promoted, Sleep
+from kalito_mcp.shapes import PastQuestion
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.titles import short_id
 
@@ -87,16 +81,6 @@ def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
                 f"  answered by {one.node_id} ({one.given_at}, feedback {one.feedback}, "
                 f"{_messages(one.message_ids)}): {one.text}"
             )
-
-
-def sleep_report(report: SleepCycleReport) -> Sleep:
-    """A sleep cycle as structured content."""
-    return Sleep(**report.to_dict())
-
-
-def promoted(report: PromotionReport) -> Promoted:
-    """A promotion as structured content."""
-    return Promoted(**report.to_dict())
 
 
 def _messages(record_ids: Sequence[str]) -> str:

@@ -48,8 +48,9 @@ class RecordTools:
         fields: Annotated[
             dict[str, Any] | None,
             Field(
-                description="importance_score, tags, critical, caused_by; for a task: status, priority, due_date, "
-                "assigned_to; for a document: source (required), title."
+                description="importance_score, tags, critical, caused_by, supersedes; of a task: status, priority, "
+                "due_date, assigned_to; of a document: source (required), title, content_type, file_type; of a "
+                "thought: message_type (reflection, planning), related_to."
             ),
         ] = None,
         session_id: Annotated[

@@ -1,7 +1,7 @@
 """The tool of search: search_memory."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from mcp.types import CallToolResult
@@ -23,9 +23,11 @@ from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.times.expressions import moment_in_words
 from kalito_mcp.text.titles import short_id
 
-_CURSOR: Final = re.compile(r"(?P<place>.*)@(?P<now_ms>-?\d{1,15})(?P<offset>[+-]\d\d:\d\d)?", re.ASCII | re.DOTALL)
+_CURSOR: Final = re.compile(r"(?P<place>.+)@(?P<now_ms>-?\d{1,15})(?P<offset>[+-]\d\d:\d\d)?", re.ASCII | re.DOTALL)
 _FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance", "since", "until")
 _DECIMALS: Final = 4
+_MOMENTS: Final = ("created_at", "valid_until", "until")
+_MILLISECONDS: Final = re.compile(r"\.\d{3}Z$", re.ASCII)
 
 
 LeastImportance = Annotated[
@@ -165,8 +167,21 @@ def _what_to_try(note: str | None, filters: SearchFilters, session_id: str | Non
 
 
 def _search_hit(fields: dict[str, Any]) -> Hit:
-    parts = fields.get("parts")
-    return Hit(**fields | {"parts": parts and {name: round(share, _DECIMALS) for name, share in parts.items()}})
+    """A hit without what a model has no use for: the sender's key, parts of a second, the revision of what nobody has
+    edited."""
+    kept = _to_the_second({name: one for name, one in fields.items() if name != "client_key"})
+    if (parts := fields.get("parts")) is not None:
+        kept["parts"] = {name: round(share, _DECIMALS) for name, share in parts.items()}
+    if (outdated := fields.get("outdated")) is not None:
+        kept["outdated"] = [_to_the_second(part) for part in outdated]
+    if fields["revision"] == 1:
+        del kept["revision"]
+    return Hit(**kept)
+
+
+def _to_the_second(fields: Mapping[str, Any]) -> dict[str, Any]:
+    moments = {name: fields[name] for name in _MOMENTS if fields.get(name) is not None}
+    return {**fields, **{name: _MILLISECONDS.sub("Z", one) for name, one in moments.items()}}
 
 
 def _currency(hit: Hit) -> str:
@@ -184,10 +199,10 @@ def _lines(hit: Hit) -> Sequence[str]:
     origin = f", from {hit.origin}" if hit.origin != hit.role else ""
     if hit.status is not None:
         who = f"{who} {hit.status}" + (f", due {hit.due_date}" if hit.due_date else "")
-    key = f", client_key {hit.client_key}" if hit.client_key else ""
+    edited = "" if hit.revision is None else f", revision {hit.revision}"
     same = f", said again in {', '.join(hit.same)}" if hit.same else ""
     line = (
-        f"{hit.record_id} ({hit.type}{place}, {hit.created_at}, score {hit.score}, revision {hit.revision}{key}"
+        f"{hit.record_id} ({hit.type}{place}, {hit.created_at}, score {hit.score}{edited}"
         f"{origin}{same}{_currency(hit)}) {who}: {hit.text}"
     )
     lines = [line]

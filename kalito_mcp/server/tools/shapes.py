@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from kalito_mcp.domain.wording import camel_case
-from kalito_mcp.shapes import Hit, KnownAlready, OriginName, PastQuestion, Pin, Promoted, RoleName, Sleep, Summary
+from kalito_mcp.shapes import Hit, KnownAlready, OriginName, PastQuestion, Pin, RoleName, Summary
 
 SessionId = Annotated[
     str | None,
@@ -123,6 +123,7 @@ class RecordedMessages(Output):
     hidden: Listed = None
     brought_back: Listed = None
     redacted: Redacted = None
+    continues: Unlisted = None
 
 
 class CreatedPin(Output):
@@ -155,8 +156,9 @@ class FinalizedSession(Output):
     session_id: str
     state: Literal["OPEN", "FINALIZING", "FINALIZED"]
     dry_run: bool
-    sleep: Annotated[Sleep | None, _plainly("object", "What the graph's sleep cycle merged.")] = None
-    promoted: Annotated[Promoted | None, _plainly("object", "What went into the agent's graph.")] = None
+    questions_merged: int | None = None
+    questions_kept: int | None = None
+    answers_kept: int | None = None
     snapshot: str | None = None
     summaries_made: int
     summaries: LastSummaries
@@ -181,8 +183,8 @@ class SearchResult(Output):
         list[Hit],
         _plainly(
             "array",
-            "record_id, type, session_id, session_title, role, name, text, created_at, score, client_key, origin, "
-            "revision, status, due_date, same (ids of records that say the same), valid_until and superseded_by (no "
+            "record_id, type, session_id, session_title, role, name, text, created_at, score, origin, "
+            "revision (if edited), status, due_date, same (ids of records that say the same), valid_until and superseded_by (no "
             "longer true), outdated (parts of it), conflicts_with; with `explain` parts of the score, and why.",
         ),
     ]
