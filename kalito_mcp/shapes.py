@@ -1,10 +1,11 @@
 """The shapes of what is answered alike by MCP's tools and by REST. Fields are named as the specification names them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kalito_mcp.records.schemas import field_names
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.records.schemas import field_names, fields_schema
 
 RoleName = Literal["user", "assistant", "system"]
 TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
@@ -21,6 +22,11 @@ KnownAlready = Annotated[
 def is_record_field(name: str) -> bool:
     """Whether records of some type may be given a field of this name."""
     return name in field_names()
+
+
+def sent_fields_schema(record_type: RecordType) -> dict[str, Any]:
+    """The JSON schema of the fields of a new record, except those that are arguments of their own."""
+    return fields_schema(record_type)
 
 
 class Output(BaseModel):

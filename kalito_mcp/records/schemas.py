@@ -107,6 +107,17 @@ def field_names() -> frozenset[str]:
     return frozenset(names) | frozenset(map(camel_case, names))
 
 
+def fields_schema(record_type: RecordType) -> dict[str, Any]:
+    """The JSON schema of the fields of a new record, except those that are arguments of their own."""
+    from kalito_mcp.records.fields import FIELDS  # noqa: PLC0415 - as below
+
+    schema = FIELDS[record_type].model_json_schema()
+    apart = {"text", "role", "name", "model_id", "token_usage", "project", *_NEVER_SENT}
+    apart |= {"caused_by"} if record_type is RecordType.MESSAGE else set()
+    properties = {name: one for name, one in schema["properties"].items() if name not in apart}
+    return {**schema, "properties": properties}
+
+
 def checked_content(record_type: RecordType, fields: Mapping[str, Any], *, now_ms: int | None = None) -> dict[str, Any]:
     """Check the fields of a new record and return its content. None means absent, and default values (no tags, not
     critical, visible in chats) are left out. A task created as completed gets `now_ms` as `completed_at`. A message's

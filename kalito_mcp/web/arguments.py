@@ -134,7 +134,8 @@ def _choices(schema: Schema) -> Mapping[str | None, Schema]:
 
 def _is_free(schema: Schema) -> bool:
     """Whether it takes an object with fields of any name."""
-    return any(one.get("type") == "object" and "properties" not in one for one in schema.get("anyOf", [schema]))
+    choice = _choices(schema).get("object")
+    return choice is not None and choice.get("additionalProperties", True) is not False
 
 
 def _name(sent: str, known: Mapping[str, Any], given: Mapping[str, Any]) -> str:

@@ -184,8 +184,9 @@ class SearchResult(Output):
         _plainly(
             "array",
             "record_id, type, session_id, session_title, role, name, text, created_at, score, origin, "
-            "revision (if edited), status, due_date, same (ids of records that say the same), valid_until and superseded_by (no "
-            "longer true), outdated (parts of it), conflicts_with; with `explain` parts of the score, and why.",
+            "revision (if edited), status, due_date, same (ids of records that say the same), valid_until and "
+            "superseded_by (no longer true), outdated (parts of it), conflicts_with; with `explain` parts of the "
+            "score, and why.",
         ),
     ]
     past_answers: Annotated[

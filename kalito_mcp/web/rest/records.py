@@ -13,7 +13,16 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.shapes import KnownAlready, Output, Redacted
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
 from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply, place_of
-from kalito_mcp.web.rest.shapes import AgentName, CursorText, NextCursor, PageSize, RecordBody, SessionName, record_body
+from kalito_mcp.web.rest.shapes import (
+    AgentName,
+    CursorText,
+    NextCursor,
+    PageSize,
+    RecordBody,
+    SessionName,
+    fields_schema,
+    record_body,
+)
 
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
 RecordName = Annotated[str, Field(min_length=1, max_length=200)]
@@ -57,12 +66,17 @@ class Moment(InProject):
 
 
 class Remember(Input):
-    """A record to keep. `fields` are those of its type: importance_score, tags, critical, caused_by; of a task also
-    status, priority, due_date, assigned_to; of a document source and title."""
+    """A record to keep. `fields` are those of its type; a document needs its `source`."""
 
     type: Literal["note", "task", "document", "thought"]
     text: Annotated[str, Field(min_length=1, pattern=r"\S")]
-    fields: Annotated[dict[str, Any], Field(default_factory=dict)]
+    fields: Annotated[
+        dict[str, Any],
+        Field(
+            default_factory=dict,
+            json_schema_extra=fields_schema(RecordType.DOCUMENT, RecordType.TASK, RecordType.THOUGHT),
+        ),
+    ]
     session_id: SessionName | None = None
     agent_id: AgentName = None
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.finalizing import FinalizeOptions
-from kalito_mcp.domain.records import NewMessage, Origin, Role
+from kalito_mcp.domain.records import NewMessage, Origin, RecordType, Role
 from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.sessions import Place, Session
 from kalito_mcp.domain.time import from_iso
@@ -14,7 +14,16 @@ from kalito_mcp.domain.zone import Zone
 from kalito_mcp.shapes import OriginName, Output, Promoted, Redacted, RoleName, Sleep, Summary
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
 from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply
-from kalito_mcp.web.rest.shapes import AgentName, CursorText, GraphBody, Message, NextCursor, PageSize, message_body
+from kalito_mcp.web.rest.shapes import (
+    AgentName,
+    CursorText,
+    GraphBody,
+    Message,
+    NextCursor,
+    PageSize,
+    fields_schema,
+    message_body,
+)
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -44,6 +53,7 @@ class SessionBody(Output):
     summaries: int
     pins: int
     newest_message: Annotated[str | None, Field(description="When that was said.")] = None
+    model: Annotated[str | None, Field(description="The last model that a message named.")] = None
     updated_at: str
 
 
@@ -81,7 +91,7 @@ class SentMessage(Input):
     origin: Annotated[OriginName | None, Field(description="Whose words, if not the sender's own.")] = None
     details: Annotated[
         dict[str, Any] | None,
-        Field(description="tags, attachments, message_type, critical, visibility, importance_score, supersedes."),
+        Field(description="Further fields.", json_schema_extra=fields_schema(RecordType.MESSAGE)),
     ] = None
 
 
@@ -148,7 +158,7 @@ async def list_sessions(call: Call[Nothing, Sessions]) -> Reply:
     page = found[: asked.limit]
     following = cursor_of(call, asked, *page[-1].place) if len(found) > len(page) else None
     titles = await call.memory.titles(one.id for one in page)
-    listed = [SessionBody(**one.to_dict(titles.get(one.id))) for one in page]
+    listed = [SessionBody(**one.to_dict(titles.get(one.id)), model=one.model) for one in page]
     return Reply(SessionPage(sessions=listed, next_cursor=following))
 
 
@@ -246,7 +256,7 @@ async def finalize_session(call: Call[Finalize, InProject]) -> Reply:
 
 async def _body(memory: "Memory", session: Session) -> SessionBody:
     titles = await memory.titles([session.id])
-    return SessionBody(**session.to_dict(titles.get(session.id)))
+    return SessionBody(**session.to_dict(titles.get(session.id)), model=session.model)
 
 
 def _new_message(call: Call[RecordMessages, InProject], place: int, zone: Zone) -> NewMessage:

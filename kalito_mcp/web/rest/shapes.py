@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, ConfigDict, Field
 
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.records import MessageWithImportance, RecordType
 from kalito_mcp.domain.validation import checked_name
-from kalito_mcp.shapes import OriginName, Outdated, Output, ReachName, Redacted, RoleName, TypeName
+from kalito_mcp.shapes import OriginName, Outdated, Output, ReachName, Redacted, RoleName, TypeName, sent_fields_schema
+from kalito_mcp.web.arguments import inlined
 
 _NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
 """What the memory checks of a name, for whoever reads the schema."""
@@ -27,6 +28,14 @@ CursorText = Annotated[
     Field(description="`next_cursor` of the page before, with the same query.", min_length=1, max_length=400),
 ]
 NextCursor = Annotated[str | None, Field(description="For the next page; left out on the last.")]
+
+
+def fields_schema(*types: RecordType) -> dict[str, Any]:
+    """What of an object may be sent that has the fields of these types, for whoever reads the schema."""
+    properties: dict[str, Any] = {}
+    for one in types:
+        properties = {**inlined(sent_fields_schema(one))["properties"], **properties}
+    return {"properties": properties}
 
 
 class Message(Output):
