@@ -163,7 +163,7 @@ def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, databa
         (["edit", "msg_1", "--unset", "tgas"], 1, "unknown field 'tgas'; did you mean 'tags'?"),
         (["edit", "msg_1", "--unset", "text"], 1, "text is missing"),
         (["edit", "msg_1", "--text", ""], 1, "text is empty"),
-        (["edit", "msg_1", "--set", "tags=travel"], 1, "tags must be a list"),
+        (["edit", "msg_1", "--set", "attachments=travel"], 1, "attachments must be a list"),
         (["edit", "msg_1", "--set", "importance_score=NaN"], 1, "importance_score must be a number, not 'NaN'"),
         (["edit", "msg_1", "--set", "seq=4"], 1, "seq cannot be set"),
         (["edit", "msg_1", "--set", "tags"], 2, "--set takes FIELD=VALUE"),
