@@ -34,8 +34,8 @@ _NAMES_BY_MODULE = {
     "errors": (
         "AlreadyTakenIn BudgetTooSmall ClientKeyReused ConfigurationError Conflict GraphFull InvalidInput KalitoError "
         "ModelError ModelReplyInvalid ModelUnavailable NotFound RecordErased RecordNotFound RevisionConflict "
-        "SchemaTooNew SessionFinalized SessionNotFound StorageBusy StorageDamaged StorageError StorageFull "
-        "StorageReadOnly StorageReplaced SummaryRangeConflict TextTooLarge VectorsUnreachable"
+        "SchemaTooNew SchemaUnknown SessionFinalized SessionNotFound StorageBusy StorageDamaged StorageError "
+        "StorageFull StorageReadOnly StorageReplaced SummaryRangeConflict TextTooLarge VectorsUnreachable"
     ),
     "graph.store": "GraphStore",
     "memory": "Memory",

@@ -64,6 +64,7 @@ from kalito_mcp.errors import RecordErased as RecordErased
 from kalito_mcp.errors import RecordNotFound as RecordNotFound
 from kalito_mcp.errors import RevisionConflict as RevisionConflict
 from kalito_mcp.errors import SchemaTooNew as SchemaTooNew
+from kalito_mcp.errors import SchemaUnknown as SchemaUnknown
 from kalito_mcp.errors import SessionFinalized as SessionFinalized
 from kalito_mcp.errors import SessionNotFound as SessionNotFound
 from kalito_mcp.errors import StorageBusy as StorageBusy

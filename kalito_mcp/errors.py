@@ -26,7 +26,8 @@
     │   ├── StorageDamaged
     │   ├── StorageReplaced     another file is in its place; restart the server
     │   ├── VectorsUnreachable  what keeps the vectors outside the file does not answer; no tool reports it
-    │   └── SchemaTooNew
+    │   ├── SchemaTooNew
+    │   └── SchemaUnknown       of no release, such as one from before the first
     └── ModelError              a language or embedding model failed; memory works without it, so no tool reports it
         ├── ModelUnavailable
         └── ModelReplyInvalid
@@ -251,6 +252,12 @@ class SchemaTooNew(StorageError):
     """A newer kalito wrote this database."""
 
     code = "schema_too_new"
+
+
+class SchemaUnknown(StorageError):
+    """The database has the schema of no release. It is not damaged."""
+
+    code = "schema_unknown"
 
 
 class ModelError(KalitoError):

@@ -31,7 +31,7 @@ ALREADY: Final = "already_taken_in"
 _FAILED: Final = "internal"
 _TRY_AGAIN: Final = frozenset(
     """storage storage_full storage_busy storage_read_only storage_damaged storage_replaced configuration
-    schema_too_new""".split()
+    schema_too_new schema_unknown""".split()
 )
 """Codes of what is wrong with the home, not with what it was sent."""
 _PAUSED: Final = "conflict: the memory is paused"

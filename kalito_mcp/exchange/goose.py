@@ -17,6 +17,8 @@ _NOT_OF_THE_USER: Final = "SELECT id FROM sessions WHERE session_type IN ('sub_a
 _MESSAGES: Final = """
 SELECT id, role, content_json, created_timestamp FROM messages WHERE session_id = ? ORDER BY id
 """
+_FOLDERS: Final = ("goose", "Block/goose", "Block/goose/data")
+"""Where it keeps its data, by system and release: on Linux; on macOS; on Windows."""
 _NEEDED: Final = (
     ("sessions", ("id", "working_dir", "created_at")),
     ("messages", ("id", "session_id", "role", "content_json", "created_timestamp")),
@@ -32,7 +34,7 @@ class Goose:
 
     def find(self, home: Home) -> Iterable[Path]:
         root = home.environment.get("GOOSE_PATH_ROOT")
-        places = [Path(root) / "data"] if root else [share / "goose" for share in home.shares()]
+        places = [Path(root) / "data"] if root else [share / name for share in home.shares() for name in _FOLDERS]
         return [path for place in places for path in self.within(place / "sessions")]
 
     def within(self, folder: Path) -> Iterable[Path]:

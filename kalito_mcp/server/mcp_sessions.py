@@ -1,6 +1,8 @@
 """MCP over streamable HTTP: the SDK's sessions, each with a history of its own and used by one principal alone; and
 whole answers, also at the end of the server."""
 
+import logging
+import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -25,6 +27,12 @@ from kalito_mcp.web.metrics import ROUTE_KEY
 MOST_OF_ONE: Final = 2_048
 """Open sessions of one principal, of the SDK's 10,000 in all: a program that begins one a second leaves the others
 theirs."""
+_QUIET_S: Final = 60.0
+_log: Final = logging.getLogger("kalito.server")
+# It has a line for each refused session, with a number that is not ours.
+logging.getLogger("mcp.server.streamable_http_manager").addFilter(
+    lambda record: not str(record.msg).startswith("Refusing to open a new session")
+)
 _AGAIN_MS: Final = 1_000
 """When a client whose stream broke should come back for what it missed."""
 
@@ -37,16 +45,23 @@ class _Sessions(StreamableHTTPSessionManager):
 
     def __init__(self, app: Any, security: TransportSecuritySettings) -> None:
         super().__init__(app, retry_interval=_AGAIN_MS, security_settings=security)
+        self._quiet_until = 0.0
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         # Past the SDK's limit of the body: ours is in front of all routes, and it would cost each subscription 2 KB.
         return self._handle_request(scope, receive, send)
 
     def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
-        if requestor is not None and list(self._session_owners.values()).count(requestor) >= MOST_OF_ONE:
-            return None
-        self.event_store = self._histories.new()
-        return super()._admit_session(requestor)
+        is_full = requestor is not None and list(self._session_owners.values()).count(requestor) >= MOST_OF_ONE
+        transport = None
+        if not is_full:
+            self.event_store = self._histories.new()
+            transport = super()._admit_session(requestor)
+        if transport is None and time.monotonic() >= self._quiet_until:
+            self._quiet_until = time.monotonic() + _QUIET_S
+            whose = "one token" if is_full else "all tokens"
+            _log.warning("new sessions are refused: too many of %s are open; said once a minute", whose)
+        return transport
 
 
 def streamable_http(server: KalitoServer, security: TransportSecuritySettings) -> Starlette:

@@ -152,23 +152,40 @@ async def _read_messages(
         if not line.strip():
             continue
         line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901 - some Windows shells write one
+        for one in _batched(line) or (line,):
+            await _take(one, writer, incoming, calls)
+
+
+async def _take(line: bytes, writer: asyncio.StreamWriter, incoming: Incoming, calls: Calls) -> None:
+    """Pass on one message, or let it wait, or refuse it."""
+    try:
         try:
-            try:
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValidationError:
-                line = mended_body(line)  # noqa: PLW2901 - as above
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except (ValidationError, ValueError, RecursionError):
-            await _send(writer, _refusal(line))
-            continue
-        # The SDK reads a request whose id is null, a float or an object as a notification, and never answers it.
-        if isinstance(message, JSONRPCNotification) and "id" in json.loads(line, parse_int=_short_integer):
-            await _send(writer, _refusal(line))
-            continue
-        if isinstance(message, JSONRPCRequest) and not calls.begin(message):
-            await calls.keep(message, line)
-        elif not _cancels_what_waits(message, calls):
-            await incoming.send(SessionMessage(message))
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError:
+            line = mended_body(line)
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except (ValidationError, ValueError, RecursionError):
+        await _send(writer, _refusal(line))
+        return
+    # The SDK reads a request whose id is null, a float or an object as a notification, and never answers it.
+    if isinstance(message, JSONRPCNotification) and "id" in json.loads(line, parse_int=_short_integer):
+        await _send(writer, _refusal(line))
+    elif isinstance(message, JSONRPCRequest) and not calls.begin(message):
+        await calls.keep(message, line)
+    elif not _cancels_what_waits(message, calls):
+        await incoming.send(SessionMessage(message))
+
+
+def _batched(line: bytes) -> list[bytes]:
+    """The messages of a batch, which the 2025-03-26 protocol demands to be taken; none if the line is not one. Each is
+    answered on a line of its own, under its id."""
+    if not line.lstrip().startswith(b"["):
+        return []
+    try:
+        content = json.loads(line)
+        return [json.dumps(one).encode() for one in content]
+    except (ValueError, RecursionError):  # also a number that is too long to be read or written
+        return []
 
 
 async def _start_waiting(calls: Calls, incoming: Incoming) -> None:
@@ -229,7 +246,7 @@ def _refusal(line: bytes) -> bytes:
             "not valid JSON; send one JSON-RPC 2.0 message a line, in UTF-8",
         )
     if isinstance(content, list):
-        return _error(None, INVALID_REQUEST, "batches are not supported; send one message a line")
+        return _error(None, INVALID_REQUEST, "a batch needs messages; send one message a line")
     fields = content if isinstance(content, dict) else {}
     asked = fields.get("id")
     is_readable = isinstance(asked, str | int) and not isinstance(asked, bool)

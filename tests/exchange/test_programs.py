@@ -386,3 +386,11 @@ def test_each_program_is_looked_for_in_its_own_place(tmp_path: Path) -> None:
     home = Home(tmp_path, {})
     found = {name: [str(path.relative_to(tmp_path)) for path in source.find(home)] for name, source in SOURCES.items()}
     assert {name: paths for name, paths in found.items() if paths} == {name: [path] for name, path in expected.items()}
+
+
+@pytest.mark.parametrize("folder", ["Library/Application Support/Block/goose", "Library/Application Support/goose"])
+def test_goose_is_found_where_it_keeps_its_sessions_on_macos(tmp_path: Path, folder: str) -> None:
+    path = tmp_path / folder / "sessions" / "sessions.db"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert list(SOURCES["goose"].find(Home(tmp_path, {}))) == [path]

@@ -103,7 +103,7 @@ async def test_the_answer_to_a_call_whose_stream_broke_is_sent_again(tmp_path: P
 
 
 async def test_a_program_that_forgets_its_sessions_leaves_the_others_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(mcp_sessions, "MOST_OF_ONE", 3)
     async with home(tmp_path) as at, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
@@ -113,8 +113,12 @@ async def test_a_program_that_forgets_its_sessions_leaves_the_others_theirs(
             await forgetful.begin()
             last = dict(forgetful.headers)
             del forgetful.headers["Mcp-Session-Id"]
-        async with forgetful.posted("initialize", CLIENT) as answer:
-            assert answer.status_code == 503
+        for _ in range(3):
+            async with forgetful.posted("initialize", CLIENT) as answer:
+                assert answer.status_code == 503
+        assert [one.getMessage() for one in caplog.records if "efus" in one.getMessage()] == [
+            "new sessions are refused: too many of one token are open; said once a minute"
+        ]
         await other.begin()
         assert (await http.delete(at.url, headers=last)).status_code == 200
         await forgetful.begin()

@@ -1,5 +1,6 @@
 """The stdio transport: input that no well-behaved client sends, and how the process ends."""
 
+import json
 import os
 import select
 import signal
@@ -48,7 +49,7 @@ WRONG_LINES = {
         7,
         -32600,
     ),
-    "a batch": (b'[{"jsonrpc":"2.0","id":7,"method":"tools/list"}]', None, -32600),
+    "a batch of something else": (b"[5]", None, -32600),
     "an empty batch": (b"[]", None, -32600),
     "a number": (b"5", None, -32600),
     "id null": (b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}', None, -32600),
@@ -142,6 +143,20 @@ def test_a_strange_line_is_answered_once_or_needs_no_answer(connected: Connected
             connected.wire.send(sent + b"\n")
             assert connected.wire.answer(number)["id"] == number, name
         assert connected.answers_to(sent if number is None else b"") == [], name
+
+
+def test_each_message_of_a_batch_is_answered_on_its_own_line(tmp_path: Path) -> None:
+    both = [json.loads(request(number, "prompts/list")) for number in (1, 2)]
+    notified = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    with served(tmp_path / "memory.db") as wire:
+        wire.send(
+            line([both[0], notified, {"jsonrpc": "2.0", "id": 1.5, "method": "ping"}, both[1]]),
+            request(3, "prompts/list"),
+        )
+        wire.close_stdin()
+        found = wire.rest()
+    assert {answer["id"]: "result" in answer for answer in found} == {1: True, 2: True, 3: True, 1.5: False}
+    assert len(found) == 4
 
 
 def test_messages_are_found_however_they_are_cut(tmp_path: Path) -> None:

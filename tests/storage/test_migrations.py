@@ -16,7 +16,7 @@ import pytest
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
-from kalito_mcp.errors import SchemaTooNew, StorageDamaged, StorageError
+from kalito_mcp.errors import SchemaTooNew, SchemaUnknown, StorageDamaged, StorageError
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.row_hash import row_hash
@@ -180,7 +180,7 @@ async def test_a_last_statement_is_executed_whatever_stands_after_it(copy: Path,
 async def test_a_migration_that_was_applied_in_another_form_is_refused(copy: Path) -> None:
     before = digest(copy)
     steps = [replace(migrations()[0], sql=migrations()[0].sql + "-- changed\n"), *migrations()[1:]]
-    with pytest.raises(StorageDamaged, match="another form"):
+    with pytest.raises(SchemaUnknown, match="It is not damaged: open it with the version that wrote it"):
         await open_and_close(copy, steps)
     assert digest(copy) == before
 

@@ -111,7 +111,7 @@ class SqliteStore:
         Raises:
             ConfigurationError: this Python's SQLite is too old.
             StorageDamaged: the file is no readable database of kalito's.
-            SchemaTooNew: a newer release wrote it.
+            SchemaTooNew: a newer release wrote it. SchemaUnknown: no release did.
             StorageBusy: another process held the lock too long.
             StorageReadOnly, StorageFull: it can neither be written nor read as it is.
             StorageReplaced: the -wal at its path belongs to another database.

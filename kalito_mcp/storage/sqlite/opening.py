@@ -102,7 +102,7 @@ async def check_schema(reader: "aiosqlite.Connection", steps: Sequence[Migration
 
     Raises:
         StorageReadOnly: the database is empty or lacks steps.
-        SchemaTooNew, StorageDamaged: as `is_current`.
+        SchemaTooNew, SchemaUnknown, StorageDamaged: as `is_current`.
     """
     if not await is_current(reader, steps, path):
         raise StorageReadOnly(f"{path} is empty or of an older release; `kalito-mcp serve` updates it")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kalito_mcp.errors import SchemaTooNew, StorageDamaged
+from kalito_mcp.errors import SchemaTooNew, SchemaUnknown, StorageDamaged
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -65,7 +65,7 @@ async def is_current(connection: "aiosqlite.Connection", steps: Sequence[Migrati
 
     Raises:
         SchemaTooNew: it has more steps.
-        StorageDamaged: it belongs to another program, or a step differs from the one that was applied.
+        StorageDamaged: it belongs to another program. SchemaUnknown: a step differs from the one that was applied.
     """
     [[version, application, objects]] = await connection.execute_fetchall(SELECT_KIND)
     if application != APPLICATION_ID:
@@ -82,8 +82,9 @@ async def is_current(connection: "aiosqlite.Connection", steps: Sequence[Migrati
     applied = {row[0]: row[1] for row in await connection.execute_fetchall(_SELECT_MIGRATIONS)}
     for step in steps[:version]:
         if applied.get(step.number) != step.checksum:
-            raise StorageDamaged(
-                f"{path}: migration {step.number} ({step.name}) was applied in another form than this release's; "
-                "use the release that wrote it, or restore a backup"
+            raise SchemaUnknown(
+                f"{path} has the schema of no release (step {step.number}, {step.name}, in another form): a kalito "
+                "from before its first release, or a changed one, wrote it. It is not damaged: open it with the "
+                "version that wrote it, or move it aside with its -wal and -shm, and a new memory is begun"
             )
     return int(version) == len(steps)
