@@ -19,6 +19,7 @@ from kalito_mcp.pins.pinner import checked_reach
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.project_verbs import ProjectVerbs
+from kalito_mcp.records.borrowed_words import source_of_words, unconfirmed
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.reached import reached
 from kalito_mcp.records.same_words import NOTE_SOURCE
@@ -50,8 +51,8 @@ class RecordVerbs(ProjectVerbs):
                 is no session and only that would know it.
             ClientKeyReused: a known `client_key` with another text.
             RecordNotFound: `source_message_id` is not a message of the session.
-            Conflict: the source message is not in the user's or the assistant's own words, and `is_confirmed` is not
-                set; or the same pin was erased.
+            Conflict: the words, or those of the source message, are a tool's, a document's or an import's, and
+                `is_confirmed` does not say that the user wants that; or the same pin was erased.
             SessionFinalized: the session is closed.
         """
         self.check_remembered()
@@ -67,7 +68,9 @@ class RecordVerbs(ProjectVerbs):
         fields = {"text": request.content, "scope": str(reach), "importance_score": score}
         own_words = EditorType.HUMAN if request.origin is Origin.USER else EditorType.AGENT
         editor = Editor(own_words, request.client)
-        [note] = await self.remember(NOTE, fields, editor=editor, client_key=request.client_key)
+        [note] = await self.remember(
+            NOTE, fields, editor=editor, client_key=request.client_key, is_confirmed=request.is_confirmed
+        )
         return self.manager.as_pin(note)
 
     async def remember(
@@ -79,19 +82,22 @@ class RecordVerbs(ProjectVerbs):
         agent_id: str | None = None,
         editor: Editor = PROGRAM,
         client_key: str | None = None,
+        is_confirmed: bool = False,
     ) -> Sequence[MemoryRecord]:
         """Store a note, a thought, a document or a task, in a session or for an agent as a whole.
 
         A document is stored in parts, one record each. One with a known `source` replaces the former: parts that read
         the same stay, parts that are gone are forgotten, and parts that were erased for good are left out. A `note` is
         a short document without a source. With an `editor` of type HUMAN the text counts as the user's own words.
-        Without a source, a known `client_key`, and exactly the same words of the same type, session and project, return
-        what was stored: `MemoryRecord.is_known` says so.
+        A note that repeats the words of a tool, a document or an import has their origin, and no other conversation
+        knows it as a fact unless it `is_confirmed`. Without a source, a known `client_key`, and exactly the same words
+        of the same type, session and project, return what was stored: `MemoryRecord.is_known` says so.
 
         Raises:
             InvalidInput: an unknown type, or a field that is unknown, missing or wrong; nothing was written.
             Conflict: the session is closed, the document is forgotten, or the same text was erased for good; nothing
-                was written. Or nothing is remembered in this project.
+                was written. Or nothing is remembered in this project. Or a note with a `scope` repeats the words of a
+                tool, a document or an import, and `is_confirmed` does not say that the user wants that.
             RecordNotFound: `caused_by` names no record; nothing was written.
             ClientKeyReused: a known `client_key` with another text; nothing was written.
         """
@@ -104,6 +110,13 @@ class RecordVerbs(ProjectVerbs):
             has_project=scope.project not in (None, PERSONAL),
             new_source=self._new_source,
         )
+        if kind is RecordType.DOCUMENT and origin is Origin.ASSISTANT:  # a note
+            source = await source_of_words(self._store, scope, str(fields.get("text")))
+            if source is not None:
+                if "scope" in fields and not is_confirmed:
+                    raise unconfirmed(source.record_id, source.origin)
+                given = given if is_confirmed else {**given, "scope": None}
+                origin = source.origin
         if client_key is not None and scope.session is None:
             client_key = key_within(client_key, self._limits)
         remembered = await self._editor.remember(

@@ -14,9 +14,7 @@ ReachName = Literal["session", "project", "person"]
 PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
 Redacted = Annotated[list[str] | None, Field(description="What was removed and not stored: kinds of secrets.")]
 
-KnownAlready = Annotated[
-    Literal[True] | None, Field(description="It says exactly this already, so nothing was stored.")
-]
+KnownAlready = Annotated[Literal[True] | None, Field(description="Nothing was stored: this says the same.")]
 
 
 def is_record_field(name: str) -> bool:

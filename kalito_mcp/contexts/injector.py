@@ -24,7 +24,7 @@ from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.safety.trust import is_withheld
+from kalito_mcp.safety.trust import is_name_withheld, is_withheld
 from kalito_mcp.text.questions import ends_by_asking, questions_in
 from kalito_mcp.text.recollection import refers_to_the_past
 from kalito_mcp.text.sentences import split_sentences
@@ -96,6 +96,7 @@ class Injector:
             return hit.record_id not in shown and shown.isdisjoint(hit.same)
 
         new = [hit for hit in page.hits if is_new(hit) and not is_withheld(hit.origin, hit.text)]
+        new = [replace(hit, name=None) if is_name_withheld(hit.origin, hit.name) else hit for hit in new]
         if not new:
             return Injection()
         bar = max(self._least_score(prompt), self.policy.min_share * new[0].score)

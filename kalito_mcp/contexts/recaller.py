@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import RecordType
@@ -12,12 +12,14 @@ from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.search import NOTHING, Prepared, Searcher
-from kalito_mcp.safety.trust import is_withheld
+from kalito_mcp.safety.trust import is_name_withheld, is_withheld
 
 _RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
 _LEAST_OF_BEST: Final = 0.45
 """The score of a hit, as a share of the best one's, below which it is noise. Of forty hits on LoCoMo and BEAM this
 leaves 29; they have 1 point less of the evidence."""
+
+Found = TypeVar("Found", Hit, Candidate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Recaller:
             return not is_seen and one.record_id not in already_shown
 
         unshown = [hit for hit in found.hits if is_new(hit)]
-        trusted = [hit for hit in unshown if _is_shown(hit, include)]
+        trusted = [_named(hit, include) for hit in unshown if _is_shown(hit, include)]
         hits = [hit for hit in trusted[: self._wanted] if hit.score >= _LEAST_OF_BEST * trusted[0].score]
         messages = replace(filters, types=frozenset({RecordType.MESSAGE}))
         neighbours = await self._neighbours(view, scope, hits, messages)
@@ -88,7 +90,7 @@ class Recaller:
             hits=hits,
             neighbours=[
                 replace(one, project=None) if one.project is not None and one.project == scope.project else one
-                for one in neighbours
+                for one in (_named(neighbour, include) for neighbour in neighbours)
                 if is_new(one) and _is_shown(one, include)
             ],
             withheld=len(unshown) - len(trusted),
@@ -117,3 +119,9 @@ def _filters(include: frozenset[Include]) -> SearchFilters:
 
 def _is_shown(one: Hit | Candidate, include: frozenset[Include]) -> bool:
     return Include.UNTRUSTED in include or not is_withheld(one.origin, one.text)
+
+
+def _named(one: Found, include: frozenset[Include]) -> Found:
+    """The same without a name or a title that reads like an instruction."""
+    is_shown = Include.UNTRUSTED in include or not is_name_withheld(one.origin, one.name)
+    return one if is_shown else replace(one, name=None)

@@ -97,14 +97,16 @@ def summary_piece(summary: ConversationSummary, zone: Zone = UTC_ZONE) -> Piece:
 def pin_piece(pin: SemanticPin, zone: Zone = UTC_ZONE) -> Piece:
     """Label a pin with its type, source message, importance and day."""
     source = f" of {pin.source_message_id}" if pin.source_message_id else ""
-    label = f"- {pin.pin_type} pin{source}, importance {pin.importance_score:.2f}, {zone.date(pin.created_at)}: "
+    label = f"- {pin.pin_type} pin{source}, importance {pin.importance_score:.2f}, {zone.date(pin.created_at)}"
+    label += f"{_source_note(pin.origin, None)}: "
     return _piece(label, pin.content, pin.tokens)
 
 
 def known_piece(known: KnownRecord, zone: Zone = UTC_ZONE) -> Piece:
-    """Label what is known with its project, if it has one, its source and its day."""
+    """Label what is known with its project, if it has one, its day, and whose words it has if not the user's."""
     of_project = "of this project, " if known.reach is Reach.PROJECT else ""
-    label = [f"{of_project}{zone.date(known.created_at)}{_source_note(known.origin, None)}"]
+    noted = ", noted by the assistant" if known.origin is Origin.ASSISTANT else _source_note(known.origin, None)
+    label = [f"{of_project}{zone.date(known.created_at)}{noted}"]
     label += _outdated(known.outdated, zone)
     return _piece(f"- {', '.join(label)}: ", known.text, known.tokens)
 

@@ -48,6 +48,7 @@ class KnownRecord:
             "project": self.project,
             "session_id": self.session_id,
             "text": self.text,
+            "origin": str(self.origin),
             "importance_score": self.importance,
             "created_at": to_iso(self.created_at),
             "outdated": [one.to_dict() for one in self.outdated] or None,

@@ -27,9 +27,10 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.records.borrowed_words import source_of_words, unconfirmed
 from kalito_mcp.records.reached import reached
 from kalito_mcp.records.repetitions import scope_of_session
-from kalito_mcp.records.same_words import same_words
+from kalito_mcp.records.same_words import is_sent_again, same_words
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -58,6 +59,10 @@ class Pinner:
         asked = checked_reach(request.scope)
         kept, redacted = await read_aside(len(request.content), lambda: cleaned(request))
         draft = await read_aside(len(kept.content), lambda: self._draft(kept))
+        if (source := await source_of_words(self._store, scope, kept.content)) is not None:
+            if not kept.is_confirmed:
+                raise unconfirmed(source.record_id, source.origin)
+            draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))
         async with self._store.write() as transaction:
             session = await self._session(transaction, scope, draft.created_at)
             draft = await _with_source(transaction, scope, session, draft, kept)
@@ -144,10 +149,7 @@ async def _with_source(
             "leave it out, or use another id"
         )
     if said.origin.distrust >= Origin.TOOL.distrust and not request.is_confirmed:
-        raise Conflict(
-            f"{draft.source_message_id} is not the user's own text (origin: {said.origin}); "
-            "ask the user, then call again with confirmed=true"
-        )
+        raise unconfirmed(draft.source_message_id, said.origin)
     return replace(draft, origin=least_trusted((draft.origin, said.origin)), created_at=said.created_at)
 
 
@@ -158,7 +160,8 @@ async def _same_pin(
     if draft.client_key and await transaction.conversations.pin_by_client_key(session, draft.client_key):
         return None
     place = replace(scope_of_session(session, scope.limits), session=session.id)
-    return await same_words(transaction.records, place, RecordType.PIN, draft.content, draft.reach)
+    found = await same_words(transaction.records, place, RecordType.PIN, draft.content, draft.reach)
+    return None if found is None or is_sent_again(draft.client_key, found) else found
 
 
 async def _pinned_before(transaction: WriteTransaction, session: Session, draft: PinDraft) -> SemanticPin:

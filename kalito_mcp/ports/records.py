@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, StoredEdit
-from kalito_mcp.domain.records import Reach, RecordType
+from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.long_texts import Readings
 
@@ -68,6 +68,15 @@ class ScannedRecord:
     revision: int
 
 
+@dataclass(frozen=True, slots=True)
+class RecentWords:
+    """The beginning of a text that was said lately, and whose words it has."""
+
+    record_id: str
+    text: str
+    origin: Origin
+
+
 class RecordReader(Protocol):
     """Reads of one consistent view. Erased records are left out. Forgotten ones are included, except in lists.
 
@@ -116,6 +125,11 @@ class RecordReader(Protocol):
     async def same_known(self, scope: Scope, reach: Reach, text: str) -> MemoryRecord | None:
         """The pin or note with exactly this text that has this reach, PROJECT or PERSON, in the scope's agent and
         project. Automatic pins and forgotten records are left out."""
+
+    async def recent_words(self, scope: Scope, *, most_chars: int) -> Sequence[RecentWords]:
+        """What users, tools, documents and imports said last to the scope's agent, and in its session, newest first:
+        of the newest 2,000 records of the agent and 500 messages of the session at most 200 of untrusted origins and
+        200 of users, each up to `most_chars` characters."""
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The pins whose source is this message."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import MemoryRecord, RecordDraft
 from kalito_mcp.domain.records import Reach, RecordType
+from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.records import RecordReader
 
@@ -26,10 +27,17 @@ async def known_already(records: RecordReader, place: Scope, drafts: Sequence[Re
     if len(drafts) > 1 or (draft.type is RecordType.DOCUMENT and not _is_note(content)):
         return None
     found = await same_words(records, place, draft.type, str(content["text"]), content.get("scope"))
-    if found is None or (found.type is RecordType.DOCUMENT and not _is_note(found.content)):
+    if found is None or is_sent_again(draft.client_key, found):
+        return None
+    if found.type is RecordType.DOCUMENT and not _is_note(found.content):
         return None
     is_other_task = found.content.get("status") in _FINISHED or found.content.get("due_date") != content.get("due_date")
     return None if draft.type is RecordType.TASK and is_other_task else replace(found, is_known=True)
+
+
+def is_sent_again(client_key: str | None, known: MemoryRecord) -> bool:
+    """Whether the key of a call settles what it repeats: the known record has it, or it names a request as a whole."""
+    return client_key is not None and (known.client_key == client_key or chosen_part(client_key) is not None)
 
 
 async def same_words(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from kalito_mcp.domain.records import ConversationSummary, Origin, SummaryMethod
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Origin, SummaryMethod
 from kalito_mcp.ports.conversations import SessionView
 from kalito_mcp.safety.instructions import is_instruction_like
 
@@ -27,14 +27,23 @@ def is_withheld(origin: Origin, text: str) -> bool:
     return origin.distrust >= Origin.TOOL.distrust and is_instruction_like(text)
 
 
+def is_name_withheld(origin: Origin, name: str | None) -> bool:
+    """The same for the name of a speaker or the title of a document: what it names is shown without it."""
+    return bool(name) and is_withheld(origin, name or "")
+
+
 def trusted(view: SessionView) -> tuple[SessionView, int]:
     """The view without the withheld parts, and how many those are."""
-    tail = _kept(view.tail, (message.text for message in view.tail))
+    tail = tuple(map(_without_name, _kept(view.tail, (message.text for message in view.tail))))
     pins = _kept(view.pins, (pin.content for pin in view.pins))
     summaries = tuple(filter(None, map(_trusted_summary, view.summaries)))
     withheld = len(view.tail) + len(view.pins) + len(view.summaries) - len(tail) - len(pins) - len(summaries)
-    is_same = not withheld and summaries == tuple(view.summaries)
+    is_same = not withheld and summaries == tuple(view.summaries) and tail == tuple(view.tail)
     return (view, 0) if is_same else (SessionView(tail=tail, pins=pins, summaries=summaries), withheld)
+
+
+def _without_name(message: MessageWithImportance) -> MessageWithImportance:
+    return replace(message, name=None) if is_name_withheld(message.origin, message.name) else message
 
 
 def _trusted_summary(summary: ConversationSummary) -> ConversationSummary | None:

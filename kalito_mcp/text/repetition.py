@@ -21,6 +21,7 @@ _MAX_READ: Final = 20_000
 _MIN_CHARS: Final = 5
 _MIN_WORDS: Final = 3
 _MIN_SENTENCE_WORDS: Final = 4
+_RUN: Final = 3
 _CAPITALISES_NOUNS: Final = "de"
 _NOTHING: Final = frozenset(("",))
 _IDENTIFIER: Final = "id:"
@@ -63,6 +64,17 @@ def keys_stated(text: str) -> frozenset[str]:
     sentences = split_sentences(text[:_MAX_READ])
     stated = [one for one in sentences if not _is_question(one) and not _ASKS_TO_FORGET().search(one.lower())]
     return keys_of(text) if stated == sentences else frozenset[str]().union(*map(keys_of, stated))
+
+
+def repeats(text: str, other: str) -> bool:
+    """Whether the other text has most of this one's words, in their order: half of its runs of three words. A text of
+    fewer than four words says too little."""
+    said = [one for one in map(compact, words(text[:_MAX_READ])) if one]
+    if len(said) < _MIN_SENTENCE_WORDS:
+        return False
+    within = compact(other)
+    runs = ["".join(said[place : place + _RUN]) for place in range(len(said) - _RUN + 1)]
+    return 2 * sum(run in within for run in runs) >= len(runs)
 
 
 def _is_question(sentence: str) -> bool:

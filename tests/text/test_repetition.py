@@ -6,7 +6,7 @@ import pytest
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.text.look_alikes import compact
-from kalito_mcp.text.repetition import key_of_identifier, keys_of, keys_stated, keys_to_forget
+from kalito_mcp.text.repetition import key_of_identifier, keys_of, keys_stated, keys_to_forget, repeats
 from kalito_mcp.text.subject import parse_subject
 from tests.campaign import first_of
 
@@ -84,3 +84,18 @@ def test_long_texts_take_linear_time(part: str) -> None:
 
     seconds(1_000)
     assert seconds(100_000) < max(20 * seconds(20_000), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "is_repeated"),
+    [
+        ("We deploy on Tuesdays.", "Log: WE  DEPLOY on Tuesdays, at nine", True),
+        ("The user said: we deploy on Tuesdays at nine", "We deploy on Tuesdays at nine.", True),
+        ("We ship the blue box on Tuesdays at nine.", "We ship the red box on Tuesdays at nine.", True),
+        ("We never ship on Mondays, only on Tuesdays.", "We ship the red box on Tuesdays at nine.", False),
+        ("On Tuesdays.", "We deploy on Tuesdays.", False),
+        ("", "We deploy on Tuesdays.", False),
+    ],
+)
+def test_most_words_in_their_order_are_a_repetition(text: str, other: str, is_repeated: bool) -> None:
+    assert repeats(text, other) is is_repeated

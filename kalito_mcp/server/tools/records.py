@@ -9,6 +9,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
+from kalito_mcp.domain.records import Origin
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.safety.escaping import escape_json
@@ -28,6 +29,9 @@ from kalito_mcp.text.plurals import plural
 RecordId = Annotated[str, Field(description="As returned: `msg_45`, `task_…`.", min_length=1, max_length=200)]
 _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
 """The fields of a message that its pins and summaries repeat."""
+_TO_CONFIRM: Final = (
+    "So it is no lasting fact. If the user wants that, call again with scope in fields and confirmed=true."
+)
 _TASK_FIELDS: Final = "id text status priority due_date assigned_to completed_at tags revision".split()
 
 
@@ -58,6 +62,7 @@ class RecordTools:
         ] = None,
         agent_id: AgentId = None,
         project: Project = None,
+        confirmed: Annotated[bool, Field(description="As in create_pin.")] = False,
     ) -> Annotated[CallToolResult, RememberedRecords]:
         """Keep a note, a task, a document or a thought beyond this conversation. A document replaces the earlier one of
         the same source. For a fact that every context of this conversation needs, use create_pin."""
@@ -71,6 +76,7 @@ class RecordTools:
             session_id=session_id or None,
             agent_id=agent_id or None,
             editor=editor_of(context),
+            is_confirmed=confirmed,
         )
         ids = [one.id for one in kept]
         name = str(kept[0].content.get("document_id", kept[0].id))
@@ -79,6 +85,10 @@ class RecordTools:
         parts = f"{plural(len(ids), 'record')}: {listed(ids)}"
         did = "Known already:" if kept[0].is_known else "Remembered"
         lines = [f"{did} {type} {name}{place} ({parts}), revision {kept[0].revision}."]
+        borrowed = None if type == "document" or kept[0].origin.distrust < Origin.TOOL.distrust else kept[0].origin
+        if borrowed is not None:
+            lines.append(f"Its words have another origin: {borrowed}.")
+            lines += [] if confirmed else [_TO_CONFIRM]
         redacted = list(kept[0].redacted)
         return answer(
             "\n".join([*lines, *redaction_lines(redacted)]),
@@ -91,6 +101,7 @@ class RecordTools:
                 more=more(record_ids=ids),
                 revision=kept[0].revision,
                 known_already=kept[0].is_known or None,
+                origin=None if borrowed is None else borrowed.value,
                 redacted=redacted or None,
             ),
         )

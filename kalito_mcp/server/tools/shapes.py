@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from kalito_mcp.domain.wording import camel_case
-from kalito_mcp.shapes import Hit, KnownAlready, OriginName, PastQuestion, Pin, RoleName, Summary
+from kalito_mcp.shapes import Hit, OriginName, PastQuestion, Pin, RoleName, Summary
 
 SessionId = Annotated[
     str | None,
@@ -46,6 +46,7 @@ More = Annotated[Mapping[str, int] | None, WithJsonSchema({_UNLISTED: True})]
 
 Unlisted = Annotated[str | None, WithJsonSchema({_UNLISTED: True})]
 UnlistedNumber = Annotated[int | None, WithJsonSchema({_UNLISTED: True})]
+UnlistedFlag = Annotated[bool | None, WithJsonSchema({_UNLISTED: True})]
 Rewritten = Annotated[list[str] | None, WithJsonSchema({_UNLISTED: True})]
 
 
@@ -132,7 +133,7 @@ class CreatedPin(Output):
     pin: Annotated[
         Pin, _plainly("object", "id, session_id, scope, content, source_message_id, importance_score, pin_type.")
     ]
-    known_already: KnownAlready = None
+    known_already: UnlistedFlag = None
     redacted: Redacted = None
 
 
@@ -208,7 +209,9 @@ class RememberedRecords(Output):
     record_ids: list[str]
     more: More = None
     revision: int
-    known_already: KnownAlready = None
+    known_already: UnlistedFlag = None
+    origin: Unlisted = None
+    """Whose words a note repeats."""
     redacted: Redacted = None
 
 

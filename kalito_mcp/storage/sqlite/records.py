@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord, StoredEdit
-from kalito_mcp.domain.records import Reach, RecordType
+from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.errors import RecordNotFound
-from kalito_mcp.ports.records import ForgottenValue, ScannedRecord, Tombstone, Unswept
+from kalito_mcp.ports.records import ForgottenValue, RecentWords, ScannedRecord, Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.fact_rows import fact_within, standing
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
@@ -109,6 +109,34 @@ WHERE r.key IN (
 ) AND (r.reach = 'person' OR {_IN_PROJECT}) AND {within("r")}
     AND (r.client_key IS NULL OR r.client_key NOT GLOB '{AUTO_KEY}*')
 ORDER BY r.key DESC LIMIT 1
+"""
+# Of untrusted origins, or else of users. A role's origin is not stored: `system` relays tools.
+SELECT_RECENT_WORDS: Final = f"""
+SELECT coalesce(r.id, 'msg_' || r.key), substr(r.text, 1, :most_chars),
+    coalesce(r.origin, CASE r.role WHEN 'user' THEN 'user' ELSE 'tool' END)
+FROM records r WHERE r.key IN (
+    SELECT key FROM (
+        SELECT key, role, origin, deleted_at FROM (
+            SELECT key, role, origin, deleted_at FROM records INDEXED BY records_columns
+            WHERE agent_key = coalesce(
+                (SELECT agent_key FROM sessions WHERE owner = :owner AND id = :session), :agent_key
+            ) ORDER BY key DESC LIMIT 2000
+        )
+        UNION
+        SELECT key, role, origin, deleted_at FROM (
+            SELECT key, role, origin, deleted_at FROM records
+            WHERE type = 'message'
+                AND session_key = (SELECT key FROM sessions WHERE owner = :owner AND id = :session)
+            ORDER BY seq DESC LIMIT 500
+        )
+    )
+    WHERE deleted_at IS NULL AND (
+        (:is_untrusted AND (origin IN ('tool', 'document', 'import') OR (origin IS NULL AND role = 'system')))
+        OR (NOT :is_untrusted AND (origin = 'user' OR (origin IS NULL AND role = 'user')))
+    )
+    ORDER BY key DESC LIMIT 200
+) AND {within("r")}
+ORDER BY r.key DESC
 """
 SELECT_OF_SOURCE: Final = f"""
 {_WHOLE}
@@ -272,6 +300,16 @@ class RecordQueries(Queries):
         asked = {"reach": str(reach), "text": text, **_places(scope)}
         found = await self._records(SELECT_SAME_KNOWN, agent_key=await self._agent_key(scope), **asked)
         return next(iter(found), None)
+
+    async def recent_words(self, scope: Scope, *, most_chars: int) -> Sequence[RecentWords]:
+        asked = {"session": scope.session, "most_chars": most_chars, **_places(scope)}
+        agent_key = await self._agent_key(scope)
+        found = [
+            row
+            for is_untrusted in (True, False)
+            for row in await self._all(SELECT_RECENT_WORDS, agent_key=agent_key, is_untrusted=is_untrusted, **asked)
+        ]
+        return [RecentWords(record_id, text, Origin(origin)) for record_id, text, origin in found]
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=record.key)

@@ -10,7 +10,7 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.shapes import KnownAlready, Output, Redacted
+from kalito_mcp.shapes import KnownAlready, OriginName, Output, Redacted
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
 from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply, place_of
 from kalito_mcp.web.rest.shapes import (
@@ -79,6 +79,9 @@ class Remember(Input):
     ]
     session_id: SessionName | None = None
     agent_id: AgentName = None
+    confirmed: Annotated[
+        bool, Field(description="The user has confirmed a note with the words of a tool or a document.")
+    ] = False
 
 
 class Remembered(Output):
@@ -90,6 +93,7 @@ class Remembered(Output):
     record_ids: list[str]
     revision: int
     known_already: KnownAlready = None
+    origin: OriginName
     redacted: Redacted = None
 
 
@@ -212,6 +216,7 @@ async def remember(call: Call[Remember, InProject]) -> Reply:
         agent_id=asked.agent_id,
         editor=REST,
         client_key=call.request_key,
+        is_confirmed=asked.confirmed,
     )
     name = str(kept[0].content.get("document_id", kept[0].id))
     found = Remembered(
@@ -221,6 +226,7 @@ async def remember(call: Call[Remember, InProject]) -> Reply:
         record_ids=[one.id for one in kept],
         revision=kept[0].revision,
         known_already=kept[0].is_known or None,
+        origin=kept[0].origin.value,
         redacted=list(kept[0].redacted) or None,
     )
     return Reply(found, location=place_of("/records", name))

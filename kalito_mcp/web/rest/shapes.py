@@ -96,6 +96,7 @@ class Known(Output):
     project: str | None = None
     session_id: str | None = None
     text: str
+    origin: OriginName
     importance_score: float
     created_at: str
     outdated: list[Outdated] | None = None
