@@ -81,8 +81,8 @@ class SearchIndex(TermIndex, Protocol):
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word of `analysis.words`, the agent's terms that it may be a mistyped form of.
 
-        Likeliest first (`text.spelling`), each with an estimate of how many of the agent's records contain it. A
-        word's own term is never among them. A word without similar terms is left out.
+        Those of `text.spelling`, the most frequent first, each with an estimate of how many of the agent's records
+        contain it. A word's own term is never among them. A word without similar terms is left out.
 
         Meant for rare words. Only a bounded number of words is looked up, so pass the rarest first.
         """

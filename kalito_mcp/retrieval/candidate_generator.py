@@ -33,6 +33,8 @@ _MAX_BASELINE: Final = 0.95
 _MIN_FOR_BASELINE: Final = 10
 """Vectors needed to say how similar any text is to the query."""
 
+_ENGLISH_ALONE: Final = ("the", "and", "of", "with", "our", "are", "was", "my", "you", "this", "that")
+_ENGLISH_SHARE: Final = 0.25
 _MAX_SPANS: Final = 3
 _SAMPLE: Final = 4_096
 _SAMPLE_MARGIN: Final = 16
@@ -183,8 +185,8 @@ class CandidateGenerator:
 
         A name of several words that no record has is looked up by its words. In another language than English the forms
         are the words with the same beginning. A term without a record gets its correction. If the question may be in an
-        unknown language and nothing is like such a term, it gets the words with its beginning too. If there is one, the
-        language is not English.
+        unknown language and the memory is not in English, such a term gets the words with its beginning too. If there
+        is one, the language is not English.
         """
         if question.divided:
             question = question.with_divided(self._missing(question))
@@ -192,11 +194,18 @@ class CandidateGenerator:
             question = self._with_word_forms(question, question.terms)
         question = corrected(question, self._missing(question), self._index)
         missing = self._missing(question)
-        if missing and question.may_be_unknown_language:
+        if missing and question.may_be_unknown_language and not self._is_in_english(question):
             formed = self._with_word_forms(question, missing)
             if formed.forms != question.forms:
                 return replace(formed, language=UNKNOWN)
         return question
+
+    def _is_in_english(self, question: Question) -> bool:
+        """Whether a word of English alone is in a quarter of the records, and the query may be English."""
+        if not question.query.words.isascii():
+            return False
+        said = [self._index.places(word) for word in _ENGLISH_ALONE]
+        return len(np.unique(np.concatenate(said))) >= _ENGLISH_SHARE * self._records.count
 
     def _missing(self, question: Question) -> list[str]:
         """The terms that no record contains in any of their forms."""

@@ -30,7 +30,7 @@ async def _corrected(store: SqliteStore, query: str) -> Question:
     [
         ("the garden of Jhon", "jhon", "john"),
         ("the garden of Johhn", "johhn", "john"),
-        ("the hike of Malenie", "maleni", "melani"),
+        ("the hike of Mealnie", "mealni", "melani"),
         ("the gardne", "gardn", "garden"),
     ],
 )

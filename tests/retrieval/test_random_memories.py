@@ -11,8 +11,8 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit, SearchRequest
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.text.analysis import index_text
-from kalito_mcp.text.spelling import similarity
+from kalito_mcp.text.analysis import index_text, stem
+from kalito_mcp.text.spelling import spellings
 from tests import drafts
 from tests.retrieval.builders import question
 from tests.retrieval.stored_memories import embed, page_of, remember
@@ -60,7 +60,8 @@ def test_every_hit_has_a_reason_a_score_in_zero_to_one_and_its_place(
         """Whether it holds a term, an instance of a kind, or what a mistyped word may have meant."""
         held = set(index_text(hit.text, hit.name).terms)
         instances = set().union(*asked.hyponyms.values())
-        return bool(held & (set(asked.terms) | instances)) or any(similarity(w, h) > 0 for w in written for h in held)
+        meant = {stem(one) for word in written for one in spellings(word)}
+        return bool(held & (set(asked.terms) | instances | meant))
 
     found = anyio.run(lambda: searched(tmp_path_factory.mktemp("memory"), turns, query, vectors=vectors))
     for hit in found:

@@ -79,3 +79,26 @@ async def test_a_language_without_a_table_finds_other_forms_of_its_words(
     )
     hits = await search(store, query)
     assert next((hit.text for hit in hits), None) == found
+
+
+@pytest.mark.parametrize(
+    "query", ["ansible", "kafka streams", "stress-ng", "ruff config", "oauth login", "who translates portuguese"]
+)
+async def test_in_an_english_memory_an_absent_word_is_not_taken_for_one_that_begins_alike(
+    store: SqliteStore, query: str
+) -> None:
+    await remember(
+        store,
+        *map(
+            drafts.message,
+            (
+                "The answers of the carrier are cached.",
+                "Two strings are compared.",
+                "The strict mode is on.",
+                "The container is rebuilt.",
+                "The logs of the poller go to Loki.",
+                "The transit time is three days.",
+            ),
+        ),
+    )
+    assert list(await search(store, query)) == []

@@ -14,7 +14,7 @@ from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
 from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
 from kalito_mcp.text.analysis import stem
-from kalito_mcp.text.spelling import head, is_spellable, near, spellings, term_lengths
+from kalito_mcp.text.spelling import is_spellable, spellings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,21 +102,16 @@ class SqliteSearchIndex:
         asked = [word for word in dict.fromkeys(words) if is_spellable(word)][:_MISTYPED_WORDS]
         if not asked:
             return {}
-        by_head = self._terms_of_heads(asked)
-        # The mistake may be in the head, so look up every likely spelling as well.
-        spelled = {word: {term for term in map(stem, spellings(word)) if is_spellable(term)} for word in asked}
-        known = self._indexed_terms(set().union(*spelled.values()))
+        meant = {word: {stem(one) for one in spellings(word)} - {stem(word)} for word in asked}
+        known = self._indexed_terms(set().union(*meant.values()))
+        if self._within is not None:
+            # How often others say a word would decide which one is meant, and so be found out.
+            known = {term: count for term in known if (count := len(self.places(term)))}
         found = {
-            word: near(
-                word,
-                (by_head.get(head(word), {}) | {term: known[term] for term in spelled[word] & known.keys()}).items(),
-                limit=limit,
-                # How often others say a word would decide which one is meant, and so be found out.
-                counted=None if self._within is None else lambda term: len(self.places(term)),
-            )
-            for word in asked
+            word: sorted(((term, known[term]) for term in terms & known.keys()), key=lambda one: (-one[1], one[0]))
+            for word, terms in meant.items()
         }
-        return {word: terms for word, terms in found.items() if terms}
+        return {word: terms[:limit] for word, terms in found.items() if terms}
 
     def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """For each prefix, the agent's terms that begin with it; see the port."""
@@ -141,15 +136,6 @@ class SqliteSearchIndex:
         for [key] in self._connection.execute(SELECT_LIMIT_PROJECT, self._asked):
             found = found | (projects == key)
         return found
-
-    def _terms_of_heads(self, words: Sequence[str]) -> dict[str, dict[str, int]]:
-        """For each head of the words, the terms that begin with it, and how many records contain each."""
-        lengths: dict[str, tuple[int, int]] = {}
-        for word in words:
-            least, most = term_lengths(word)
-            before = lengths.get(head(word), (least, most))
-            lengths[head(word)] = (min(least, before[0]), max(most, before[1]))
-        return self._terms_between(lengths)
 
     def _terms_between(self, lengths: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
         """For each beginning, the terms of so many letters that have it, and how many records contain each."""
