@@ -34,7 +34,7 @@ from bench.filler import NEVER, RECORDS_OF_SESSION, STEP_MS, Filler, agent_of
 from bench.hostile import hostile_queries
 from bench.plot import Panel, plot
 from bench.report import emit, latency, options, peak_rss_mb, percentile, progress
-from kalito_mcp.contexts.packer import ContextPolicy
+from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory import Memory

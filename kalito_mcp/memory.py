@@ -227,12 +227,13 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         return found
 
     async def inject_known(self) -> Injection:
-        """What a hook puts into the first prompt of a session: what is known of the person and of the project. Nothing,
-        if nothing is, or if it is switched off. What is in it counts as used."""
+        """What a hook puts into the first prompt of a session: how the latest conversations ended, and what is known of
+        the person and of the project. Nothing, if nothing is, or if it is switched off. What is known counts as used.
+        """
         if not self.injection.enabled or not self.injection.known_tokens:
             return Injection()
         context = await self.build_context(None, self.injection.known_tokens)
-        found = self._injector.of_known(self._scope(None), context.known)
+        found = self._injector.of_start(self._scope(None), context)
         self.counts.injected(self._injector.tokens(found))
         return found
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kalito_mcp.access.policy import HttpPolicy, OidcPolicy
 from kalito_mcp.contexts.cache import CachePolicy
 from kalito_mcp.contexts.injector import InjectionPolicy
-from kalito_mcp.contexts.packer import ContextPolicy
+from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.default_places import default_database
 from kalito_mcp.domain.decay import DecayPolicy
 from kalito_mcp.domain.graph import (

@@ -107,6 +107,7 @@ class Hit(Output):
     parts: dict[str, float] | None = None
     why: str | None = None
     answer: AnswerOfHit | None = None
+    turns: list[AnswerOfHit] | None = None
     valid_until: str | None = None
     superseded_by: str | None = None
     outdated: list[Outdated] | None = None

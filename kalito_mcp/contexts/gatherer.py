@@ -5,18 +5,19 @@ so that a context without a query usually needs no trip.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kalito_mcp.contexts.cache import CachePolicy, Moment, RevisionCache
 from kalito_mcp.contexts.known import Known, KnownReader
+from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.contexts.recaller import Query, Recalled, Recaller
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
-from kalito_mcp.domain.search import SeenPart
+from kalito_mcp.domain.search import Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.sessions import Session, unrecorded_session
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import SessionNotFound, StorageDamaged
@@ -24,10 +25,20 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import SessionView
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.known_names import find_session
+from kalito_mcp.retrieval.latest import latest_ends
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.trust import trusted
 
 _log: Final = logging.getLogger("kalito.contexts")
+_FIRST_TURN: Final = 2
+"""Messages of it."""
+
+_LEAST_TOKENS: Final = 24
+"""Of a message in a context, with its label. Only a conversation of very short ones leaves some of the budget empty."""
+
+_ENDS_OF_TIME: Final = 8
+"""Conversations whose ends are shown if the query asks for those of a time."""
+
 T = TypeVar("T")
 _Reading = Callable[[ReadView], Coroutine[Any, Any, T]]
 
@@ -43,6 +54,8 @@ class Asked:
     seen_messages: int = 0
     is_pending: bool = False
     seen: frozenset[SeenPart] = frozenset()
+    budget: int = 0
+    """Tokens that the context may have."""
 
     @property
     def has_query(self) -> bool:
@@ -51,18 +64,23 @@ class Asked:
 
 
 class SessionParts(NamedTuple):
-    """A session and its parts. The newest `shown` messages are shown; `withheld` counts the untrusted records."""
+    """A session and its parts, with up to `tail` of its newest messages. `withheld` counts the untrusted records."""
 
     session: Session
     parts: SessionView
-    shown: int
+    tail: int
     withheld: int
 
     def recent(self, asked: Asked) -> tuple[list[MessageWithImportance], list[MessageWithImportance]]:
-        """The messages to show, oldest first, and the pending one, if there is one."""
+        """The messages that may be shown, oldest first, and the pending one, if there is one."""
         recent = [one for one in self.parts.tail if one.seq <= self.seen_from(asked)]
         pending = [recent.pop()] if asked.is_pending and recent and recent[-1].role == "user" else []
-        return recent[-self.shown :] if self.shown else [], pending
+        return recent, pending
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the conversation has had more than its first turn."""
+        return self.session.message_count > _FIRST_TURN
 
     def seen_from(self, asked: Asked) -> int:
         """The seq after which the model sees the messages itself."""
@@ -76,6 +94,8 @@ class Gathered:
     of_session: SessionParts
     known: Known = field(default_factory=Known)
     found: Recalled = field(default_factory=Recalled)
+    latest: Sequence[Sequence[Hit]] = ()
+    is_about_latest: bool = False
 
 
 class Gatherer:
@@ -88,18 +108,13 @@ class Gatherer:
         clock: Clock,
         cache: CachePolicy,
         *,
-        shown: int,
-        shown_if_damaged: int,
-        pins: int,
-        wanted: int,
+        policy: ContextPolicy,
     ) -> None:
         self._store = store
         self._searcher = searcher
         self._clock = clock
-        self._shown = shown
-        self._shown_if_damaged = shown_if_damaged
-        self._pins = pins
-        self._recaller = Recaller(searcher, wanted=wanted)
+        self._policy = policy
+        self._recaller = Recaller(searcher, wanted=policy.relevant_messages)
         self._known = KnownReader(cache)
         self._sessions: RevisionCache[tuple[Scope, frozenset[Include]], SessionParts] = RevisionCache(cache)
 
@@ -115,7 +130,7 @@ class Gatherer:
         if query is None:
             session = self._cached_session(asked, moment)
             known = session and self._known.cached(_of_known(asked, session), asked.include, moment)
-            if session is not None and known is not None:
+            if session is not None and known is not None and session.has_begun:
                 return Gathered(session, known)
         read = partial(self._read, query)
         try:
@@ -154,9 +169,14 @@ class Gatherer:
                 self._known.keep(place, asked.include, known, moment)
             except StorageDamaged:
                 known = Known()
-        if query is None:
-            return Gathered(session, known)
-        return Gathered(session, known, await read(partial(self._recall, asked, query, session, known)))
+        asks_for_latest = query is not None and query.prepared.question.asks_where_left_off
+        latest: Sequence[Sequence[Hit]] = ()
+        if asks_for_latest or not session.has_begun:
+            latest = await read(partial(self._latest, asked, query if asks_for_latest else None, session))
+        if query is None or (asks_for_latest and latest):
+            return Gathered(session, known, latest=latest, is_about_latest=asks_for_latest)
+        found = await read(partial(self._recall, asked, query, session, known))
+        return Gathered(session, known, found, latest)
 
     def _keep_session(self, asked: Asked, session: SessionParts, moment: Moment) -> None:
         if session.session.key:
@@ -168,7 +188,12 @@ class Gatherer:
         if found is None or scope.agent not in (None, found.session.agent):
             return None
         scope.admit(found.session)
-        return found
+        is_enough = found.tail >= min(self._tail(asked), found.session.message_count)
+        return found if is_enough else None
+
+    def _tail(self, asked: Asked) -> int:
+        """How many of the newest messages may fit. One more, because the newest may be the pending input."""
+        return max(self._policy.recent_messages, asked.budget // _LEAST_TOKENS) + asked.seen_messages + 1
 
     async def _session_parts(self, asked: Asked, view: ReadView) -> SessionParts:
         """The session and its parts; a session without any, if it is not yet known."""
@@ -181,17 +206,17 @@ class Gatherer:
             if error.nearest or not asked.has_query:
                 raise
             return self._unrecorded(asked)
+        tail = self._tail(asked)
         parts = await view.conversations.view(
             session,
-            # One more than shown, because the newest may be the pending input.
-            tail=self._shown + 1,
-            pins=self._pins,
+            tail=tail,
+            pins=self._policy.pins,
             include_internal=Include.INTERNAL in asked.include,
         )
         withheld = 0
         if Include.UNTRUSTED not in asked.include:
             parts, withheld = trusted(parts)
-        return SessionParts(session, parts, self._shown, withheld)
+        return SessionParts(session, parts, tail, withheld)
 
     def _unrecorded(self, asked: Asked) -> SessionParts:
         scope = asked.scope
@@ -208,20 +233,35 @@ class Gatherer:
     async def _newest(self, asked: Asked, view: ReadView) -> SessionParts:
         """Only the newest messages, for a session whose other parts cannot be read."""
         session = await find_session(view, asked.scope)
-        newest = session.message_count
-        tail = await view.conversations.messages(session, first_seq=newest - self._shown_if_damaged, last_seq=newest)
+        newest, shown = session.message_count, self._policy.fallback_messages
+        tail = await view.conversations.messages(session, first_seq=newest - shown + 1, last_seq=newest)
         parts, withheld = trusted(SessionView(tuple(one for one in tail if not one.is_hidden), (), ()))
-        return SessionParts(session, parts, self._shown_if_damaged, withheld)
+        return SessionParts(session, parts, shown, withheld)
 
     async def _read_known(self, asked: Asked, of_session: SessionParts, view: ReadView) -> Known:
         return await self._known.read(view, _of_known(asked, of_session), asked.include)
+
+    async def _latest(
+        self, asked: Asked, query: Query | None, of_session: SessionParts, view: ReadView
+    ) -> Sequence[Sequence[Hit]]:
+        """How the latest other conversations ended; outside of any project, personal ones, unless the query asks."""
+        session = of_session.session
+        scope = replace(asked.scope.anywhere(), agent=session.agent, project=asked.scope.project)
+        if query is None:
+            scope = _of_known(asked, of_session)
+        spans = [] if query is None else query.prepared.question.past(query.prepared.now_ms)
+        most = _ENDS_OF_TIME if spans else self._policy.latest_sessions
+        return await latest_ends(
+            view, scope, most=most, filters=SearchFilters(seen=asked.seen), spans=spans, without=session.key or None
+        )
 
     async def _recall(
         self, asked: Asked, query: Query, of_session: SessionParts, known: Known, view: ReadView
     ) -> Recalled:
         session, scope = of_session.session, asked.scope
-        recent, pending = of_session.recent(asked)
-        already_shown = {one.record_id for one in (*recent, *pending)} | {pin.id for pin in of_session.parts.pins}
+        _, pending = of_session.recent(asked)
+        # Recent messages may not fit, and are shown as matches then.
+        already_shown = {one.record_id for one in pending} | {pin.id for pin in of_session.parts.pins}
         return await self._recaller.recall(
             view,
             query,

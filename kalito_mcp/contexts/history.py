@@ -1,6 +1,6 @@
 """The matches of a context as lines, and what they cost. Pure.
 
-How many of them fit is found by trying, so each line is rendered and counted once a context.
+How many steps fit is found by trying, so each line is rendered and counted once a context.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ from kalito_mcp.domain.zone import Zone
 
 
 class History:
-    """The passages of the first turns of a list."""
+    """The passages of the first steps of a list."""
 
     def __init__(
-        self, older: Sequence[Turn], session_id: str | None, zone: Zone, line_cost: Callable[[str], int]
+        self, steps: Sequence[Sequence[Turn]], session_id: str | None, zone: Zone, line_cost: Callable[[str], int]
     ) -> None:
-        self.turns = older
+        self.steps: Final = steps
         self.lines: Final = cache(self._lines)
-        """The lines of the first so many turns."""
+        """The lines of this many first steps."""
         self._rendered = HistoryLines(session_id, zone)
         self._line_cost = cache(line_cost)
 
@@ -28,5 +28,9 @@ class History:
         """The tokens of the lines, without those of the heading."""
         return sum(map(self._line_cost, self.lines(kept)))
 
+    def turns(self, kept: int) -> list[Turn]:
+        """The turns of this many first steps."""
+        return [turn for step in self.steps[:kept] for turn in step]
+
     def _lines(self, kept: int) -> list[str]:
-        return self._rendered.lines(passages(self.turns[:kept]))
+        return self._rendered.lines(passages(self.turns(kept)))

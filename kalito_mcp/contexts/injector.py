@@ -14,17 +14,20 @@ import anyio.to_thread
 
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import History
-from kalito_mcp.contexts.passages import turns
-from kalito_mcp.domain.context import MOST_TOKENS
-from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.records import RecordType, origin_of_role
+from kalito_mcp.contexts.passages import Turn, passages, steps
+from kalito_mcp.contexts.recaller import messages_around, trustily_named
+from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.search import Hit, SearchFilters, SeenPart
+from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.domain.zone import Zone
+from kalito_mcp.ports.search import TermIndex
+from kalito_mcp.ports.store import ReadView
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.safety.trust import is_name_withheld, is_withheld
+from kalito_mcp.safety.trust import is_withheld
+from kalito_mcp.text.analysis import query_terms, terms
 from kalito_mcp.text.questions import ends_by_asking, questions_in
 from kalito_mcp.text.recollection import refers_to_the_past
 from kalito_mcp.text.sentences import split_sentences
@@ -32,23 +35,30 @@ from kalito_mcp.text.sentences import split_sentences
 _INJECTED: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
 _READ_HITS: Final = 24
 _PLAIN_WORDS: Final = 32
+_LEAST_SPECIFIC: Final = 3
+_LEAST_NAMED: Final = 0.4
+"""Of a statement or an order: the terms that a record has to name, of which so many are specific."""
+
+_FEW_RECORDS: Final = 8
+_FEW_OF_RECORDS: Final = 0.02
+"""A term is specific if at most this many records have it, or this share of all."""
 _RECALLED: Final = "Remembered from other conversations, perhaps of use here."
-_KNOWN: Final = "Known of the user and the project."
+_START: Final = "Known of the user and the project."
 
 
 @dataclass(frozen=True, slots=True)
 class InjectionPolicy(Policy):
     """What hooks may put into a prompt. A record needs `min_share` of the best one's score, and a least score: of a
-    prompt that only asks, in a few words, of one that asks among other things, and of one that states or orders. One
-    that asks for what was said earlier needs none."""
+    prompt that only asks, in a few words, and of one that asks among other things. One that asks for what was said
+    earlier needs none. Of one that states or orders it needs specific words."""
 
     enabled: bool = True
     max_tokens: int = bounded(600, most=MOST_TOKENS)
-    known_tokens: int = bounded(400, most=MOST_TOKENS)
-    """Of what is known of the person and the project, at the start of a session."""
+    known_tokens: int = bounded(600, most=MOST_TOKENS)
+    """Of what is known of the person and the project, and of how the latest conversations ended, at the start of a
+    session."""
     min_score_if_plain: float = bounded(0.15, most=1)
     min_score_if_asked: float = bounded(0.3, most=1)
-    min_score: float = bounded(0.4, most=1)
     min_share: float = bounded(0.6, most=1)
     timeout_s: float = bounded(0.25, most=4)
     """A prompt does not wait longer, except for the first one of a server. What is not found by then is left out."""
@@ -90,27 +100,41 @@ class Injector:
         request = self._searcher.lenient(prompt, wanted=_READ_HITS, filters=filters)
         if not self.policy.enabled or not self.policy.max_tokens or request is None:
             return Injection()
-        page = await self._searcher.search(scope, replace(request, is_urgent=True))
+        request = replace(request, is_urgent=True)
+        prepared = await self._searcher.prepare(request)
 
-        def is_new(hit: Hit) -> bool:
-            return hit.record_id not in shown and shown.isdisjoint(hit.same)
+        def is_new(one: Hit | Candidate) -> bool:
+            return one.record_id not in shown and not is_withheld(one.origin, one.text)
 
-        new = [hit for hit in page.hits if is_new(hit) and not is_withheld(hit.origin, hit.text)]
-        new = [replace(hit, name=None) if is_name_withheld(hit.origin, hit.name) else hit for hit in new]
-        if not new:
+        async def find(view: ReadView) -> tuple[Sequence[Hit], Sequence[Candidate]]:
+            page = await self._searcher.page(view, scope, request, prepared)
+            new = [trustily_named(hit) for hit in page.hits if is_new(hit) and shown.isdisjoint(hit.same)]
+            if not new:
+                return (), ()
+            hits = await self._of_use(view, scope, prompt, new)
+            around = await messages_around(view, scope, hits, filters)
+            around = [trustily_named(one) for one in around if is_new(one)]
+            return _without_unanswered(hits, around), around
+
+        hits, around = await self._searcher.read(prepared, find)
+        return await anyio.to_thread.run_sync(partial(self._packed, hits, around, prompt, scope, session_id))
+
+    def of_start(self, scope: Scope, context: MemoryContext) -> Injection:
+        """How the latest conversations ended and what is known, all of it: at the start of a session."""
+        latest, known = context.latest_messages, context.known
+        if not latest and not known:
             return Injection()
-        bar = max(self._least_score(prompt), self.policy.min_share * new[0].score)
-        hits = _with_answers([hit for hit in new if hit.score >= bar], new, shown)
-        return await anyio.to_thread.run_sync(partial(self._packed, hits, prompt, scope, session_id))
-
-    def of_known(self, scope: Scope, records: Sequence[KnownRecord]) -> Injection:
-        """What is known, all of it: at the start of a session."""
-        if not records:
-            return Injection()
-        first, last = self._frame(scope, "", _KNOWN)
-        pieces = [render.known_piece(one, self._zone) for one in records]
-        lines = [f"{piece.label}{piece.text}" for piece in pieces]
-        return Injection("\n".join([first, *lines, last]), tuple(one.record_id for one in records))
+        first, last = self._frame(scope, "", _START)
+        lines = [first]
+        if latest:
+            turns = [Turn(one, " ".join(one.text.split()), rank) for rank, one in enumerate(latest)]
+            lines += [render.LATEST_HEADING, *render.HistoryLines(None, self._zone).lines(passages(turns))]
+        if known:
+            pieces = [render.known_piece(one, self._zone) for one in known]
+            lines += [render.KNOWN_HEADING, *(f"{piece.label}{piece.text}" for piece in pieces)]
+        return Injection(
+            "\n".join([*lines, last]), (*(one.record_id for one in latest), *(one.record_id for one in known))
+        )
 
     def tokens(self, injection: Injection) -> int:
         """How many tokens its text has."""
@@ -120,65 +144,56 @@ class Injector:
         fence = blake2b(f"{scope.owner}\x1f{session_id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
         return render.injection_opening(fence, what), render.closing(fence)
 
-    def _least_score(self, prompt: str) -> float:
-        """People who ask for something they told before ask plainly; a long prompt brings what it is about itself."""
+    async def _of_use(self, view: ReadView, scope: Scope, prompt: str, found: Sequence[Hit]) -> list[Hit]:
+        """Those of the hits, best first, that a prompt is to get: of a question by their scores, of a statement or an
+        order by how much of it they name that few records name. "Run the tests" is like a hundred messages, and about
+        none of them."""
         asked = questions_in(prompt)
-        if not asked:
-            return self.policy.min_score
+        if asked:
+            least = max(self._least_score(prompt, asked), self.policy.min_share * found[0].score)
+            return [hit for hit in found if hit.score >= least]
+        said = frozenset(query_terms(prompt))
+
+        def specific(index: TermIndex) -> frozenset[str]:
+            most = max(_FEW_RECORDS, _FEW_OF_RECORDS * index.records.count)
+            return frozenset(term for term in said if len(index.places(term)) <= most)
+
+        few = await view.search.in_index(scope, specific) or frozenset()
+        named = [(hit, said.intersection(terms(hit.text))) for hit in found]
+        return [
+            hit for hit, both in named if len(both & few) >= _LEAST_SPECIFIC and len(both) >= _LEAST_NAMED * len(said)
+        ]
+
+    def _least_score(self, prompt: str, asked: Sequence[str]) -> float:
+        """People who ask for something they told before ask plainly; a long prompt brings what it is about itself."""
         if any(refers_to_the_past(one) for one in asked):
             return 0.0
         is_plain = len(prompt.split()) <= _PLAIN_WORDS and len(asked) == len(split_sentences(prompt))
         return self.policy.min_score_if_plain if is_plain else self.policy.min_score_if_asked
 
-    def _packed(self, hits: list[Hit], prompt: str, scope: Scope, session_id: str) -> Injection:
-        """The first hits that fit."""
+    def _packed(
+        self, hits: Sequence[Hit], around: Sequence[Candidate], prompt: str, scope: Scope, session_id: str
+    ) -> Injection:
+        """The first hits that fit, with the messages that belong to them."""
         if not hits:
             return Injection()
         first, last = self._frame(scope, session_id, _RECALLED)
-        older = turns(hits, (), prompt)
-        history = History(older, session_id, self._zone, lambda line: self._counter.count(line + "\n"))
+        found = steps(hits, around, prompt)
+        history = History(found, session_id, self._zone, lambda line: self._counter.count(line + "\n"))
         room = self.policy.max_tokens - self._counter.count(f"{first}\n{last}")
-        kept = next((kept for kept in range(len(older), 0, -1) if history.cost(kept) <= room), 0)
+        kept = next((kept for kept in range(len(found), 0, -1) if history.cost(kept) <= room), 0)
         if not kept:
             return Injection()
-        ids = tuple(one for turn in older[:kept] for one in (turn.said.record_id,))
+        ids = tuple(turn.said.record_id for turn in history.turns(kept))
         return Injection("\n".join([first, *history.lines(kept), last]), ids)
 
 
-def _with_answers(hits: Sequence[Hit], found: Sequence[Hit], shown: Set[str]) -> list[Hit]:
-    """The hits, then the answers to those of them that ask, wherever these stand among all that was found. What only
-    asks, and got no answer, tells nothing and is left out."""
-    said = {(hit.session_id, hit.seq): hit for hit in found if hit.seq is not None}
-    kept: dict[str, Hit] = {}
-    answers: list[Hit] = []
-    for hit in hits:
-        answer = None
-        if hit.seq is not None and ends_by_asking(hit.text):
-            answer = said.get((hit.session_id, hit.seq + 1)) or _as_hit(hit)
-            if answer is None and len(questions_in(hit.text)) == len(split_sentences(hit.text)):
-                continue
-        kept[hit.record_id] = hit
-        answers += [answer] if answer is not None and answer.record_id not in shown else []
-    return list({**kept, **{one.record_id: one for one in answers if one.record_id not in kept}}.values())
+def _without_unanswered(hits: Sequence[Hit], around: Sequence[Candidate]) -> list[Hit]:
+    """The hits without those that only ask and got no answer: they tell nothing."""
+    said = {(one.session_id, one.seq) for one in hits} | {(one.session_id, one.seq) for one in around}
 
+    def tells(hit: Hit) -> bool:
+        only_asks = ends_by_asking(hit.text) and len(questions_in(hit.text)) == len(split_sentences(hit.text))
+        return hit.seq is None or not only_asks or (hit.session_id, hit.seq + 1) in said
 
-def _as_hit(asking: Hit) -> Hit | None:
-    """The answer to a hit as a hit of its own; None if it has none."""
-    answer = asking.answer
-    if answer is None or answer.role is None or asking.seq is None:
-        return None
-    return Hit(
-        record_id=answer.record_id,
-        type=RecordType.MESSAGE,
-        session_id=asking.session_id,
-        role=answer.role,
-        name=answer.name,
-        text=answer.text,
-        created_at=asking.created_at,
-        score=asking.score,
-        client_key=None,
-        key=0,
-        origin=origin_of_role(answer.role),
-        seq=asking.seq + 1,
-        project=asking.project,
-    )
+    return [hit for hit in hits if tells(hit)]

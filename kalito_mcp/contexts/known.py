@@ -17,9 +17,6 @@ from kalito_mcp.safety.trust import is_withheld
 _MOST_READ: Final = 200
 """The most important ones. Others are found by a search, like any record."""
 
-_SURE_FROM: Final = 0.75
-"""The importance of what does most harm when it is forgotten: what somebody asked to pin, health, names."""
-
 
 class Known(NamedTuple):
     """What a context may show, most important first, and the ids of what must not be shown: `superseded` by a newer
@@ -31,10 +28,9 @@ class Known(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What a context shows of it, the first `sure` of them before further matches, and the hits that are left."""
+    """What a context shows of it, and the hits that are left."""
 
     records: Sequence[KnownRecord]
-    sure: int
     hits: Sequence[Hit]
 
 
@@ -78,5 +74,4 @@ def choose(known: Known, hits: Sequence[Hit], pins: Sequence[SemanticPin], *, mo
     records = [*best, *more]
     unshown = without_repeats(matching, [*shown, *(one.text for one in records)], most=len(matching))
     repeated = {one.record_id for one in matching} - {one.record_id for one in unshown}
-    is_sure = [place < len(best) or one.importance >= _SURE_FROM for place, one in enumerate(records)]
-    return Chosen(records, [*is_sure, False].index(False), [hit for hit in hits if hit.record_id not in repeated])
+    return Chosen(records, [hit for hit in hits if hit.record_id not in repeated])

@@ -8,13 +8,15 @@ from collections.abc import Collection, Sequence
 from copy import copy
 from functools import partial
 from hashlib import blake2b
+from typing import Final
 
 import anyio.to_thread
 
 from kalito_mcp.contexts.cache import CachePolicy
 from kalito_mcp.contexts.gatherer import Asked, Gatherer
 from kalito_mcp.contexts.known import choose
-from kalito_mcp.contexts.packer import ContextParts, ContextPolicy, Packer
+from kalito_mcp.contexts.packer import Packer
+from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
@@ -29,7 +31,7 @@ from kalito_mcp.domain.records import (
     message_record_id,
 )
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Limits, Scope
-from kalito_mcp.domain.search import SearchFilters, SearchRequest, SeenPart
+from kalito_mcp.domain.search import Hit, SearchFilters, SearchRequest, SeenPart
 from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.validation import LimitsPolicy, message_number
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
@@ -45,6 +47,9 @@ from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
+
+_BEST: Final = 8
+"""Hits of a query that are shown as matches, even those that are the end of a conversation."""
 
 
 @checks_arguments
@@ -78,10 +83,7 @@ class MemoryManager:
             searcher,
             clock,
             cache,
-            shown=context.recent_messages,
-            shown_if_damaged=context.fallback_messages,
-            pins=context.pins,
-            wanted=context.relevant_messages,
+            policy=context,
         )
         self._packer = Packer(counter, context, zone)
         self._pins = Pinner(store, counter, clock, ids, limits=limits)
@@ -114,7 +116,9 @@ class MemoryManager:
             )
         scope = Scope(self._owner, self._limits.agent_of(agent_id), session_id, self._project, self._limits)
         scope = await session_reached(self._store, scope)
-        asked = Asked(scope, frozenset(include), query, seen_messages, is_pending=pending_input, seen=seen)
+        asked = Asked(
+            scope, frozenset(include), query, seen_messages, is_pending=pending_input, seen=seen, budget=budget
+        )
         gathered = await self._gatherer.gather(asked)
         session, view, _, withheld = gathered.of_session
         known, found = gathered.known, gathered.found
@@ -125,14 +129,15 @@ class MemoryManager:
             session_id=session.id or None,
             recent=recent,
             known=chosen.records,
-            sure_known=chosen.sure,
             pins=pins,
             summaries=[one for one in view.summaries if one.start_seq <= gathered.of_session.seen_from(asked)],
             hits=chosen.hits,
-            neighbours=found.neighbours,
+            around=found.around,
             query=query or "",
             withheld=withheld + len(known.withheld - {pin.id for pin in view.pins}) + found.withheld,
             note=found.note,
+            latest=_without_best(gathered.latest, chosen.hits),
+            is_about_latest=gathered.is_about_latest,
         )
         pack = partial(self._packer.pack, parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
         # Matches take milliseconds to pack.
@@ -267,3 +272,10 @@ class MemoryManager:
         """Return a marker that no remembered text can predict: it depends on a secret of the database. It never
         changes, so that a host's prompt cache keeps working."""
         return blake2b(f"{session.owner}\x1f{session.id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
+
+
+def _without_best(latest: Sequence[Sequence[Hit]], hits: Sequence[Hit]) -> list[Sequence[Hit]]:
+    """The ends of conversations without the best hits, which are shown as such."""
+    best = {one.key for one in hits[:_BEST]}
+    ends = [[one for one in end if one.key not in best] for end in latest]
+    return [end for end in ends if end]

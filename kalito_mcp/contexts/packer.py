@@ -1,29 +1,31 @@
 """Chooses which parts of a session fit into a context's token budget. Pure.
 
-The order of choice, each part while it fits: the frame; the newest `min_recent` messages; what matches the query, best
-first; what is known beyond the session; pins, most important first; summaries, newest first; further recent messages,
-newest first and without gaps; then the turns next to the matches (see `passages`). Beside matches, what is known comes
-last, except what matches too and what does most harm when it is forgotten.
+The order of choice, each part while it fits: the frame; the newest `min_recent` messages; how the latest conversations
+ended, in a conversation that has just begun; what matches the query, best first, each match with the messages that
+belong to it (see `passages`); what is known beyond the session; pins, most important first; summaries, newest first;
+further recent messages, newest first and without gaps, up to `recent_messages`; more of the text of each match, if all
+are shown; then further recent messages until the budget is full.
+
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
-less than a fifth of the budget. Where the query finds something, they, the pins and the summaries are sure of a small
-share each, and the matches get the rest first. The final text is counted whole, so the budget includes its frame and
-headings.
+less than a fifth of the budget. Beside matches they are sure of an eighth, pins of a fifth, summaries of a tenth, and
+what is known of its share; matches get the rest first. The final text is counted whole, so the budget includes its
+frame and headings.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import History
-from kalito_mcp.contexts.passages import HIT_CHARS, Turn, turns
+from kalito_mcp.contexts.packing import Histories, Packing, TakenPassages, taken
+from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
+from kalito_mcp.contexts.passages import HIT_CHARS, Turn
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
 from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
-from kalito_mcp.domain.search import Candidate, Hit
-from kalito_mcp.domain.validation import Policy, bounded
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import BudgetTooSmall
 from kalito_mcp.ports.tokens import TokenCounter
@@ -32,9 +34,11 @@ from kalito_mcp.safety.escaping import as_data, json_text
 _PINS_SHARE: Final = 0.2
 # Where the query finds something. The hits get the rest first, and what is left after them goes to all. Chosen so that
 # most of LoCoMo's questions have their evidence in the context of a long session (`python -m bench.evidence`).
-_RECENT_SHARE_BESIDE_HITS: Final = 0.06
-_PINS_SHARE_BESIDE_HITS: Final = 0.05
+_RECENT_SHARE_BESIDE_HITS: Final = 0.125
+_LEAST_TOKENS_OF_RECENT: Final = 60
 _SUMMARIES_SHARE_BESIDE_HITS: Final = 0.1
+_LATEST_SHARE_BESIDE_HITS: Final = 0.1
+_LATEST_SHARE: Final = 0.5
 
 _MAX_CHARS_PER_TOKEN: Final = 16
 """More than any useful text has. It bounds the search for the length of a shortened message."""
@@ -43,68 +47,6 @@ _LEAST_WITH_LAST_LINE: Final = 200
 """Tokens for what is remembered, from which on a context ends with what was left out."""
 
 _MAX_CACHED_LABELS: Final = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class ContextPolicy(Policy):
-    """The most of each part that goes into a context. Defaults are the specification's."""
-
-    recent_messages: int = bounded(8, least=1)
-    pins: int = 5
-    summaries: int = bounded(3, least=1)
-    """Summaries of one level. One more, and all of them are folded into one summary of the next level."""
-    min_recent: int = bounded(3, least=1)
-    token_limit: int = bounded(3000, least=1, most=MOST_TOKENS)
-    fallback_messages: int = bounded(10, least=1)
-    relevant_messages: int = 40
-    """Of those, the ones that fit and are not far below the best."""
-    known: int = 8
-    """Of what is known beyond the session: the most important, and as many again that match the query."""
-    known_share: float = bounded(0.05, most=1)
-    """Of the budget, kept for them; beside matches for those that match too or do most harm when forgotten."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContextParts:
-    """Everything that could go in. `recent` and `summaries` are oldest first, `known`, `pins` and `hits` best first.
-    `neighbours` are the messages around the hits, and `query` is what found the hits. `withheld` counts the untrusted
-    records that are not among them; `note` is that of the search. The first `sure_known` are sure of their share of the
-    budget beside hits, the others take what is left."""
-
-    session_id: str | None
-    recent: Sequence[MessageWithImportance]
-    pins: Sequence[SemanticPin] = ()
-    summaries: Sequence[ConversationSummary] = ()
-    hits: Sequence[Hit] = ()
-    neighbours: Sequence[Candidate] = ()
-    query: str = ""
-    withheld: int = 0
-    note: str | None = None
-    known: Sequence[KnownRecord] = ()
-    sure_known: int = 0
-
-
-@dataclass(slots=True)
-class _Packing:
-    """One attempt: the pieces taken, by their place in the parts, and the tokens left. The first `hits` hits were
-    taken, and `history` has the lines of their passages."""
-
-    left: int
-    recent: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
-    known: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
-    pins: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
-    summaries: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
-    hits: int = 0
-    history: list[str] = field(default_factory=list[str])
-    history_tokens: int = 0
-
-    def take(self, part: dict[int, render.Piece], place: int, piece: render.Piece, cost: int) -> bool:
-        """Take the piece if its cost is left. Return whether it was taken."""
-        if cost > self.left:
-            return False
-        part[place] = piece
-        self.left -= cost
-        return True
 
 
 class Packer:
@@ -130,21 +72,19 @@ class Packer:
             "relevant_messages": len(parts.hits),
             "semantic_pins": len(parts.pins),
             "summaries": len(parts.summaries),
+            "recent_messages": parts.recent[-1].seq if parts.recent else 0,
         }
         frame = (render.opening(parts.session_id, fence), render.closing(fence))
         allowance = max_tokens - self._counter.count("\n".join(frame))
         last = render.left_out_line(most_left_out) if allowance >= _LEAST_WITH_LAST_LINE else ""
         for_last = self._counter.count(last) + self._newline if last else 0
         allowance -= for_last
-        older = turns(parts.hits, parts.neighbours, parts.query)
-        history = History(older, parts.session_id, self._zone, lambda line: self._counter.count(line) + self._newline)
+        histories = Histories(parts, self._history)
         is_recounted = False
         while True:
-            packing = self._try_pack(parts, history, allowance)
+            packing = self._try_pack(parts, histories, allowance)
             if packing is not None:
-                context = self._render(
-                    parts, packing, older, frame, max_tokens, as_json=as_json, has_last_line=for_last > 0
-                )
+                context = self._render(parts, packing, frame, max_tokens, as_json=as_json, has_last_line=for_last > 0)
                 if context.total_tokens <= max_tokens:
                     return context
                 # The counts of the lines do not add up to that of the whole: reduce the allowance in proportion.
@@ -157,6 +97,9 @@ class Packer:
                 raise BudgetTooSmall(max_tokens, max_tokens - allowance + self._smallest_body(parts))
             # Stored counts may come from a counter that was set earlier: count again with this one.
             parts, is_recounted = self._recount(parts), True
+
+    def _history(self, found: Sequence[Sequence[Turn]], session_id: str | None) -> History:
+        return History(found, session_id, self._zone, lambda line: self._counter.count(line) + self._newline)
 
     def _recount(self, parts: ContextParts) -> ContextParts:
         """Return the parts with this counter's counts."""
@@ -174,8 +117,7 @@ class Packer:
     def _render(
         self,
         parts: ContextParts,
-        packing: _Packing,
-        older: Sequence[Turn],
+        packing: Packing,
         frame: tuple[str, str],
         max_tokens: int,
         *,
@@ -183,20 +125,23 @@ class Packer:
         has_last_line: bool,
     ) -> MemoryContext:
         """Return the context of the pieces taken, counted whole."""
+        hits, ranks = packing.matching.hits, {one.key: rank for rank, one in enumerate(parts.hits)}
+        shown = packing.shown_first.union(turn.said.key for turn in packing.matching.turns)
         left_out = {
             "known": len(parts.known) - len(packing.known),
-            "recent_messages": len(parts.recent) - len(packing.recent),
+            "recent_messages": _earlier_messages(parts, packing),
             "semantic_pins": len(parts.pins) - len(packing.pins),
             "summaries": len(parts.summaries) - len(packing.summaries),
-            "relevant_messages": len(parts.hits) - packing.hits,
+            "relevant_messages": len(ranks.keys() - shown),
             "untrusted": parts.withheld,
         }
         text = render.assemble(
             frame,
+            latest=packing.latest.lines,
             known=_ordered_lines(packing.known),
             summaries=_ordered_lines(packing.summaries),
             pins=_ordered_lines(packing.pins),
-            hits=packing.history,
+            hits=packing.matching.lines,
             recent=_ordered_lines(packing.recent),
             last=render.left_out_line(left_out) if has_last_line else "",
         )
@@ -207,7 +152,8 @@ class Packer:
             ),
             semantic_pins=tuple(parts.pins[place] for place in sorted(packing.pins)),
             summaries=tuple(parts.summaries[place] for place in sorted(packing.summaries)),
-            relevant_messages=tuple(_hits_as_shown(older[: packing.hits])),
+            relevant_messages=tuple(sorted(hits, key=lambda hit: ranks[hit.key])),
+            latest_messages=tuple(sorted(packing.latest.hits, key=lambda hit: (-hit.score, hit.key))),
             total_tokens=max_tokens,
             max_tokens=max_tokens,
             text=text,
@@ -217,23 +163,38 @@ class Packer:
         )
         return replace(context, total_tokens=self._counter.count(json_text(context.to_dict()) if as_json else text))
 
-    def _try_pack(self, parts: ContextParts, history: History, allowance: int) -> _Packing | None:
-        packing, older = _Packing(left=allowance), history.turns
+    def _try_pack(self, parts: ContextParts, histories: "Histories", allowance: int) -> Packing | None:
+        packing = Packing(left=allowance)
+        has_hits = bool(parts.hits)
         pins = self._needed(
             render.PINS_HEADING,
             (render.pin_piece(one, self._zone) for one in parts.pins),
-            most=int(allowance * (_PINS_SHARE_BESIDE_HITS if older else _PINS_SHARE)),
+            most=int(allowance * _PINS_SHARE),
         )
-        sure = parts.known[: parts.sure_known] if older else parts.known
-        known = self._known_tokens(sure, int(allowance * self._policy.known_share))
-        room = int(allowance * _RECENT_SHARE_BESIDE_HITS) if older else allowance
+        known = self._known_tokens(parts.known, int(allowance * self._policy.known_share))
+        room = self._recent_room(allowance) if has_hits else allowance
         if not self._take_protected(packing, parts.recent, room=room, reserved=known + pins):
             return None
-        if older:
+        if has_hits:
+            self._take_recent(packing, parts.recent, room - allowance + packing.left)
+        if parts.latest:
+            share = _LATEST_SHARE_BESIDE_HITS if has_hits else 1.0 if parts.is_about_latest else _LATEST_SHARE
+            room = min(packing.left - known - pins, int(allowance * share))
+            packing.latest = self._take_passages(packing, render.LATEST_HEADING, histories.latest, room)
+        if has_hits:
             summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE_BESIDE_HITS))
-            hits = sum(turn.is_hit for turn in older)
-            self._take_passages(packing, history, hits, reserved=known + pins + summaries)
-        self._take_known(packing, sure, reserved=pins)
+            room = packing.left - known - pins - summaries
+            packing.shown_first = frozenset(parts.recent[place].id for place in packing.recent).union(
+                turn.said.key for turn in packing.latest.turns
+            )
+            packing.matching = self._take_passages(packing, render.HISTORY_HEADING, histories.matching(packing), room)
+        self._take_each(
+            packing,
+            packing.known,
+            render.KNOWN_HEADING,
+            ((place, render.known_piece(one, self._zone)) for place, one in enumerate(parts.known)),
+            reserved=pins,
+        )
         self._take_each(
             packing,
             packing.pins,
@@ -249,39 +210,61 @@ class Packer:
                 for place in reversed(range(len(parts.summaries)))
             ),
         )
-        for place in reversed(range(len(parts.recent) - len(packing.recent))):
-            piece = render.message_piece(parts.recent[place], self._zone)
-            # A gap in the conversation would mislead, so stop at the first that does not fit.
-            if not packing.take(packing.recent, place, piece, self._cost(piece)):
-                break
-        self._take_passages(packing, history, len(older))
-        self._take_known(packing, parts.known)
+        self._take_recent(packing, parts.recent, packing.left)
+        self._condense_less(packing, histories)
+        self._take_recent(packing, parts.recent, packing.left, most=len(parts.recent))
         return packing
 
-    def _take_known(self, packing: _Packing, known: Sequence[KnownRecord], *, reserved: int = 0) -> None:
-        """Take what of these is not taken yet."""
-        pieces = (
-            (place, render.known_piece(one, self._zone))
-            for place, one in enumerate(known)
-            if place not in packing.known
-        )
-        self._take_each(packing, packing.known, render.KNOWN_HEADING, pieces, reserved=reserved)
+    def _recent_room(self, allowance: int) -> int:
+        """Return the tokens that the newest messages are sure of beside matches: an eighth, or more in a small context,
+        so that each has some words."""
+        least = min(_LEAST_TOKENS_OF_RECENT * self._policy.min_recent, allowance // 4)
+        return max(least, int(allowance * _RECENT_SHARE_BESIDE_HITS))
 
-    def _take_passages(self, packing: _Packing, history: History, most: int, *, reserved: int = 0) -> None:
-        """Take the passages of the first turns, instead of those taken before: as many of these turns as fit."""
-        heading = self._headings[render.HISTORY_HEADING]
-        room = packing.left + packing.history_tokens - reserved
-        kept = bisect_right(range(1, most + 1), room - heading, key=history.cost)
-        if kept:
-            packing.hits = sum(turn.is_hit for turn in history.turns[:kept])
-            packing.history = history.lines(kept)
-            packing.left += packing.history_tokens
-            packing.history_tokens = heading + history.cost(kept)
-            packing.left -= packing.history_tokens
+    def _take_recent(
+        self, packing: Packing, recent: Sequence[MessageWithImportance], room: int, *, most: int | None = None
+    ) -> None:
+        """Take further messages that fit into the room, newest first, at most `recent_messages` in all; and of those
+        that were shortened as much as fits."""
+        shown = {turn.said.key for turn in packing.matching.turns}
+        most = self._policy.recent_messages if most is None else most
+        for place in reversed(range(max(0, len(recent) - most), len(recent))):
+            piece = render.message_piece(recent[place], self._zone)
+            taken = packing.recent.get(place)
+            before = self._cost(taken) if taken is not None else 0
+            if taken is not None and len(taken.text) < len(piece.text) and self._cost(piece) > room + before:
+                piece = self._shorten(piece, room + before)
+            cost = self._cost(piece) - before
+            # A gap in the conversation would mislead, so stop at the first that does not fit.
+            if cost > room:
+                break
+            if recent[place].id not in shown and cost > 0:
+                packing.recent[place] = piece
+                packing.left -= cost
+                room -= cost
+
+    def _condense_less(self, packing: Packing, histories: "Histories") -> None:
+        """Show more of the texts of the matches, if all are shown and there is room for more of each."""
+        shown = packing.matching
+        for level in range(1, len(HIT_CHARS)):
+            fuller = histories.matching(packing, level)
+            more = fuller.cost(len(fuller.steps)) - shown.cost
+            if len(shown.turns) < len(fuller.turns(len(fuller.steps))) or more > packing.left:
+                break
+            packing.left -= more
+            shown = packing.matching = taken(fuller, len(fuller.steps))
+
+    def _take_passages(self, packing: Packing, heading: str, history: History, room: int) -> TakenPassages:
+        """Take as many of the first steps as fit into the room."""
+        kept = bisect_right(range(1, len(history.steps) + 1), room - self._headings[heading], key=history.cost)
+        if not kept:
+            return TakenPassages()
+        packing.left -= self._headings[heading] + history.cost(kept)
+        return taken(history, kept)
 
     def _take_each(
         self,
-        packing: _Packing,
+        packing: Packing,
         part: dict[int, render.Piece],
         heading: str,
         pieces: Iterable[tuple[int, render.Piece]],
@@ -316,7 +299,7 @@ class Packer:
         return needed
 
     def _take_protected(
-        self, packing: _Packing, recent: Sequence[MessageWithImportance], *, room: int, reserved: int
+        self, packing: Packing, recent: Sequence[MessageWithImportance], *, room: int, reserved: int
     ) -> bool:
         """Take the newest `min_recent` messages, shortened if they do not fit into the room or into what `reserved`
         leaves. Take fewer if their stubs do not fit. Return False if not even one fits."""
@@ -381,10 +364,14 @@ def _as_shown(message: MessageWithImportance, piece: render.Piece) -> MessageWit
     return message if piece.tokens is not None else replace(message, text=piece.text)
 
 
-def _hits_as_shown(kept: Sequence[Turn]) -> Iterator[Hit]:
-    for one in kept:
-        if isinstance(one.said, Hit):
-            yield one.said if len(one.said.text) <= HIT_CHARS else replace(one.said, text=one.text)
+def _earlier_messages(parts: ContextParts, packing: Packing) -> int:
+    """How many messages of the session are neither shown nor in a summary that is."""
+    if not packing.recent:
+        return 0
+    first = parts.recent[min(packing.recent)].seq
+    shown = (parts.summaries[place] for place in packing.summaries)
+    summarised = sum(max(0, min(one.end_seq, first - 1) - one.start_seq + 1) for one in shown)
+    return first - 1 - summarised
 
 
 def _ordered_lines(part: dict[int, render.Piece]) -> list[str]:

@@ -1,9 +1,11 @@
 """Groups search hits and the messages around them into passages. Pure.
 
-A turn is a hit or a neighbour. A neighbour is the message directly before or after a hit. A passage is a run of turns
-of one session without a gap, so adjacent hits, and hits that share a neighbour, are in one passage.
-A context drops turns from the end of one list, in which all hits come before all neighbours. So it never drops a
-turn for one that ranks lower, nor a hit for a neighbour.
+A turn is a hit or a message around one. A passage is a run of turns of one session without a gap, so adjacent hits, and
+hits that share a turn, are in one passage.
+
+A context shows the first steps of a list. A step is what is shown together: a hit with the turn before it and what
+follows from it, or one more turn around a hit shown before. What an assistant said never stands without the user's
+answer to it: a proposal that was overruled reads like a decision.
 """
 
 import re
@@ -12,13 +14,29 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.text.analysis import indexed_words, query_terms, stem, terms
 
-HIT_CHARS: Final = 400
-"""Of a hit. A longer one is condensed."""
+HIT_CHARS: Final = (400, 1_200, 4_000)
+"""Of a hit. A longer one is condensed. The least, and more if there is room for all of them."""
 
-_NEIGHBOUR_CHARS: Final = 160
+AROUND_CHARS: Final = (240, 600, 2_000)
+"""The same of a message around a hit."""
+
+BEFORE: Final = 2
+AFTER: Final = 5
+"""How many messages before and after a hit may be shown around it."""
+
+_ANSWERED_WITHIN: Final = 4
+"""How many messages after one of the assistant's the user's answer to it is at most."""
+
+_HITS_FIRST: Final = 8
+"""How many further hits come before one more turn around a better one."""
+
+_LAST: Final = 2
+"""Turns at the end of a conversation."""
+
 _ELLIPSIS: Final = "…"
 # Scripts without spaces and addresses are compared in overlapping slices: every term is whole in one of them.
 _SLICE: Final = 96
@@ -33,16 +51,56 @@ _BORDER: Final = re.compile(r"[.!?…][\"'”’»)\]]?\s|[。！？]|\n")
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One turn. `text` is the one line shown of it. `rank` is the rank of the hit itself, or of the hit that it
-    neighbours; 0 is the best."""
+    stands around; 0 is the best. Unless it `is_whole`, the text is condensed."""
 
     said: Hit | Candidate
     text: str
     rank: int
+    is_whole: bool = True
 
     @property
     def is_hit(self) -> bool:
         """Whether the search found this turn itself."""
         return isinstance(self.said, Hit)
+
+
+class _Conversation:
+    """Hits and the messages around them, by their places in their sessions."""
+
+    def __init__(self, hits: Sequence[Hit], around: Sequence[Candidate]) -> None:
+        self._said: dict[tuple[str | None, int], Hit | Candidate] = {}
+        said: list[Hit | Candidate] = [*around, *hits]
+        self._said.update(((one.session_id, one.seq), one) for one in said if one.seq is not None)
+
+    def belonging(self, hit: Hit) -> list[Hit | Candidate]:
+        """The hit with the user's answer to it, if the assistant said it."""
+        return [hit, *self._with_answer(hit, [])]
+
+    def beyond(self, hit: Hit, further: int) -> list[Hit | Candidate]:
+        """The turns so far before and after a hit, with their answers."""
+        before = self._said_at(hit, -further) if further <= BEFORE else []
+        after = self._said_at(hit, further) if further <= AFTER else []
+        return [*before, *self._with_answer(hit, after)]
+
+    def _with_answer(self, hit: Hit, after: list[Hit | Candidate]) -> list[Hit | Candidate]:
+        last = after[-1] if after else hit
+        return [*after, *(self._to_answer(last) if last.role is Role.ASSISTANT else [])]
+
+    def _to_answer(self, said: Hit | Candidate) -> list[Hit | Candidate]:
+        """What follows up to the user's answer; nothing if the user did not answer soon."""
+        following: list[Hit | Candidate] = []
+        for place in range(1, _ANSWERED_WITHIN + 1):
+            following += self._said_at(said, place)
+            if following and following[-1].role is Role.USER:
+                return following
+        return []
+
+    def _said_at(self, said: Hit | Candidate, distance: int) -> list[Hit | Candidate]:
+        """The turn at this distance, if it is known."""
+        if said.seq is None:
+            return []
+        found = self._said.get((said.session_id, said.seq + distance))
+        return [] if found is None else [found]
 
 
 class _Match(NamedTuple):
@@ -53,28 +111,37 @@ class _Match(NamedTuple):
     terms: frozenset[str]
 
 
-def turns(hits: Sequence[Hit], messages: Sequence[Candidate], query: str) -> list[Turn]:
-    """Return the hits, best first, then their neighbours among the messages, those of the best hit first.
+def steps(hits: Sequence[Hit], around: Sequence[Candidate], query: str, *, level: int = 0) -> list[list[Turn]]:
+    """Return the steps of the hits, which are best first, through the messages around them, in no order.
 
-    Hits are condensed to 400 characters around the query's terms, neighbours to 160. Messages that are hits, or are
-    next to no hit, are left out. `passages` accepts any beginning of the list.
+    `passages` accepts the turns of any first steps. The next step of a hit comes after the first steps of the four hits
+    that follow it. Texts are condensed around the query's terms, as `HIT_CHARS` and `AROUND_CHARS` say for the level.
     """
-    if not hits:
-        return []
     asked = frozenset(query_terms(query))
-    found = [Turn(hit, excerpt(hit.text, asked, HIT_CHARS), rank) for rank, hit in enumerate(hits)]
-    ranks: dict[tuple[str | None, int], int] = {}
+    found: list[tuple[int, list[Turn]]] = []
+    conversation = _Conversation(hits, around)
+    taken: set[int] = set()
+
+    def step(rank: int, place: int, members: Sequence[Hit | Candidate]) -> None:
+        new = [one for one in members if one.key not in taken]
+        if new:
+            taken.update(one.key for one in new)
+            found.append((place, [_turn(one, rank, asked, level) for one in new]))
+
     for rank, hit in enumerate(hits):
-        if hit.seq is not None:
-            for adjacent in (hit.seq - 1, hit.seq + 1):
-                ranks.setdefault((hit.session_id, adjacent), rank)
-    taken = {hit.key for hit in hits}
-    neighbours = [
-        Turn(message, excerpt(message.text, asked, _NEIGHBOUR_CHARS), ranks[message.session_id, message.seq])
-        for message in messages
-        if message.seq is not None and message.key not in taken and (message.session_id, message.seq) in ranks
-    ]
-    return found + sorted(neighbours, key=lambda turn: (turn.rank, turn.said.seq or 0))
+        step(rank, rank, conversation.belonging(hit))
+    for further in range(1, max(BEFORE, AFTER) + 1):
+        for rank, hit in enumerate(hits):
+            step(rank, rank + _HITS_FIRST * further, conversation.beyond(hit, further))
+    return [turns for _, turns in sorted(found, key=lambda one: one[0])]
+
+
+def ends(conversations: Sequence[Sequence[Hit]], query: str) -> list[list[Turn]]:
+    """Return the steps of the ends of conversations, the latest conversation first: the last turns of each, then those
+    before them."""
+    asked = frozenset(query_terms(query))
+    last = [[_turn(one, rank, asked, 0) for one in said] for rank, said in enumerate(conversations)]
+    return [said[-_LAST:] for said in last] + [said[:-_LAST] for said in last if said[:-_LAST]]
 
 
 def passages(kept: Sequence[Turn]) -> list[list[Turn]]:
@@ -105,6 +172,11 @@ def excerpt(text: str, asked: Collection[str], at_most: int) -> str:
         start, end = _densest(list(_matches(whole, asked)), at_most - 2 * len(_ELLIPSIS))
         whole = _cut_out(whole, start, end, at_most)
     return whole.replace("\n", " ")
+
+
+def _turn(said: Hit | Candidate, rank: int, asked: Collection[str], level: int) -> Turn:
+    chars = (HIT_CHARS if isinstance(said, Hit) else AROUND_CHARS)[level]
+    return Turn(said, excerpt(said.text, asked, chars), rank, is_whole=len(said.text) <= chars)
 
 
 def _follows(turn: Turn, last: Turn) -> bool:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
+from kalito_mcp.contexts.passages import AFTER, BEFORE
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -11,24 +13,25 @@ from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.retrieval.search import NOTHING, Prepared, Searcher
+from kalito_mcp.retrieval.explanation import NOTHING
+from kalito_mcp.retrieval.search import Prepared, Searcher
 from kalito_mcp.safety.trust import is_name_withheld, is_withheld
 
 _RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
-_LEAST_OF_BEST: Final = 0.45
-"""The score of a hit, as a share of the best one's, below which it is noise. Of forty hits on LoCoMo and BEAM this
-leaves 29; they have 1 point less of the evidence."""
+_LEAST_OF_BEST: Final = 0.15
+"""The score of a hit, as a share of the best one's, below which it is noise. With 0.45, contexts of 3,000 tokens had
+the evidence of 9 in 100 questions of private people less."""
 
 Found = TypeVar("Found", Hit, Candidate)
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """`hits` are best first. `neighbours` are the messages directly before and after them, in no order. `withheld`
-    counts hits left out because of their origin. `note` says why there are no hits, or what could not be searched."""
+    """`hits` are best first. `around` are the messages around them, in no order. `withheld` counts the hits left out
+    because of their origin. `note` says why there are no hits, or what could not be searched."""
 
     hits: Sequence[Hit] = ()
-    neighbours: Sequence[Candidate] = ()
+    around: Sequence[Candidate] = ()
     withheld: int = 0
     note: str | None = None
 
@@ -84,31 +87,34 @@ class Recaller:
         unshown = [hit for hit in found.hits if is_new(hit)]
         trusted = [_named(hit, include) for hit in unshown if _is_shown(hit, include)]
         hits = [hit for hit in trusted[: self._wanted] if hit.score >= _LEAST_OF_BEST * trusted[0].score]
-        messages = replace(filters, types=frozenset({RecordType.MESSAGE}))
-        neighbours = await self._neighbours(view, scope, hits, messages)
+        around = await messages_around(view, scope, hits, filters)
         return Recalled(
             hits=hits,
-            neighbours=[
-                replace(one, project=None) if one.project is not None and one.project == scope.project else one
-                for one in (_named(neighbour, include) for neighbour in neighbours)
-                if is_new(one) and _is_shown(one, include)
-            ],
+            around=[_named(one, include) for one in around if is_new(one) and _is_shown(one, include)],
             withheld=len(unshown) - len(trusted),
             note=found.note or (None if found.hits else NOTHING),
         )
 
-    async def _neighbours(
-        self, view: ReadView, scope: Scope, hits: Sequence[Hit], filters: SearchFilters
-    ) -> Sequence[Candidate]:
-        """The messages directly before and after the hits that the filters admit, excluding the hits."""
-        centres = [hit.key for hit in hits if hit.seq is not None]
-        if not centres:
-            return ()
-        from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy loads when first needed
 
-        found = await view.search.in_index(scope, lambda index: turns_around(index, centres, filters)) or ()
-        damaged = await view.records.damaged([one.record_id for one in found])
-        return [one for one in found if one.record_id not in damaged]
+async def messages_around(
+    view: ReadView, scope: Scope, hits: Sequence[Hit], filters: SearchFilters
+) -> Sequence[Candidate]:
+    """The messages around the hits that the filters of their search admit, in no order, excluding the hits. Those of
+    the scope's project do not name it."""
+    centres = [hit.key for hit in hits if hit.seq is not None]
+    if not centres:
+        return ()
+    filters = replace(filters, types=frozenset({RecordType.MESSAGE}))
+    from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy loads when first needed
+
+    reach = partial(turns_around, keys=centres, filters=filters, before=BEFORE, after=AFTER)
+    found = await view.search.in_index(scope, reach) or ()
+    damaged = await view.records.damaged([one.record_id for one in found])
+    return [
+        replace(one, project=None) if one.project is not None and one.project == scope.project else one
+        for one in found
+        if one.record_id not in damaged
+    ]
 
 
 def _filters(include: frozenset[Include]) -> SearchFilters:
@@ -122,6 +128,9 @@ def _is_shown(one: Hit | Candidate, include: frozenset[Include]) -> bool:
 
 
 def _named(one: Found, include: frozenset[Include]) -> Found:
+    return one if Include.UNTRUSTED in include else trustily_named(one)
+
+
+def trustily_named(one: Found) -> Found:
     """The same without a name or a title that reads like an instruction."""
-    is_shown = Include.UNTRUSTED in include or not is_name_withheld(one.origin, one.name)
-    return one if is_shown else replace(one, name=None)
+    return replace(one, name=None) if is_name_withheld(one.origin, one.name) else one

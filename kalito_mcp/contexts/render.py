@@ -1,9 +1,9 @@
 """Renders a context as text for a language model. Pure.
 
-What is known comes first. The rest is in the order of the specification's "Format for AI consumption": instruction,
-summaries, pins, older messages, "--- RECENT CONVERSATION ---", recent messages. Remembered text is between two markers
-with a fence that no author can know. A remembered line that looks like one of ours is indented, and control characters
-are escaped. Remembered text is data, whatever it says.
+How the latest conversations ended comes first, then what is known. The rest is in the order of the specification's
+"Format for AI consumption": instruction, summaries, pins, older messages, "--- RECENT CONVERSATION ---", recent
+messages. Remembered text is between two markers with a fence that no author can know. A remembered line that looks like
+one of ours is indented, and control characters are escaped. Remembered text is data, whatever it says.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,19 +29,21 @@ from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.titles import short_id
 
 SUMMARIES_HEADING: Final = "SUMMARIES (background context)"
+LATEST_HEADING: Final = "LATEST CONVERSATIONS (how they ended)"
 KNOWN_HEADING: Final = "KNOWN (lasting facts)"
 PINS_HEADING: Final = "PINS (important facts)"
 HISTORY_HEADING: Final = "HISTORICAL MESSAGES (condensed)"
 RECENT_HEADING: Final = "--- RECENT CONVERSATION ---"
-HEADINGS: Final = (KNOWN_HEADING, SUMMARIES_HEADING, PINS_HEADING, HISTORY_HEADING, RECENT_HEADING)
+HEADINGS: Final = (LATEST_HEADING, KNOWN_HEADING, SUMMARIES_HEADING, PINS_HEADING, HISTORY_HEADING, RECENT_HEADING)
 
 _LEFT_OUT: Final = {
     "known": "known fact",
     "relevant_messages": "matching message",
     "semantic_pins": "pin",
     "summaries": "summary",
+    "recent_messages": "earlier message",
 }
-"""What the last line names. Older messages are always left out, and summarised."""
+"""What the last line names."""
 
 _SOURCES: Final = {
     Origin.USER: "the user",
@@ -238,6 +240,7 @@ def shorten(piece: Piece, *, at_most: int, fits: Callable[[Piece], bool]) -> Pie
 def assemble(
     frame: tuple[str, str],
     *,
+    latest: Sequence[str] = (),
     known: Sequence[str] = (),
     summaries: Sequence[str],
     pins: Sequence[str],
@@ -247,7 +250,7 @@ def assemble(
 ) -> str:
     """Return the whole text. An empty part has no heading. `last` is the line after the frame."""
     lines = [frame[0]]
-    for heading, pieces in zip(HEADINGS, (known, summaries, pins, hits, recent), strict=True):
+    for heading, pieces in zip(HEADINGS, (latest, known, summaries, pins, hits, recent), strict=True):
         if pieces:
             lines += [heading, *pieces]
     return "\n".join([*lines, frame[1], *filter(None, [last])])

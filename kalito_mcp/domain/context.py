@@ -25,11 +25,12 @@ class Include(StrEnum):
 class MemoryContext:
     """What is known beyond the session, and the parts of the session, that fit a token budget.
 
-    `known` is what matches the query, then the most important; nothing of it is among the pins or the matches.
-    `recent_messages` and `summaries` are oldest first, `semantic_pins` most important first. `relevant_messages` match
-    the query, best first; they are older ones of any session. All have their texts as the context shows them: a long
-    one is shortened. `total_tokens` counts `text`, the rendered context with its frame, or what `to_dict` gives if
-    that was asked for, and never exceeds the budget. `left_out` counts what did not fit, by kind. `note` says why the
+    `latest_messages` are the ends of the latest other conversations, in one that has just begun. `known` is what
+    matches the query, then the most important; nothing of it is among the pins or the matches. `recent_messages`
+    and `summaries` are oldest first, `semantic_pins` most important first. `relevant_messages` match the query,
+    best first; they are older ones of any session. All have their texts as the context shows them: a long one is
+    shortened. `total_tokens` counts `text`, the rendered context with its frame, or what `to_dict` gives if that
+    was asked for, and never exceeds the budget. `left_out` counts what did not fit, by kind. `note` says why the
     query found nothing, or what could not be searched. Without a session, `session_id` is None.
     """
 
@@ -44,6 +45,7 @@ class MemoryContext:
     left_out: dict[str, int] = field(default_factory=dict[str, int])
     note: str | None = None
     known: tuple[KnownRecord, ...] = ()
+    latest_messages: tuple[Hit, ...] = ()
 
     @property
     def used_ids(self) -> list[str]:
@@ -59,6 +61,7 @@ class MemoryContext:
         """JSON-ready, without `text`."""
         return {
             "session_id": self.session_id,
+            "latest_messages": [hit.to_dict() for hit in self.latest_messages],
             "recent_messages": [message.to_dict() for message in self.recent_messages],
             "known": [one.to_dict() for one in self.known],
             "semantic_pins": [pin.to_dict() for pin in self.semantic_pins],

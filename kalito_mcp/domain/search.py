@@ -87,7 +87,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What somebody else said right after a hit that asks. `text` is its beginning."""
+    """What was said next to a hit. `text` is the part of it that is shown."""
 
     record_id: str
     role: Role | None
@@ -113,11 +113,11 @@ class Hit:
     of its pin or summary if that is higher. `parts` are the sum's parts by feature, and `why` explains them in words;
     both only on request. `same` lists records left out because they say the same. Only messages have a `client_key`
     and a `seq`, and only tasks a `status` and a `due_date`. `answer` is the next turn of a message that asks, if
-    somebody else said it and it is no hit itself. `project` is that of a record of
-    another project than the search's. `outdated` are the parts of the text that are no longer true. If nothing else is
-    left of it, `valid_until` and `superseded_by` say until when it was true and which record stands now.
-    `conflicts_with` is a record that says otherwise, without saying that anything changed. `session_title` is what the
-    session is called, if its id is not its name."""
+    somebody else said it and it is no hit itself. `turns` are those that a context shows around it. `project` is that
+    of a record of another project than the search's. `outdated` are the parts of the text that are no longer true. If
+    nothing else is left of it, `valid_until` and `superseded_by` say until when it was true and which record stands
+    now. `conflicts_with` is a record that says otherwise, without saying that anything changed. `session_title` is what
+    the session is called, if its id is not its name."""
 
     record_id: str
     type: RecordType
@@ -144,6 +144,7 @@ class Hit:
     outdated: tuple[Outdated, ...] = ()
     conflicts_with: str | None = None
     session_title: str | None = None
+    turns: tuple[Answer, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -167,6 +168,7 @@ class Hit:
             "parts": {name: round(part, 4) for name, part in self.parts.items()} or None,
             "why": self.why,
             "answer": self.answer and self.answer.to_dict(),
+            "turns": [one.to_dict() for one in self.turns] or None,
             "valid_until": None if self.valid_until is None else to_iso(self.valid_until),
             "superseded_by": self.superseded_by,
             "outdated": [one.to_dict() for one in self.outdated] or None,

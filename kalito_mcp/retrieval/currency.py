@@ -66,30 +66,6 @@ class Currency:
             _PRESENT.search(query) is not None and not (_TOLD.search(query) or _PAST.search(query))
         )
 
-    def labelled(self, hit: Hit) -> Hit:
-        """The hit with what is outdated of it."""
-        ended = _ended(self.facts.get(hit.key, ()))
-        conflict = next((one.conflicts_with for one in self.facts.get(hit.key, ()) if one.conflicts_with), None)
-        if not ended:
-            return replace(hit, conflicts_with=conflict) if conflict else hit
-        parts: dict[tuple[int, int], Outdated] = {}
-        for one in ended:
-            if not _stands_otherwise(one, self.facts[hit.key]) and one.valid_until is not None:
-                text = hit.text[one.start : one.end]
-                parts[one.start, one.end] = Outdated(text, one.valid_until, one.superseded_by or "")
-        if not parts:
-            return hit
-        outdated = tuple(parts[place] for place in sorted(parts))
-        last = max(ended, key=lambda one: one.valid_until or 0)
-        is_whole = last.superseded_by != hit.record_id and _is_nothing_left(hit.text, list(parts))
-        return replace(
-            hit,
-            outdated=outdated,
-            valid_until=last.valid_until if is_whole else None,
-            superseded_by=last.superseded_by if is_whole else None,
-            conflicts_with=conflict,
-        )
-
     def superseding(self, hit: Hit) -> list[int]:
         """The keys of the records with what stands now instead of what the query asks of the hit."""
         found = (one for one in self.facts.get(hit.key, ()) if self._is_asked(hit, one))
@@ -103,6 +79,31 @@ class Currency:
         asked = set(self.question.terms)
         said = set(terms(hit.text[fact.start : fact.end])) | {stem(word) for word in asking_words(fact.attribute)}
         return not asked.isdisjoint(said - set(terms(fact.subject)))
+
+
+def labelled(hit: Hit, facts: Sequence[StatedFact]) -> Hit:
+    """The hit with what is outdated of it, by the facts of its record."""
+    ended = _ended(facts)
+    conflict = next((one.conflicts_with for one in facts if one.conflicts_with), None)
+    if not ended:
+        return replace(hit, conflicts_with=conflict) if conflict else hit
+    parts: dict[tuple[int, int], Outdated] = {}
+    for one in ended:
+        if not _stands_otherwise(one, facts) and one.valid_until is not None:
+            text = hit.text[one.start : one.end]
+            parts[one.start, one.end] = Outdated(text, one.valid_until, one.superseded_by or "")
+    if not parts:
+        return hit
+    outdated = tuple(parts[place] for place in sorted(parts))
+    last = max(ended, key=lambda one: one.valid_until or 0)
+    is_whole = last.superseded_by != hit.record_id and _is_nothing_left(hit.text, list(parts))
+    return replace(
+        hit,
+        outdated=outdated,
+        valid_until=last.valid_until if is_whole else None,
+        superseded_by=last.superseded_by if is_whole else None,
+        conflicts_with=conflict,
+    )
 
 
 def ordered(hits: Sequence[Hit], current: Mapping[int, Hit], currency: Currency) -> list[Hit]:

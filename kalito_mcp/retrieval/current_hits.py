@@ -10,7 +10,7 @@ from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SearchReques
 from kalito_mcp.facts.questions import asked_fact
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.retrieval.currency import Currency, hit_of, newest_alike, ordered
+from kalito_mcp.retrieval.currency import Currency, hit_of, labelled, newest_alike, ordered
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 
@@ -58,9 +58,8 @@ async def newest_first(
     taken = next((n for n, hit in enumerate(page) if hit.key in unshown), len(page))
     missing = [hit.key for hit in placed if hit.key not in facts]
     states = {**facts, **(await view.facts.of_records(scope, missing) if missing else {})}
-    labels = Currency(states, question)
-    labelled = [labels.labelled(hit) for hit in placed]
-    return newest_alike(labelled) if is_first else labelled, taken
+    shown = [labelled(hit, states.get(hit.key, ())) for hit in placed]
+    return newest_alike(shown) if is_first else shown, taken
 
 
 async def answering(

@@ -1,12 +1,21 @@
-"""Why a hit is there, in words: the reasons behind its parts, the largest first. Pure."""
+"""Why a hit is there, or why there is none, in words: the reasons behind its parts, the largest first. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from kalito_mcp.retrieval.answerability import unmatched_words
+from kalito_mcp.retrieval.collector import Collector
+from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 from kalito_mcp.retrieval.weights import NEGATIVE
+from kalito_mcp.text.analysis import is_spelled_with_spaces
+from kalito_mcp.text.plurals import plural
 
+NOTHING: Final = "nothing matches this query"
 _MAX_WORDS: Final = 6
+_MAX_UNMATCHED: Final = 6
+"""Words of the query that a note names."""
+
 _MIN_PART: Final = 0.005
 """Smaller parts are not worth a reason."""
 
@@ -107,3 +116,18 @@ def _quoted(found: Iterable[str]) -> str:
 def _joined(found: Iterable[str]) -> str:
     listed = list(found)
     return ", ".join(listed[:_MAX_WORDS]) + (", ..." if len(listed) > _MAX_WORDS else "")
+
+
+def why_empty(question: Question, found: Collector, *, is_all: bool) -> str | None:
+    """Why there is no hit, as far as that is known."""
+    noise = found.noise
+    if found.excluded_count:
+        return f'your "-word" excluded {plural(found.excluded_count, "record")}; search without it to see more'
+    if not is_all or (found.read_count and not noise):
+        return None
+    if question.asks_time_alone:
+        return "nothing was said at that time, and nothing mentions it"
+    unmatched = unmatched_words(noise) if noise else tuple(question.surface[term] for term in question.terms)
+    # In scripts without spaces, terms are not words that a reader would recognise.
+    listed = ", ".join(f'"{word}"' for word in unmatched[:_MAX_UNMATCHED] if is_spelled_with_spaces(word))
+    return NOTHING + (f"; not found: {listed}" if listed else "")

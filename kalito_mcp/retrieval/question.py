@@ -26,6 +26,7 @@ from kalito_mcp.text.languages import (
     likely_languages,
     talk_words,
 )
+from kalito_mcp.text.recent_work import asks_where_left_off
 from kalito_mcp.text.times.expressions import Dates, Span, named_times
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
@@ -95,11 +96,12 @@ class Question:
     terms that it is looked up as, itself first. `credit` is how much a corrected form counts, 1 if absent. `hyponyms`
     are those of the terms that name a kind. `spans` are the times that the query names; the words for them are not
     among the terms, unless it asks for nothing else: then whatever was said at that time, or mentions it, answers it
-    (`asks_time_alone`). `language` is the one of its function words (`text.languages`) or of its times. `zone` is the
-    asker's, whose days are meant. `concepts` are the English stems of what the terms mean, as far as that is known: of
-    an English term, itself. `loose` are those of the `hyponyms` that are only said of what the term asks for; `foreign`
-    has those that are words of another language, with its code. `divided` has the terms of the words of a name that is
-    several words in one: of `retrypolici`.
+    (`asks_time_alone`). What `asks_where_left_off` is answered by the ends of the latest conversations. `language` is
+    the one of its function words (`text.languages`) or of its times. `zone` is the asker's, whose days are meant.
+    `concepts` are the English stems of what the terms mean, as far as that is known: of an English term, itself.
+    `loose` are those of the `hyponyms` that are only said of what the term asks for; `foreign` has those that are words
+    of another language, with its code. `divided` has the terms of the words of a name that is several words in one: of
+    `retrypolici`.
     """
 
     query: Query
@@ -111,6 +113,7 @@ class Question:
     dates: Dates
     spans: tuple[Span, ...]
     asks_time_alone: bool = False
+    asks_where_left_off: bool = False
     language: str = ENGLISH
     zone: Zone = UTC_ZONE
     concepts: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -122,6 +125,10 @@ class Question:
     def words(self) -> frozenset[str]:
         """The query's words, folded and without `'s`, to compare with names."""
         return frozenset(word.partition("'")[0] for word in words(self.query.words))
+
+    def past(self, now_ms: int) -> list[Span]:
+        """The times it names that are over."""
+        return [span for span in self.spans if span.last < now_ms]
 
     @cached_property
     def may_be_unknown_language(self) -> bool:
@@ -255,6 +262,7 @@ def parse_question(text: str, *, max_terms: int, now_ms: int | None = None, zone
         dates=times.dates,
         spans=times.spans,
         asks_time_alone=asks_time_alone,
+        asks_where_left_off=asks_where_left_off(query.words),
         language=language,
         zone=zone,
         concepts={term: meant for term, meant in concepts.items() if meant},

@@ -25,18 +25,17 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView, Store
-from kalito_mcp.retrieval.answerability import confidence, unmatched_words
+from kalito_mcp.retrieval.answerability import confidence
 from kalito_mcp.retrieval.collector import Ager, Collector, best_first
 from kalito_mcp.retrieval.currency import hit_of
 from kalito_mcp.retrieval.current_hits import newest_first
-from kalito_mcp.retrieval.explanation import explain
+from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
 from kalito_mcp.retrieval.known_names import refuse_mistaken
+from kalito_mcp.retrieval.latest import latest_ends
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, parse_question
 from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
-from kalito_mcp.text.analysis import is_spelled_with_spaces
-from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,16 +43,12 @@ if TYPE_CHECKING:
 
     from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
 
-NOTHING: Final = "nothing matches this query"
 _NO_WORD: Final = "the query has no word to look for"
 _MAX_READ_CHARS: Final = 4_000
 """Of a query. What follows adds no term that counts."""
 
 _LONG_CHARS: Final = 1_000
 """Of a query that takes a millisecond to parse."""
-
-_MAX_UNMATCHED: Final = 6
-"""Words of the query that a note names."""
 
 _OTHER_EMBEDDER: Final = "searched by words only: the vectors are from another embedder; run kalito-mcp reindex"
 _SEMANTIC_TOP: Final = 5
@@ -62,6 +57,7 @@ _SEMANTIC_TOP: Final = 5
 
 _AT_ONCE_S: Final = 0.1
 """How long an urgent search waits for a vector."""
+
 T = TypeVar("T")
 
 
@@ -76,7 +72,7 @@ class Prepared(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Whether it asks for nothing."""
-        return not self.question.terms and not self.question.spans
+        return not (self.question.terms or self.question.spans or self.question.asks_where_left_off)
 
 
 class Searcher:
@@ -133,7 +129,7 @@ class Searcher:
         self._check(request)
         now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
         question = await self._parsed(request.query, now_ms, request.zone or self._zone)
-        if not question.terms and not question.spans:
+        if question.asks_where_left_off or not (question.terms or question.spans):
             return Prepared(question, now_ms)
         if request.is_urgent and not self._has_embedded:
             return Prepared(question, now_ms)
@@ -162,6 +158,8 @@ class Searcher:
         question, now_ms, vector, note = prepared
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)
+        if question.asks_where_left_off and (ends := await self._latest(view, scope, request, prepared, offset)).hits:
+            return ends
         if vector is not None and not await self._is_served(view, len(vector)):
             vector, note = None, _OTHER_EMBEDDER
         found = Collector(self._is_noise, wanted=offset + request.k + 1, least_share=least_share)
@@ -187,7 +185,7 @@ class Searcher:
         note = note or found.note
         if not page and (found.noise or not offset):
             is_all = request.filters == SearchFilters() and scope.session is None
-            why = _why_empty(question, found, is_all=is_all)
+            why = why_empty(question, found, is_all=is_all)
             if (left_out := _not_searched(scope)) is not None:
                 why = f"{why or NOTHING}; {left_out}"
             note = "; ".join(filter(None, (why, note))) or None
@@ -200,6 +198,18 @@ class Searcher:
             note = "; ".join(filter(None, (f"left out, {damage_note(damaged)}", note)))
         more = found.is_enough or taken < len(hits)
         return SearchPage(hits=tuple(page), next_cursor=f"{offset + taken}-{fingerprint}" if more else None, note=note)
+
+    async def _latest(
+        self, view: ReadView, scope: Scope, request: SearchRequest, prepared: "Prepared", offset: int
+    ) -> SearchPage:
+        """A page of how the latest conversations ended: the last message of each first."""
+        wanted = offset + request.k
+        ends = await latest_ends(
+            view, scope, most=wanted + 1, filters=request.filters, spans=prepared.question.past(prepared.now_ms)
+        )
+        hits = [hit for end in ends for hit in reversed(end)]
+        more = f"{wanted}-{_fingerprint(scope, request)}" if len(hits) > wanted else None
+        return SearchPage(hits=tuple(hits[offset:wanted]), next_cursor=more)
 
     async def _answers(
         self, view: ReadView, scope: Scope, question: Question, hits: Sequence[Sequence[Candidate]]
@@ -341,21 +351,6 @@ def _not_searched(scope: Scope) -> str | None:
     if scope.project is None or scope.session is not None:
         return None
     return f"{'no project was' if scope.project == PERSONAL else 'other projects were not'} searched"
-
-
-def _why_empty(question: Question, found: Collector, *, is_all: bool) -> str | None:
-    """Why there is no hit, as far as that is known."""
-    noise = found.noise
-    if found.excluded_count:
-        return f'your "-word" excluded {plural(found.excluded_count, "record")}; search without it to see more'
-    if not is_all or (found.read_count and not noise):
-        return None
-    if question.asks_time_alone:
-        return "nothing was said at that time, and nothing mentions it"
-    unmatched = unmatched_words(noise) if noise else tuple(question.surface[term] for term in question.terms)
-    # In scripts without spaces, terms are not words that a reader would recognise.
-    listed = ", ".join(f'"{word}"' for word in unmatched[:_MAX_UNMATCHED] if is_spelled_with_spaces(word))
-    return NOTHING + (f"; not found: {listed}" if listed else "")
 
 
 def _hit(

@@ -1,21 +1,35 @@
-"""The messages next to some messages."""
+"""The messages around some messages, in their sessions."""
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
 
 
-def turns_around(index: SearchIndex, keys: Sequence[int], filters: SearchFilters) -> Sequence[Candidate]:
-    """The messages directly before and after those with these keys, without these. A forgotten one counts as one."""
+def turns_around(
+    index: SearchIndex, keys: Sequence[int], filters: SearchFilters, *, before: int = 1, after: int = 1
+) -> Sequence[Candidate]:
+    """The messages so many places before and after those with these keys, without these. A forgotten one counts as
+    one."""
     records = index.records
     places = np.searchsorted(records.keys, keys)
     # A record may have been erased since its key was found.
     places = places[np.append(records.keys, -1)[places] == keys]
-    links = np.concatenate([records.previous_turns[places], records.next_turns[places]])
-    around = np.setdiff1d(links[(links >= 0) & (links < records.count)], places)
+    linked = [*_following(records.previous_turns, places, before), *_following(records.next_turns, places, after)]
+    around = np.setdiff1d(np.concatenate([places, *linked]), places)
     around = around[in_scope(index, filters)[around] & is_admitted(records, around, filters)]
     return index.candidates(records.keys[around].tolist())
+
+
+def _following(links: NDArray[np.int32], places: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
+    """The places that the links lead to, at each distance up to `count`."""
+    found = []
+    for _ in range(count):
+        places = links[places].astype(np.int64)
+        places = places[(places >= 0) & (places < len(links))]
+        found.append(places)
+    return found

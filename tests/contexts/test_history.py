@@ -16,8 +16,8 @@ def test_each_line_is_counted_once_however_often_it_is_tried() -> None:
         counted[line] += 1
         return len(line)
 
-    turns = [Turn(hit(key, seq=3 * key), f"said {key}", rank) for rank, key in enumerate((5, 1, 9, 4))]
-    history = History(turns, "s", UTC_ZONE, cost)
+    steps = [[Turn(hit(key, seq=3 * key), f"said {key}", rank)] for rank, key in enumerate((5, 1, 9, 4))]
+    history = History(steps, "s", UTC_ZONE, cost)
     tried = [history.cost(kept) for kept in (2, 4, 3, 4, 2, 1)]
     assert tried == [sum(map(len, history.lines(kept))) for kept in (2, 4, 3, 4, 2, 1)]
     assert len(history.lines(4)) == 4

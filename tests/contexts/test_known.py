@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kalito_mcp.contexts.packer import ContextPolicy
+from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, Role
 from kalito_mcp.errors import InvalidInput

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kalito_mcp.contexts.passages import Turn, excerpt, passages, turns
+from kalito_mcp.contexts.passages import AROUND_CHARS, HIT_CHARS, Turn, ends, excerpt, passages, steps
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.text.analysis import query_terms, terms
@@ -26,13 +26,15 @@ TEXTS = st.one_of(
 )
 
 
-def hit(key: int, seq: int | None, session_id: str = "s", text: str = "x") -> Hit:
-    said = (session_id, Role.USER, None, text, START_MS)
+def hit(key: int, seq: int | None, session_id: str = "s", text: str = "x", role: Role = Role.USER) -> Hit:
+    said = (session_id, role, None, text, START_MS)
     return Hit(f"msg_{key}", RecordType.MESSAGE, *said, 0.5, None, key, seq=seq)
 
 
-def message(key: int, seq: int | None, session_id: str = "s", text: str = "x") -> Candidate:
-    said = (session_id, Role.ASSISTANT, None, text, START_MS, seq, None, Origin.ASSISTANT)
+def message(
+    key: int, seq: int | None, session_id: str = "s", text: str = "x", role: Role = Role.ASSISTANT
+) -> Candidate:
+    said = (session_id, role, None, text, START_MS, seq, None, Origin.ASSISTANT)
     return Candidate(key, f"msg_{key}", RecordType.MESSAGE, *said)
 
 
@@ -82,50 +84,85 @@ def test_an_excerpt_begins_with_the_sentence_that_has_most_of_what_is_asked(text
     assert ("ferry leaves" in shown) == ("ferry" in text)
 
 
-def test_a_hit_is_between_the_turns_before_and_after_it() -> None:
-    kept = turns([hit(5, 5)], [message(6, 6), message(4, 4), message(7, 7)], "")
-    assert [turn.said.seq for turn in kept] == [5, 4, 6]
-    assert [turn.is_hit for turn in kept] == [True, False, False]
-    assert seqs(kept) == [[4, 5, 6]]
+def shown(hits: list[Hit], around: list[Candidate], *, kept: int | None = None) -> list[Turn]:
+    return [turn for step in steps(hits, around, "")[:kept] for turn in step]
 
 
-def test_hits_that_share_a_neighbour_are_one_passage_and_two_without_it() -> None:
+def test_a_hit_comes_first_and_then_the_turns_before_and_after_it() -> None:
+    found = shown([hit(5, 5)], [message(6, 6, role=Role.USER), message(4, 4), message(7, 7, role=Role.USER)])
+    assert [turn.said.seq for turn in found] == [5, 4, 6, 7]
+    assert [turn.is_hit for turn in found] == [True, False, False, False]
+    assert seqs(found) == [[4, 5, 6, 7]]
+
+
+def test_what_the_assistant_said_never_stands_without_the_answer_of_the_user() -> None:
+    proposal = hit(7, 7, role=Role.ASSISTANT)
+    around = [message(number, number) for number in (6, 8, 10)] + [message(9, 9, role=Role.USER)]
+    assert [[turn.said.seq for turn in step] for step in steps([proposal], around, "")] == [[7, 8, 9], [6], [10]]
+
+
+def test_a_question_brings_the_proposal_with_its_answer_and_then_the_outcome() -> None:
+    around = [message(7, 7), message(8, 8, role=Role.USER), message(9, 9)]
+    assert [[turn.said.seq for turn in step] for step in steps([hit(6, 6)], around, "")] == [[6], [7, 8], [9]]
+
+
+def test_one_more_turn_around_a_hit_comes_after_eight_further_hits() -> None:
+    hits = [hit(number, 10 * number) for number in range(1, 12)]
+    found = steps(hits, [message(99, 11, role=Role.USER)], "")
+    assert [turn.said.key for step in found for turn in step] == [*range(1, 10), 99, 10, 11]
+
+
+def test_hits_that_share_a_turn_are_one_passage_and_two_without_it() -> None:
     hits = [hit(7, 7), hit(5, 5)]
-    around = [message(4, 4), message(6, 6), message(8, 8)]
-    assert seqs(turns(hits, around, "")) == [[4, 5, 6, 7, 8]]
-    assert seqs(turns(hits, [around[0], around[2]], "")) == [[7, 8], [4, 5]]
+    around = [message(number, number, role=Role.USER) for number in (4, 6, 8)]
+    assert seqs(shown(hits, around)) == [[4, 5, 6, 7, 8]]
+    assert seqs(shown(hits, [around[0], around[2]])) == [[7, 8], [4, 5]]
 
 
 def test_only_turns_of_one_session_make_a_passage_and_what_has_no_place_stands_alone() -> None:
     hits = [hit(1, 1, "b"), hit(2, 2, "a"), hit(3, None, "a"), hit(4, None, "a")]
-    assert seqs(turns(hits, [message(9, 3, "b"), message(8, 2, "b")], "")) == [[1, 2], [2], [None], [None]]
+    around = [message(9, 3, "b", role=Role.USER), message(8, 2, "b", role=Role.USER)]
+    assert seqs(shown(hits, around)) == [[1, 2, 3], [2], [None], [None]]
 
 
-def test_a_neighbour_is_condensed_more_than_a_hit() -> None:
-    found, beside = turns([hit(1, 1, text=FILLER)], [message(2, 2, text=FILLER + "The ferry!")], "ferry")
-    assert 320 < len(found.text) <= 400
-    assert len(beside.text) <= 160
+@pytest.mark.parametrize("level", range(len(HIT_CHARS)))
+def test_a_turn_around_a_hit_is_condensed_more_than_the_hit(level: int) -> None:
+    long = FILLER * 10
+    [[found], [beside]] = steps(
+        [hit(1, 1, text=long)], [message(2, 2, text=long + "The ferry!", role=Role.USER)], "ferry", level=level
+    )
+    assert 0.8 * HIT_CHARS[level] < len(found.text) <= HIT_CHARS[level]
+    assert len(beside.text) <= AROUND_CHARS[level]
     assert beside.text.endswith("The ferry!")
+
+
+def test_of_latest_conversations_the_last_two_turns_of_each_come_first() -> None:
+    said = [[hit(number, number, session) for number in range(1, 5)] for session in ("new", "old")]
+    found = ends(said, "")
+    assert [[(turn.said.session_id, turn.said.seq) for turn in step] for step in found] == [
+        [("new", 3), ("new", 4)],
+        [("old", 3), ("old", 4)],
+        [("new", 1), ("new", 2)],
+        [("old", 1), ("old", 2)],
+    ]
 
 
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 12)), unique=True, max_size=8),
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 12)), unique=True, max_size=16),
 )
-def test_every_beginning_of_the_turns_makes_passages_in_order_of_their_best_hits(
+def test_the_first_steps_make_passages_in_order_of_their_best_hits(
     found: list[tuple[str, int]], around: list[tuple[str, int]]
 ) -> None:
     keys = {place: number for number, place in enumerate([*found, *(one for one in around if one not in found)])}
     hits = [hit(keys[place], place[1], place[0]) for place in found]
-    ordered = turns(hits, [message(keys[place], place[1], place[0]) for place in around], "")
-    assert [turn.said for turn in ordered[: len(hits)]] == hits
-    assert not any(turn.is_hit for turn in ordered[len(hits) :])
-    for kept in range(len(ordered) + 1):
-        made = passages(ordered[:kept])
-        assert sorted(turn.said.key for passage in made for turn in passage) == sorted(
-            turn.said.key for turn in ordered[:kept]
-        )
-        best = [min(turn.rank for turn in passage if turn.is_hit) for passage in made]
+    messages = [message(keys[place], place[1], place[0]) for place in around]
+    for kept in range(len(steps(hits, messages, "")) + 1):
+        turns = shown(hits, messages, kept=kept)
+        made = passages(turns)
+        assert len({turn.said.key for turn in turns}) == len(turns)
+        assert sorted(turn.said.key for passage in made for turn in passage) == sorted(turn.said.key for turn in turns)
+        best = [min(turn.rank for turn in passage) for passage in made]
         assert best == sorted(best)
         for passage in made:
             first = passage[0].said.seq or 0

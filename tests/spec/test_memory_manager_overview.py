@@ -30,11 +30,14 @@ async def pinned(memory: Memory, *scores: float, session: str = SESSION) -> None
 
 
 async def test_a_context_is_recent_messages_pins_and_summaries(memory: Memory) -> None:
-    """memory-manager-overview, Core Architecture: the buffer of 8, semantic pins, summaries."""
+    """memory-manager-overview, Core Architecture: the buffer of 8, semantic pins, summaries.
+
+    Departure: what is left of the budget is filled with the messages before those.
+    """
     await say(memory, turns(30))
     await pinned(memory, 0.9)
     context = await memory.build_context(SESSION)
-    assert numbers(context.recent_messages) == [23, 24, 25, 26, 27, 28, 29, 30]
+    assert numbers(context.recent_messages) == [*range(1, 31)]
     assert [pin.content for pin in context.semantic_pins] == ["0.9"]
     assert [(one.start_seq, one.end_seq) for one in context.summaries] == [(1, 15), (16, 30)]
 
@@ -115,12 +118,12 @@ async def test_the_newest_message_is_left_out_only_as_the_users_pending_input(me
     Departure: OFFSET 1 drops it always; here only when the caller says so, and only a user's.
     """
     await say(memory, turns(11))
-    assert numbers((await memory.build_context(SESSION)).recent_messages) == [4, 5, 6, 7, 8, 9, 10, 11]
+    assert numbers((await memory.build_context(SESSION)).recent_messages) == [*range(1, 12)]
     pending = await memory.build_context(SESSION, pending_input=True)
-    assert numbers(pending.recent_messages) == [3, 4, 5, 6, 7, 8, 9, 10]
+    assert numbers(pending.recent_messages) == [*range(1, 11)]
     await say(memory, [NewMessage(Role.ASSISTANT, "Turn 12.")])
     answered = await memory.build_context(SESSION, pending_input=True)
-    assert numbers(answered.recent_messages) == [5, 6, 7, 8, 9, 10, 11, 12]
+    assert numbers(answered.recent_messages) == [*range(1, 13)]
 
 
 async def test_the_five_most_important_pins_come_in(memory: Memory) -> None:
@@ -185,7 +188,7 @@ async def test_recent_messages_stay_by_recency_and_not_by_importance(memory: Mem
     ids = await say(memory, turns(8))
     await memory.manager.update_message_importance(ids[0], 1.0)
     whole = await memory.build_context(SESSION)
-    context = await memory.build_context(SESSION, whole.total_tokens - 1, query="Turn 1: the lake")
+    context = await memory.build_context(SESSION, whole.total_tokens - 1)
     assert numbers(context.recent_messages) == [2, 3, 4, 5, 6, 7, 8]
 
 

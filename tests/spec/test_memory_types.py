@@ -133,7 +133,7 @@ async def test_a_context_has_all_four_parts(memory: Memory) -> None:
     assert all(isinstance(pin, SemanticPin) for pin in context.semantic_pins)
     assert all(isinstance(summary, ConversationSummary) for summary in context.summaries)
     counts = (len(context.recent_messages), len(context.semantic_pins), len(context.summaries))
-    assert counts == (8, 1, 1)
+    assert counts == (20, 1, 1)
     remembered = [message.tokens for message in context.recent_messages]
     remembered += [pin.tokens for pin in context.semantic_pins] + [one.tokens for one in context.summaries]
     assert context.total_tokens > sum(remembered)

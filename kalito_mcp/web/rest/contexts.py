@@ -35,6 +35,7 @@ class MemoryContextBody(Output):
     summaries: list[Summary]
     known: list[Known]
     relevantMessages: list[Hit]  # noqa: N815 - as above
+    latestMessages: list[Hit]  # noqa: N815 - as above
     totalTokens: int  # noqa: N815 - as above
     maxTokens: int  # noqa: N815 - as above
     leftOut: dict[str, int]  # noqa: N815 - as above
@@ -65,6 +66,7 @@ async def build_context(call: Call[BuildContext, InProject]) -> Reply:
             summaries=[Summary(**one.to_dict()) for one in context.summaries],
             known=[Known(**one.to_dict()) for one in context.known],
             relevantMessages=[Hit(**one.to_dict()) for one in context.relevant_messages],
+            latestMessages=[Hit(**one.to_dict()) for one in context.latest_messages],
             totalTokens=context.total_tokens,
             maxTokens=context.max_tokens,
             leftOut=dict(context.left_out),

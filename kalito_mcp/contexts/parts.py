@@ -1,0 +1,53 @@
+"""What a context may consist of, and how much of each. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kalito_mcp.domain.context import MOST_TOKENS
+from kalito_mcp.domain.known import KnownRecord
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
+from kalito_mcp.domain.search import Candidate, Hit
+from kalito_mcp.domain.validation import Policy, bounded
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPolicy(Policy):
+    """The most of each part that goes into a context. Defaults are the specification's."""
+
+    recent_messages: int = bounded(8, least=1)
+    pins: int = 5
+    summaries: int = bounded(3, least=1)
+    """Summaries of one level. One more, and all of them are folded into one summary of the next level."""
+    min_recent: int = bounded(3, least=1)
+    token_limit: int = bounded(3000, least=1, most=MOST_TOKENS)
+    fallback_messages: int = bounded(10, least=1)
+    relevant_messages: int = 40
+    """Of those, the ones that fit and are not far below the best."""
+    known: int = 8
+    """Of what is known beyond the session: the most important, and as many again that match the query."""
+    known_share: float = bounded(0.15, most=1)
+    """Of the budget, kept for them."""
+    latest_sessions: int = 4
+    """Conversations whose ends a new conversation begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextParts:
+    """Everything that could go in. `recent` and `summaries` are oldest first, `known`, `pins` and `hits` best first.
+    `around` are the messages around the hits, and `query` is what found the hits. `latest` are the ends of the latest
+    conversations, newest conversation first; `is_about_latest` if the query asks for nothing else. `withheld` counts
+    the untrusted records that are not among them; `note` is that of the search. `recent` may begin after the first
+    message of the session."""
+
+    session_id: str | None
+    recent: Sequence[MessageWithImportance]
+    pins: Sequence[SemanticPin] = ()
+    summaries: Sequence[ConversationSummary] = ()
+    hits: Sequence[Hit] = ()
+    around: Sequence[Candidate] = ()
+    query: str = ""
+    withheld: int = 0
+    note: str | None = None
+    known: Sequence[KnownRecord] = ()
+    latest: Sequence[Sequence[Hit]] = ()
+    is_about_latest: bool = False

@@ -1,0 +1,60 @@
+"""How the latest conversations ended, as hits. Reads only."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from kalito_mcp.domain.facts import StatedFact
+from kalito_mcp.domain.records import RecordType, Role
+from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
+from kalito_mcp.ports.store import ReadView
+from kalito_mcp.retrieval.currency import hit_of, labelled
+from kalito_mcp.retrieval.scored_candidate import DECIMALS
+from kalito_mcp.safety.trust import is_name_withheld, is_withheld
+from kalito_mcp.text.times.expressions import Span
+
+_MESSAGES: Final = frozenset({RecordType.MESSAGE})
+_SPOKEN: Final = frozenset({Role.USER, Role.ASSISTANT})
+_NEXT: Final = 0.8
+"""The score of how a conversation ended, as a share of that of the next later one."""
+
+
+async def latest_ends(
+    view: ReadView,
+    scope: Scope,
+    *,
+    most: int,
+    filters: SearchFilters,
+    spans: Sequence[Span] = (),
+    without: int | None = None,
+) -> list[list[Hit]]:
+    """The last messages of the latest conversations of the scope, at most this many, the latest first; of a project
+    only its own. With `spans`, what was said then. `without` is the key of a session to leave out. Each is labelled
+    with what is no longer true of it. None, if the filters admit no messages.
+    """
+    if filters.types and RecordType.MESSAGE not in filters.types:
+        return []
+    from kalito_mcp.retrieval.session_ends import session_ends  # noqa: PLC0415 - numpy loads when first needed
+
+    filters = replace(filters, types=_MESSAGES, roles=filters.roles or _SPOKEN)
+    of_project = scope.project not in (None, PERSONAL)
+    read = partial(session_ends, most=most, filters=filters, of_project=of_project, spans=spans, without=without)
+    found = await view.search.in_index(scope, read) or []
+    said = [one for end in found for one in end]
+    damaged = await view.records.damaged([one.record_id for one in said])
+    facts = await view.facts.of_records(scope, [one.key for one in said])
+    return [
+        [
+            _hit(one, round(_NEXT**place, DECIMALS), scope, facts.get(one.key, ()))
+            for one in end
+            if one.record_id not in damaged and not is_withheld(one.origin, one.text)
+        ]
+        for place, end in enumerate(found)
+    ]
+
+
+def _hit(said: Candidate, score: float, scope: Scope, facts: Sequence[StatedFact]) -> Hit:
+    hit = labelled(hit_of(said, score, scope.project), facts)
+    return replace(hit, name=None) if is_name_withheld(hit.origin, hit.name) else hit

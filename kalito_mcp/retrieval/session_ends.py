@@ -1,0 +1,59 @@
+"""How the latest conversations ended: their last messages. Pure, except for what it reads of the index."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.ports.search import SearchIndex
+from kalito_mcp.retrieval.filtering import in_scope, is_admitted
+from kalito_mcp.text.analysis import query_terms
+from kalito_mcp.text.times.expressions import Span
+
+_TURNS: Final = 4
+"""Of a conversation's end."""
+
+_READ: Final = 8
+_LEAST_TERMS: Final = 3
+"""A shorter message ("thanks, bye") tells nothing of the work."""
+
+
+def session_ends(
+    index: SearchIndex,
+    *,
+    most: int,
+    filters: SearchFilters,
+    of_project: bool = False,
+    spans: Sequence[Span] = (),
+    without: int | None = None,
+) -> list[list[Candidate]]:
+    """The last messages of the latest conversations, the latest first; those of one in their order.
+
+    A conversation is as late as its newest message. Those `of_project` are the project's alone, without those of none.
+    `spans` narrow it to what was said then. Left out is the session with the key `without`, what is too short to tell
+    anything, and a conversation without an answer.
+    """
+    records = index.records
+    found = np.flatnonzero(in_scope(index, filters) & (records.sessions >= 0))
+    if of_project:
+        found = found[np.isin(records.projects[found], index.project_keys or ())]
+    found = found[is_admitted(records, found, filters)]
+    if spans:
+        said_at = records.created_at[found]
+        found = found[np.any([(span.first <= said_at) & (said_at <= span.last) for span in spans], axis=0)]
+    if without is not None:
+        found = found[records.sessions[found] != records.session_numbers.get(without, -1)]
+    if not len(found):
+        return []
+    sessions = records.sessions[found]
+    latest = np.zeros(int(sessions.max()) + 1, np.int64)
+    np.maximum.at(latest, sessions, records.created_at[found])
+    last = [found[sessions == one][-_READ:] for one in np.argsort(-latest, kind="stable")[:most] if latest[one]]
+    said = {one.key: one for one in index.candidates(records.keys[np.concatenate(last)].tolist())}
+    ends = [[said[key] for key in records.keys[places].tolist() if key in said] for places in last]
+    return [end for end in map(_telling, ends) if len(end) > 1]
+
+
+def _telling(said: Sequence[Candidate]) -> list[Candidate]:
+    return [one for one in said if len(query_terms(one.text[:400])) >= _LEAST_TERMS][-_TURNS:]

@@ -1,0 +1,84 @@
+"""A match comes with what belongs to it: a proposal with the answer, a failure with what mended it."""
+
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp import Memory
+from tests.contexts.talks import opened, talk
+
+pytestmark = pytest.mark.anyio
+
+RETRIES = (
+    "Let us decide how often the importer tries again, so that the exporter does the same later.",
+    "Proposal for a shared retry policy: at most 5 attempts, and never longer than 8 s in total.",
+    "fine, but 4, and cap it at 6",
+    "Done: 4 attempts, at most 6 s, in app/common/again.py.",
+    "commit it",
+    "Committed as 4c1e2aa.",
+)
+MIGRATION = (
+    "Run the migration on the new table.",
+    "`alembic upgrade head` failed: permission denied for schema public.",
+    "ah yes, that needs the owner role. use $MIGRATOR_URL",
+    "That worked.",
+)
+
+
+async def filled(memory: Memory) -> None:
+    await talk(memory, "retries", *RETRIES, days_ago=9)
+    await talk(memory, "migration", *MIGRATION, days_ago=8)
+    for number in range(12):
+        garden = (f"The garden needs water on day {number}.", "I noted that the garden needs water.")
+        await talk(memory, f"garden {number}", *garden, days_ago=7)
+
+
+@pytest.mark.parametrize("budget", [500, 1_000, 2_000, 4_000])
+async def test_a_context_shows_the_decision_wherever_it_shows_the_proposal(database: Path, budget: int) -> None:
+    async with opened(database) as memory:
+        await filled(memory)
+        context = await memory.build_context(None, budget, query="use the same retry policy with attempts in total")
+    assert "at most 5 attempts" in context.text
+    assert "fine, but 4, and cap it at 6" in context.text
+    assert budget < 1_000 or "Done: 4 attempts" in context.text
+
+
+async def test_a_structured_context_has_the_turns_around_a_match(database: Path) -> None:
+    async with opened(database) as memory:
+        await filled(memory)
+        context = await memory.build_context(None, 2_000, query="shared retry policy: at most 5 attempts")
+    [proposal] = [one for one in context.relevant_messages if "at most 5 attempts" in one.text]
+    shown = [*(one.text for one in context.relevant_messages), *(turn.text for turn in proposal.turns)]
+    assert set(RETRIES) <= set(shown)
+    [given] = [one for one in context.to_dict()["relevant_messages"] if "at most 5" in one["text"]]
+    assert {"record_id", "role", "text"} <= set(given["turns"][0])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "mended"),
+    [
+        ("`alembic upgrade head` says: permission denied for schema public", "use $MIGRATOR_URL"),
+        ("write the exporter with our shared retry policy: attempts and seconds in total", "fine, but 4"),
+        ("did we agree on a retry policy?", "fine, but 4"),
+    ],
+)
+async def test_a_prompt_gets_what_mended_or_decided_it_too(database: Path, prompt: str, mended: str) -> None:
+    async with opened(database) as memory:
+        await filled(memory)
+        assert mended in (await memory.inject("new", prompt)).text
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "commit it",
+        "run the migration",
+        "now do it there too",
+        "water the plants",
+        "thanks, that worked!",
+    ],
+)
+async def test_an_order_that_names_little_of_what_was_said_gets_nothing(database: Path, prompt: str) -> None:
+    async with opened(database) as memory:
+        await filled(memory)
+        assert (await memory.inject("new", prompt)).text == ""
