@@ -35,9 +35,10 @@ from kalito_mcp.text.sentences import split_sentences
 _INJECTED: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
 _READ_HITS: Final = 24
 _PLAIN_WORDS: Final = 32
-_LEAST_SPECIFIC: Final = 3
-_LEAST_NAMED: Final = 0.4
-"""Of a statement or an order: the terms that a record has to name, of which so many are specific."""
+_SPECIFIC: Final = 4
+_SPECIFIC_IF_MUCH: Final = 3
+_MUCH: Final = 0.4
+"""How many specific terms of a statement or an order a record must have: fewer, if it has this share of all terms."""
 
 _FEW_RECORDS: Final = 8
 _FEW_OF_RECORDS: Final = 0.02
@@ -161,7 +162,9 @@ class Injector:
         few = await view.search.in_index(scope, specific) or frozenset()
         named = [(hit, said.intersection(terms(hit.text))) for hit in found]
         return [
-            hit for hit, both in named if len(both & few) >= _LEAST_SPECIFIC and len(both) >= _LEAST_NAMED * len(said)
+            hit
+            for hit, both in named
+            if len(both & few) >= (_SPECIFIC_IF_MUCH if len(both) >= _MUCH * len(said) else _SPECIFIC)
         ]
 
     def _least_score(self, prompt: str, asked: Sequence[str]) -> float:

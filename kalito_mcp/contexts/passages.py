@@ -28,7 +28,7 @@ BEFORE: Final = 2
 AFTER: Final = 5
 """How many messages before and after a hit may be shown around it."""
 
-_ANSWERED_WITHIN: Final = 4
+ANSWERED_WITHIN: Final = 4
 """How many messages after one of the assistant's the user's answer to it is at most."""
 
 _HITS_FIRST: Final = 8
@@ -89,7 +89,7 @@ class _Conversation:
     def _to_answer(self, said: Hit | Candidate) -> list[Hit | Candidate]:
         """What follows up to the user's answer; nothing if the user did not answer soon."""
         following: list[Hit | Candidate] = []
-        for place in range(1, _ANSWERED_WITHIN + 1):
+        for place in range(1, ANSWERED_WITHIN + 1):
             following += self._said_at(said, place)
             if following and following[-1].role is Role.USER:
                 return following

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from kalito_mcp.contexts.passages import AFTER, BEFORE
+from kalito_mcp.contexts.passages import AFTER, ANSWERED_WITHIN, BEFORE
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -107,7 +107,7 @@ async def messages_around(
     filters = replace(filters, types=frozenset({RecordType.MESSAGE}))
     from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy loads when first needed
 
-    reach = partial(turns_around, keys=centres, filters=filters, before=BEFORE, after=AFTER)
+    reach = partial(turns_around, keys=centres, filters=filters, before=BEFORE, after=AFTER + ANSWERED_WITHIN)
     found = await view.search.in_index(scope, reach) or ()
     damaged = await view.records.damaged([one.record_id for one in found])
     return [

@@ -58,6 +58,12 @@ async def test_a_structured_context_has_the_turns_around_a_match(database: Path)
     ("prompt", "mended"),
     [
         ("`alembic upgrade head` says: permission denied for schema public", "use $MIGRATOR_URL"),
+        (
+            "hm, I am adding a column to the table of parcels for the kind of barcode and now this comes up:\n\n"
+            "ProgrammingError: (psycopg.errors.InsufficientPrivilege) permission denied for schema public\n"
+            "[SQL: CREATE TABLE label_barcodes (id bigint NOT NULL, kind text)]",
+            "use $MIGRATOR_URL",
+        ),
         ("write the exporter with our shared retry policy: attempts and seconds in total", "fine, but 4"),
         ("did we agree on a retry policy?", "fine, but 4"),
     ],
