@@ -12,6 +12,8 @@ import pytest
 from mcp.client.session import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.campaign import first_of
+from tests.server import prepared
 from tests.server.wire import clean_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the locks that stand in for those of Windows")
@@ -82,11 +84,11 @@ async def test_the_hook_reaches_the_server_and_answers_in_utf_8(database: Path) 
     assert ALL_SCRIPTS in json.loads(answer)["hookSpecificOutput"]["additionalContext"]
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "cp932", "cp437", "utf-8"])
+@pytest.mark.parametrize("encoding", first_of(["cp1252", "cp932", "cp437", "utf-8"]))
 def test_what_a_pipe_cannot_take_is_shown_by_its_number(database: Path, encoding: str) -> None:
     command = [sys.executable, "-m", "kalito_mcp"]
     given = environment(database, PYTHONIOENCODING=encoding)
-    subprocess.run([*command, "remember", ALL_SCRIPTS], env=given, check=True)
+    prepared.run([*command, "remember", ALL_SCRIPTS], env=given, check=True)
     shown = subprocess.run([*command, "search", "Ann"], env=given, check=True, capture_output=True).stdout
     assert ALL_SCRIPTS.encode(encoding, "backslashreplace") in shown
 

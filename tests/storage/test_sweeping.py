@@ -214,10 +214,12 @@ async def test_others_write_between_the_slices_of_a_sweep(database: Path, monkey
         await append(store, " ".join(f"word{chance.randrange(10**9)}" for _ in range(200)))
     record = await append(store, CANARY)
     events: list[str] = []
+    is_slicing = anyio.Event()
     merge = TextIndexStatements._merge
 
     async def noted(index: TextIndexStatements, pages: int) -> bool:
         events.append("slice")
+        is_slicing.set()
         return await merge(index, pages)
 
     monkeypatch.setattr(TextIndexStatements, "_merge", noted)
@@ -225,13 +227,13 @@ async def test_others_write_between_the_slices_of_a_sweep(database: Path, monkey
     async with anyio.create_task_group() as tasks:
 
         async def write() -> None:
-            while True:
+            await is_slicing.wait()
+            for _ in range(5):
                 await append(other, "meanwhile")
                 events.append("write")
 
         tasks.start_soon(write)
         assert (await swept_whole(store)).remaining == {}
-        tasks.cancel_scope.cancel()
     slices = [place for place, event in enumerate(events) if event == "slice"]
     assert "write" in events[slices[0] : slices[-1]]
     await store.close()
