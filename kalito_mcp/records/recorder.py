@@ -29,10 +29,10 @@ from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.text.analysis import index_text
 
-_COMPARED: Final = 40
-"""How many of the newest messages are compared with what comes now, besides as many turns as come."""
+_COMPARED: Final = 60
+"""How many of the newest messages are compared with what comes now."""
 _MOST_COMPARED: Final = 2_000
-"""The same for what was said earlier, such as the events that no server took in time."""
+"""The same for events that no server took in time."""
 _MOST_CLAIMED: Final = 4_096
 
 _NO_DETAILS: Final = frozenset({"text", "role", "name", "model_id", "token_usage", "caused_by"})
@@ -148,8 +148,8 @@ class Recorder:
         call = told(drafts)
         if not session.message_count or all(one.way is Way.IMPORT for one in call):
             return {}  # an import has compared all that is stored
-        is_late = any(draft.created_at < now_ms for draft in drafts)
-        compared = _MOST_COMPARED if is_late else _COMPARED + 2 * len(drafts)
+        is_late = any(one.happened_at is not None and one.happened_at < now_ms for one in call)
+        compared = _MOST_COMPARED if is_late else _COMPARED
         stored = await imports.turns(session, after_seq=max(0, session.message_count - compared), limit=compared)
         found = recognised(call, stored, self._claimed)
         for place, turn in found.items():

@@ -65,8 +65,10 @@ class ConversationTools:
         memory = await self._opened.memory_for(project)
         new = [new_message(message, place, memory.zone) for place, message in enumerate(messages)]
         session = session_id or self._opened.host_session
-        # A host that does not name its conversation may have hooks that do.
-        session = session or await memory.conversation_of(new) or memory.new_session_id()
+        if not session and not agent_id:
+            # A host that does not name its conversation may have hooks that do.
+            session = await memory.conversation_of(new)
+        session = session or memory.new_session_id()
         editor, continues = editor_of(context), None
         try:
             recorded = await memory.record_messages(session, new, agent_id=agent_id, client=editor.id)
