@@ -39,7 +39,7 @@ summarize_session(summary=...) or create_pin, is better and cheap.
 """
 _SESSION: Final = """
 session_id names the conversation. If the host provides one, you can leave it out; otherwise keep the one that \
-record_messages returns and send it with every call.
+record_messages returns and send it with every call except search_memory, which would search this conversation alone.
 """
 _SESSION_OF_HOOKS: Final = """
 session_id names a conversation. Leave it out: the hooks say which one this is.

@@ -23,15 +23,16 @@ class OwnConversation:
         self._captures = captures
 
     async def seen(self, asked_for: str | None = None) -> frozenset[SeenPart]:
-        """What the assistant still sees, except of the session that it asks for by its name. Nothing where no hooks
-        report: then nobody tells of a compaction.
+        """What the assistant still sees. Of the session that it asks for by its name, only a prompt that has no answer
+        yet. Nothing where no hooks report: then nobody tells of a compaction.
 
         If it may be one of several conversations, only the newest prompts of these.
         """
         memory = await self._opened.memory()
         after = dict(await self._seen_after(memory))
-        if asked_for is not None:
-            after.pop(asked_for, None)
+        if asked_for in after:
+            del after[asked_for]
+            after |= {one.id: one.message_count - 1 for one in await memory.unanswered() if one.id == asked_for}
         return await memory.seen_parts(after) if after else frozenset()
 
     async def _seen_after(self, memory: "Memory") -> Mapping[str, int]:

@@ -36,11 +36,26 @@ async def test_a_prompt_is_no_hit_of_the_search_that_it_asks_for(database: Path,
         await turn(h, "now", 1, ASKED)
         await h.settled()
         assert await hits(h) == [STAGING]
-        assert ASKED in await hits(h, session_id="now")
         for named in ({}, {"session_id": "before"}):
             context = await h.call("build_context", query=ASKED, format="structured", **named)
             matching = (context.structured_content or {})["relevant_messages"]
             assert "now" not in {one["session_id"] for one in matching}
+
+
+@pytest.mark.parametrize("named", [{"default_session": "now"}, {}], ids=["named by its host", "not named"])
+async def test_a_search_of_the_own_conversation_finds_all_of_it_except_the_prompt_that_has_no_answer(
+    database: Path, era: str, named: dict[str, str]
+) -> None:
+    async with served(database, era, project=SHOP, **named) as h:
+        await turn(h, "now", 1, STAGING, "Noted.")
+        await turn(h, "now", 2, ASKED)
+        await h.settled()
+        assert await hits(h, session_id="now") == [STAGING]
+        nothing = await h.facts("search_memory", query="walnut cake", session_id="now")
+        assert "send its session_id" not in nothing["note"]
+        await turn(h, "now", 2, ASKED, "It has port 6543.")
+        await h.settled()
+        assert ASKED in await hits(h, session_id="now")
 
 
 async def test_the_conversation_of_a_host_that_does_not_name_it_is_the_one_that_waits_for_its_answer(

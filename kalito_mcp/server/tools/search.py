@@ -161,7 +161,7 @@ def _what_to_try(note: str | None, filters: SearchFilters, session_id: str | Non
     given = [name for name in _FILTERS if getattr(filters, name) != getattr(SearchFilters(), name)]
     given += ["session_id"] if session_id else []
     tip = f"Try without {' or '.join(given)}." if given else "Try other words for it, a name or a date."
-    if filters.seen:
+    if filters.seen and not session_id:
         tip += " What you still see of this conversation was left out: send its session_id to search that."
     return f"{note.rstrip('.')}. {tip}" if note else tip
 
