@@ -277,10 +277,11 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
             InvalidInput: the query is empty or too long, `k` is out of range, or the cursor is from another search.
         """
         asked = SearchRequest(request) if isinstance(request, str) else request
-        page = await self._searcher.search(await self._of_session(session_id, agent_id), asked)
+        scope = await self._of_session(session_id, agent_id)
+        page = await self._searcher.search(scope, asked)
         self._usage.used(hit.record_id for hit in page.hits)
         self.counts.searched(len(page.hits))
-        return replace(page, hits=await self._titled(page.hits))
+        return replace(page, hits=await self._titled(scope, page.hits))
 
     async def past_answers(
         self,

@@ -68,8 +68,10 @@ class WatchVerbs(ProjectVerbs):
 
     async def titles(self, session_ids: Iterable[str]) -> Mapping[str, str]:
         """What these sessions are called, by id; those that have no title are left out (see `titles.title_of`)."""
+        return await self._titles(self._scope(None).anywhere(), session_ids)
+
+    async def _titles(self, scope: Scope, session_ids: Iterable[str]) -> Mapping[str, str]:
         asked = list(dict.fromkeys(session_ids))
-        scope = self._scope(None).anywhere()
         said: dict[str, Sequence[str]] = {}
         unnamed = [one for one in asked if not is_named(one)]
         for place in range(0, len(unnamed), _TITLES_AT_ONCE):
@@ -78,10 +80,12 @@ class WatchVerbs(ProjectVerbs):
         found = {one: title_of(one, said.get(one, ())) for one in asked}
         return {session_id: title for session_id, title in found.items() if title is not None}
 
-    async def _titled(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """The hits with the titles of their sessions, except where the id is the title."""
+    async def _titled(self, scope: Scope, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """The hits of a search with the titles of their sessions, except where the id is the title. What the person is
+        may have been said in another project: that session's title, which quotes it, stays there."""
         ids = {hit.session_id for hit in hits if hit.session_id is not None and not is_named(hit.session_id)}
-        titles = await self.titles(sorted(ids)) if ids else {}
+        reached = scope if scope.session is None else scope.anywhere()
+        titles = await self._titles(reached, sorted(ids)) if ids else {}
         return tuple(replace(hit, session_title=titles.get(hit.session_id or "")) for hit in hits)
 
     async def record_ids(self, prefix: str) -> Sequence[str]:

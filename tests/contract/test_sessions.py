@@ -242,6 +242,7 @@ async def test_the_first_texts_of_sessions_are_what_the_user_said_first_and_is_n
     ]
     await recorded(store, TRIP, *written)
     await recorded(store, Scope(session="other"), drafts.message("Other."))
+    await recorded(store, Scope(session="of kites", project="kites"), drafts.message("Of kites."))
     await recorded(store, Scope(owner="ann", session="hers"), drafts.message("Hers."))
     async with store.read() as view:
         found = await view.sessions.first_texts(Scope(), ["trip", "hers", "nobody"])
@@ -249,6 +250,8 @@ async def test_the_first_texts_of_sessions_are_what_the_user_said_first_and_is_n
         limited = Scope(limits=Limits(project="boats"))
         assert await view.sessions.first_texts(limited, ["trip"]) == {"trip": ["First.", "x" * READ_CHARS]}
         assert await view.sessions.first_texts(Scope(limits=Limits(agent="coach")), ["trip"]) == {}
+        in_boats = Scope(project="boats")
+        assert await view.sessions.first_texts(in_boats, ["trip", "of kites"]) == {"trip": found["trip"]}
 
 
 @pytest.mark.parametrize("prefix", ["%", "_", "trip%", "*", "[t]", "'", '"', "trip-1\x00", "\\"])

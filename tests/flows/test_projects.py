@@ -151,6 +151,23 @@ async def test_other_projects_are_found_only_when_asked_and_then_by_name(three_p
         assert 'of project "boat"' in await h.text("build_context", query=query, project="*")
 
 
+async def test_what_the_person_is_comes_without_the_words_of_the_project_where_it_was_said(
+    database: Path, era: str
+) -> None:
+    uuid, query = "6513270e-269e-4d37-b2a7-4de452e6b438", "What am I allergic to?"
+    async with served(database, era, project="kite") as h:
+        turns = said("Which string does the kite have?", "I'm allergic to walnuts.")
+        await h.facts("record_messages", session_id=uuid, messages=turns)
+        await h.settled()
+        assert "Which string" in await h.text("search_memory", query=query)
+    async with served(database, era, project="boat") as h:
+        [hit] = (await h.facts("search_memory", query=query))["hits"]
+        assert (hit["text"], hit["session_id"], hit.get("session_title")) == ("I'm allergic to walnuts.", uuid, None)
+        assert "Which string" not in await h.text("search_memory", query=query)
+        [hit, *_] = (await h.facts("search_memory", query=query, project="kite"))["hits"]
+        assert hit["session_title"] == "Which string does the kite have?"
+
+
 async def test_a_session_of_another_project_is_not_entered_by_mistake(three_projects: Path, era: str) -> None:
     async with served(three_projects, era, project="kite") as h:
         told = await h.refusal("record_messages", session_id="of boat", messages=said("x"))

@@ -37,7 +37,7 @@ SELECT_FIRST_TEXTS: Final = f"""
 SELECT s.id, substr(r.text, 1, :chars) FROM json_each(:sessions) named
 CROSS JOIN sessions s ON s.owner = :owner AND s.id = named.value
 CROSS JOIN records r ON r.session_key = s.key AND r.type = 'message' AND r.seq <= :messages
-WHERE r.role = 'user' AND r.origin IS NULL AND r.deleted_at IS NULL AND r.is_internal = 0 AND {within("s")}
+WHERE r.role = 'user' AND r.origin IS NULL AND r.deleted_at IS NULL AND r.is_internal = 0 AND {_IN_SCOPE}
 ORDER BY s.key, r.seq
 """
 # By key, from the newest down to the last of the page: an index by owner would have to be sorted for every page.
@@ -136,8 +136,9 @@ class SessionQueries(Queries):
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         found: dict[str, list[str]] = {}
-        asked = {"owner": scope.owner, "messages": FIRST_MESSAGES, "chars": READ_CHARS, **limits_of(scope)}
-        rows = await self._all(SELECT_FIRST_TEXTS, sessions=json.dumps(list(session_ids)), **asked)
+        asked = {"owner": scope.owner, "project": scope.project, "messages": FIRST_MESSAGES, "chars": READ_CHARS}
+        asked |= {"sessions": json.dumps(list(session_ids)), **limits_of(scope)}
+        rows = await self._all(SELECT_FIRST_TEXTS, **asked)
         for session_id, text in rows:
             found.setdefault(session_id, []).append(text)
         return found
