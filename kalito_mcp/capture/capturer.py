@@ -138,6 +138,10 @@ class Capture:
         conversation = await self._conversations.find(name_of(session_id), everywhere)
         return conversation.seen_after if conversation.is_heard else {}
 
+    def session_of(self, name: str) -> str:
+        """The session as which the conversation that a host calls so is recorded now."""
+        return self._conversations.session_of(name)
+
     def forget(self) -> None:
         """Know of no conversation, as after a restart."""
         self._conversations.clear()
@@ -204,7 +208,6 @@ class Capture:
                 await self._record_work(memory, event, conversation, key, moment)
                 if event.is_over:
                     await memory.finalize_session(conversation.session_id)
-                self._conversations.drop(conversation.name)
         return ""
 
     async def _record(

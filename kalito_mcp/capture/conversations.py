@@ -146,9 +146,9 @@ class Conversations:
             new.replace(file)
             conversation.stored = seen
 
-    def drop(self, name: str) -> None:
-        """Know nothing of a conversation any more."""
-        self._by_name.pop(name, None)
+    def session_of(self, name: str) -> str:
+        """The session as which a conversation is recorded now; as far as is known here, if it was not active lately."""
+        return self._by_name[name].session_id if name in self._by_name else name
 
     @staticmethod
     def _file(folder: Path, name: str) -> Path:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from kalito_mcp.contexts.injector import Injection
+from kalito_mcp.memory import Memory
 from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.settings import Settings
 from tests.flows.harness import Harness, served
@@ -92,6 +94,28 @@ async def test_what_was_said_earlier_comes_back_after_a_compaction_and_what_came
         await turn(h, "now", 4, ASKED)
         await h.settled()
         assert await hits(h) == [STAGING]
+
+
+async def test_a_prompt_that_is_said_while_the_end_of_its_conversation_is_taken_in_is_no_hit(
+    database: Path, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inject = Memory.inject
+
+    async def inject_late(memory: Memory, *arguments: Any, **named: Any) -> Injection:
+        monkeypatch.undo()
+        for event in ("SessionEnd", "SessionStart"):
+            payload = {"session_id": "now", "cwd": SHOP, "reason": "other"}
+            report = {"host": "claude-code", "event": event, "payload": payload}
+            await h.server.capture.take(report, is_late=True)
+        return await inject(memory, *arguments, **named)
+
+    async with served(database, era, default_session="now", project=SHOP) as h:
+        await turn(h, "now", 1, STAGING, "Noted.")
+        monkeypatch.setattr(Memory, "inject", inject_late)
+        await turn(h, "now", 2, ASKED)
+        await h.settled()
+        assert [one["session_id"] for one in (await h.resource("memory://sessions"))["sessions"]] == ["now~2", "now"]
+        assert await hits(h) == []
 
 
 async def test_what_was_kept_on_purpose_is_found_in_its_own_conversation(database: Path, era: str) -> None:

@@ -190,7 +190,9 @@ async def test_a_session_name_that_cannot_be_kept_is_hashed_as_an_import_does(
 async def test_what_is_purged_is_erased_from_events_that_wait(database: Path, era: str) -> None:
     spool = Spool(hooks_folder(database) / "spool")
     async with served(database, era, project=SHOP) as h:
-        await Desk(h).prompt("My zebra is called Otto.")
+        desk = Desk(h)
+        await desk.prompt("My zebra is called Otto.")
+        await desk.reply("A fine name.")
         for prompt in ("My zebra is called Otto.", "Something else."):
             spool.put({"payload": {"prompt": prompt}}, at_ms=1, event_id=str(len(prompt)))
         [record] = (await h.facts("search_memory", query="zebra", session_id="s1"))["hits"]

@@ -56,6 +56,21 @@ def test_hooks_are_heard_by_the_tool_and_by_the_command(tmp_path: Path) -> None:
     assert not list(hooks_folder(database).glob("server-*.json"))
 
 
+def test_a_pin_of_a_resumed_conversation_is_in_the_session_that_it_goes_on_in(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    hooks = {"KALITO_HOOKS": "claude-code", "CLAUDE_CODE_SESSION_ID": "trip"}
+    with served(database, **hooks, **COVERED) as wire:
+        told(wire, 1, "UserPromptSubmit", session_id="trip", prompt="We fly to Oslo.", prompt_id="p1")
+        wire.send(call(2, "finalize_session", session_id="trip"))
+        assert "FINALIZED" in str(wire.answer(2)["result"])
+        told(wire, 3, "UserPromptSubmit", session_id="trip", prompt="I'd rather fly to Bergen.", prompt_id="p2")
+        wire.send(call(4, "create_pin", content="The trip goes to Bergen."))
+        pinned = wire.answer(4)["result"]["structuredContent"]["pin"]
+        assert pinned["session_id"] == "trip~2"
+        wire.close_stdin()
+        assert wire.exit_code() == 0
+
+
 def test_without_hooks_the_tool_is_unknown(tmp_path: Path) -> None:
     with served(tmp_path / "memory.db") as wire:
         wire.send(call(1, "hook_event", host="claude-code", event="Stop", session_id="s1", text="Hi"))

@@ -62,6 +62,11 @@ class HookTools:
                 "error": error,
             }
         )
+        capture, name = self._captures.current(), usable_handle(session_id, host)
         if agent_id is None:
-            self._opened.goes_on_in(usable_handle(session_id, host))
-        return text_answer(await self._captures.current().take(report))
+            self._opened.goes_on_in(name)
+        answer = await capture.take(report)
+        if agent_id is None:
+            # What the model stores goes to where its conversation goes on, also after that was closed and resumed.
+            self._opened.goes_on_in(capture.session_of(name))
+        return text_answer(answer)
