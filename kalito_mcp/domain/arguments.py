@@ -31,6 +31,9 @@ _PLAIN: Final[Mapping[Any, str]] = {
     float: "a number",
 }
 
+_NEVER_EMPTY: Final = ("owner", "limits.")
+"""Whose rights are meant: an empty name there is a mistake, and never stands for everybody's."""
+
 Check = Callable[[Any, str], Any]
 """Returns the value, or what it stands for. The second argument is its place, for a refusal."""
 _Class = TypeVar("_Class", bound=type)
@@ -188,7 +191,7 @@ def _one_of(kinds: Sequence[Any]) -> Check | None:
         return None
 
     def check(value: Any, place: str) -> Any:
-        if is_optional and (value is None or value == ""):
+        if is_optional and (value is None or (value == "" and not place.startswith(_NEVER_EMPTY))):
             return None
         for one in known[:-1]:
             try:

@@ -10,6 +10,7 @@ from kalito_mcp.domain.search import Hit
 
 MOST_TOKENS: Final = 10_000_000
 """The largest budget of a context."""
+_OF_SEARCHES: Final = frozenset({"score", "revision", "client_key", "same"})
 
 
 class Include(StrEnum):
@@ -61,14 +62,19 @@ class MemoryContext:
         """JSON-ready, without `text`."""
         return {
             "session_id": self.session_id,
-            "latest_messages": [hit.to_dict() for hit in self.latest_messages],
+            "latest_messages": [_slim(hit) for hit in self.latest_messages],
             "recent_messages": [message.to_dict() for message in self.recent_messages],
             "known": [one.to_dict() for one in self.known],
             "semantic_pins": [pin.to_dict() for pin in self.semantic_pins],
             "summaries": [summary.to_dict() for summary in self.summaries],
-            "relevant_messages": [hit.to_dict() for hit in self.relevant_messages],
+            "relevant_messages": [_slim(hit) for hit in self.relevant_messages],
             "total_tokens": self.total_tokens,
             "max_tokens": self.max_tokens,
             "left_out": dict(self.left_out),
             **({"note": self.note} if self.note else {}),
         }
+
+
+def _slim(hit: Hit) -> dict[str, Any]:
+    """The hit without what a reader of a context has no use for: its budget counts every field."""
+    return {name: value for name, value in hit.to_dict().items() if name not in _OF_SEARCHES}

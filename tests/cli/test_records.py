@@ -443,7 +443,7 @@ def test_an_identifier_is_erased_however_it_is_written_also_from_earlier_version
         (["forget", "msg_1", "--about", "Oslo"], 2, "give IDs, or --about and --identifier, not both"),
         (["purge", "msg_1", "--identifier", "12-34-56", "--yes"], 2, "not both"),
         (["forget", "--about", "people", "--yes"], 1, "names no subject; nothing was changed"),
-        (["purge", "--about", "", "--yes"], 1, "names no subject; nothing was changed"),
+        (["purge", "--about", "", "--yes"], 1, "send about or identifier"),
         (["forget", "--identifier", "!", "--yes"], 1, "is not one; nothing was changed"),
         (["forget", "--about", "Oslo"], 1, "nothing was forgotten: there is no terminal to ask on; add --yes"),
         (["purge", "--about", "Oslo"], 1, "nothing was erased for good: there is no terminal to ask on; add --yes"),

@@ -118,7 +118,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     ),
     **dict.fromkeys(
         """graph.min_similarity context.known_share promotion.min_rank decay.floor agent_graph.diffusion
-        session_graph.diffusion sleep.min_rank injection.min_score injection.min_score_if_asked
+        session_graph.diffusion sleep.min_rank injection.min_score_if_asked
         injection.min_score_if_plain injection.min_share""".split(),
         (0, 1),
     ),

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.anyio
 async def keeping(database: Path, era: str) -> AsyncIterator[Harness]:
     """A server with some records. After the block they must be the same, also once reopened."""
     async with served(database, era) as h:
-        await h.facts("record_messages", session_id="kept", messages=said("The spare key hangs in the shed.", "Good."))
+        await h.facts(
+            "record_messages", session_id="kept", messages=said("The spare key hangs in the shed.", "Good.", "Yes.")
+        )
         await h.facts("create_pin", session_id="kept", content="Prefers the window seat.", client_key="pin")
         await h.settled()
         before = await remembered(h)
