@@ -104,16 +104,17 @@ _I: Final = lazy(
     re.IGNORECASE,
 )
 _GOES_ON: Final = lazy(r"(?:she|he) ", re.IGNORECASE)
-_REMEMBER: Final = lazy(
+ASKED_TO_REMEMBER: Final = lazy(
     r"(?:please )?(?:remember|note|keep in mind|don't forget|fyi|btw)(?: that|:|,)? ", re.IGNORECASE
 )
+"""How a sentence begins that asks for what it says to be remembered."""
 
 
 def is_about_the_person(said: str) -> bool:
     """Whether every sentence of this text is plainly about the person who says it."""
     found = False
     for sentence in split_sentences(said):
-        plain = _REMEMBER().sub("", without_opener(sentence), count=1).replace("’", "'")
+        plain = ASKED_TO_REMEMBER().sub("", without_opener(sentence), count=1).replace("’", "'")
         if _AT_HAND().search(plain):
             return False
         if any(pattern().search(plain) for pattern in _PLAINLY) or _is_said_elsewhere(plain):

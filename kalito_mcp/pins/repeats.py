@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from kalito_mcp.domain.known import KnownRecord, OfferedPin
+from kalito_mcp.pins.person import ASKED_TO_REMEMBER
 from kalito_mcp.pins.reach import as_said
 from kalito_mcp.text.analysis import indexed_words, stem
 from kalito_mcp.text.lazy_pattern import lazy
@@ -80,5 +81,7 @@ def _thing(text: str) -> str | None:
 
 @lru_cache(maxsize=1_024)
 def _words(text: str) -> frozenset[str]:
-    words = indexed_words(as_said(text))
+    said = as_said(text)
+    asked = ASKED_TO_REMEMBER().match(said)
+    words = indexed_words(said[asked.end() :] if asked else said)
     return frozenset(stem(word) for word in words if word not in _FUNCTION_WORDS) or frozenset(words or [text])

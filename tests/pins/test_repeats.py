@@ -54,6 +54,13 @@ def test_what_says_the_same_is_there_once_and_not_if_it_is_shown_already() -> No
     said = known("The user is allergic to nuts.", "I am allergic to nuts!", "I am not allergic to nuts.", "I like tea.")
     kept = [one.text for one in without_repeats(said, ["The user likes tea"], most=9)]
     assert kept == ["The user is allergic to nuts.", "I am not allergic to nuts."]
+    asked = known(
+        "We never use inline styles.", "Remember: we never use inline styles.", "Remember the nuts.", "The nuts."
+    )
+    assert [one.text for one in without_repeats(asked, [], most=9)] == [
+        "We never use inline styles.",
+        "Remember the nuts.",
+    ]
     assert len(without_repeats(said, [], most=2)) == 2
     assert without_repeats(said, [], most=0) == []
 
