@@ -11,8 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.e2e_hosts.day import REPLIES, spend
 from tests.e2e_hosts.home import Home
-from tests.e2e_hosts.model_api import model_api
+from tests.e2e_hosts.model_api import model_api, scripted
+from tests.e2e_hosts.obedient import Obedient
 from tests.e2e_hosts.programs import PROGRAMS, Program
 from tests.e2e_hosts.scenes import SCRIPT, Report, play
 from tests.e2e_hosts.signing_in import sign_in
@@ -63,12 +65,19 @@ def _faults(program: Program, programs: Path, *, keep: bool) -> int:
     folder = Path(tempfile.mkdtemp(prefix=f"kalito-{program.key}-"))
     report = Report(_say)
     try:
-        with model_api(SCRIPT) as api:
+        with model_api(scripted(SCRIPT)) as api:
             home = Home(folder / "home", (Path(sys.executable).parent, programs), program.environment(api.url))
             play(program, home, api, report)
             if program.key == "claude-code":
                 other = Home(folder / "served", (Path(sys.executable).parent, programs), program.environment(api.url))
                 sign_in(other, folder / "served.db", report)
+        if program.allowed:
+            model = Obedient(REPLIES)
+            with model_api(model) as api:
+                home = Home(folder / "day", (Path(sys.executable).parent, programs), program.environment(api.url))
+                spend(program, home, api, model, report)
+        else:
+            report.note("a day with a model that calls tools was not tried")
     except AssertionError as error:
         report.claim("every scene can be played", holds=False, seen=error)
     if keep:

@@ -42,12 +42,12 @@ class Home:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         self._environment = {**kept, "HOME": str(folder), "PATH": path, **environment}
 
-    def run(self, *words: str, typed: str = "") -> Done:
-        """Run a program in the project to its end. It reads what is typed, if anything."""
+    def run(self, *words: str, typed: str = "", folder: Path | None = None) -> Done:
+        """Run a program in a folder, or else in the project, to its end. It reads what is typed, if anything."""
         try:
             done = subprocess.run(
                 words,
-                cwd=self.project,
+                cwd=folder or self.project,
                 env=self._environment,
                 input=typed.encode(),
                 stdout=subprocess.PIPE,

@@ -1,12 +1,13 @@
 """A stand-in for the API of a model, on loopback. It speaks the streaming formats of four APIs, and keeps what it got.
 
-Anthropic's messages, OpenAI's responses and chat completions, and Gemini's generateContent. What it answers is said by
-a script: the reply of the first rule whose key is in the newest words of the user. It is not a model.
+Anthropic's messages, OpenAI's responses and chat completions, and Gemini's generateContent. It is not a model: what it
+answers is a function of the request. It calls tools in the first two formats alone.
 """
 
 import json
+import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +16,8 @@ from typing import Any, Final
 Events = Iterator[tuple[str | None, Any]]
 """The name of each event of a stream, if the API names them, and what it says."""
 
-_OTHERWISE: Final = "Understood."
+OTHERWISE: Final = "Understood."
+"""What it says to what it does not know."""
 _LABELS: Final = ("type", "role")
 _MODEL: Final = ("assistant", "model")
 _USAGE: Final = {"input_tokens": 100, "output_tokens": 10}
@@ -43,24 +45,42 @@ class Request:
         return "\n".join(_texts(said))
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that the model wants called. `namespace` is where OpenAI's responses list it, if in one."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    namespace: str | None = None
+
+
+Speaks = Callable[[Request], str | ToolCall]
+"""What a model answers to a request."""
+
+
+def scripted(script: Sequence[tuple[str, str]]) -> Speaks:
+    """Answers with the reply of the first rule whose key is in the newest words of the user."""
+
+    def speaks(request: Request) -> str:
+        newest = request.newest
+        return next((reply for key, reply in script if key in newest), OTHERWISE)
+
+    return speaks
+
+
 @dataclass(slots=True)
 class ModelApi:
     """A running stand-in: where it is, what it says, and what it got."""
 
     url: str
-    script: Sequence[tuple[str, str]]
+    speaks: Speaks
     requests: list[Request] = field(default_factory=list[Request])
     unknown: list[str] = field(default_factory=list[str])
     """Paths that it has no answer for."""
 
-    def reply_to(self, request: Request) -> str:
-        """What the script says to it."""
-        newest = request.newest
-        return next((reply for key, reply in self.script if key in newest), _OTHERWISE)
-
 
 @contextmanager
-def model_api(script: Sequence[tuple[str, str]] = ()) -> Iterator[ModelApi]:
+def model_api(speaks: Speaks) -> Iterator[ModelApi]:
     """A stand-in on a free port of the loopback address, while the block runs."""
 
     class Handler(_Handler):
@@ -68,7 +88,7 @@ def model_api(script: Sequence[tuple[str, str]] = ()) -> Iterator[ModelApi]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
-        api = Handler.api = ModelApi(f"http://127.0.0.1:{server.server_address[1]}", script)
+        api = Handler.api = ModelApi(f"http://127.0.0.1:{server.server_address[1]}", speaks)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -104,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(json.dumps(_count()).encode(), "application/json")
             return
         request = Request(path, body)
-        reply = self.api.reply_to(request)
+        reply = self.api.speaks(request)
         self.api.requests.append(request)
         events = list(answer(reply, str(body.get("model", "stand-in"))))
         if body.get("stream") or path.endswith(":streamGenerateContent"):
@@ -138,14 +158,18 @@ def _answer(path: str) -> Any:
     return None
 
 
+def _new_id(kind: str) -> str:
+    return f"{kind}_{secrets.token_hex(8)}"
+
+
 def _count() -> dict[str, int]:
     return {"input_tokens": 100, "totalTokens": 100}
 
 
-def _messages(reply: str, model: str) -> Events:
+def _messages(reply: str | ToolCall, model: str) -> Events:
     """Anthropic's messages."""
     message = {
-        "id": "msg_1",
+        "id": _new_id("msg"),  # Claude Code takes what has one id for one message
         "type": "message",
         "role": "assistant",
         "model": model,
@@ -155,26 +179,35 @@ def _messages(reply: str, model: str) -> Events:
         "usage": _USAGE,
     }
     yield "message_start", {"type": "message_start", "message": message}
-    block = {"type": "text", "text": ""}
-    yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
+    block: dict[str, Any] = {"type": "text", "text": ""}
     delta = {"type": "text_delta", "text": reply}
+    if isinstance(reply, ToolCall):
+        block = {"type": "tool_use", "id": _new_id("call"), "name": reply.name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(reply.arguments)}
+    yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
     yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
     yield "content_block_stop", {"type": "content_block_stop", "index": 0}
-    end = {"stop_reason": "end_turn", "stop_sequence": None}
+    reason = "tool_use" if isinstance(reply, ToolCall) else "end_turn"
+    end = {"stop_reason": reason, "stop_sequence": None}
     yield "message_delta", {"type": "message_delta", "delta": end, "usage": {"output_tokens": 10}}
     yield "message_stop", {"type": "message_stop"}
 
 
-def _responses(reply: str, model: str) -> Events:
+def _responses(reply: str | ToolCall, model: str) -> Events:
     """OpenAI's responses."""
     said = {"type": "output_text", "text": reply, "annotations": []}
     item = {"type": "message", "id": "item_1", "role": "assistant", "status": "completed", "content": [said]}
+    if isinstance(reply, ToolCall):
+        item = {"type": "function_call", "id": "item_1", "call_id": _new_id("call"), "status": "completed"}
+        item |= {"name": reply.name, "arguments": json.dumps(reply.arguments)}
+        item |= {"namespace": reply.namespace} if reply.namespace else {}
     response = {"id": "resp_1", "object": "response", "model": model, "created_at": 1}
     yield "response.created", {"type": "response.created", "response": response | {"status": "in_progress"}}
-    added = item | {"status": "in_progress", "content": []}
-    yield "response.output_item.added", {"type": "response.output_item.added", "output_index": 0, "item": added}
-    delta = {"type": "response.output_text.delta", "item_id": "item_1", "output_index": 0, "content_index": 0}
-    yield "response.output_text.delta", delta | {"delta": reply}
+    if isinstance(reply, str):
+        added = item | {"status": "in_progress", "content": []}
+        yield "response.output_item.added", {"type": "response.output_item.added", "output_index": 0, "item": added}
+        delta = {"type": "response.output_text.delta", "item_id": "item_1", "output_index": 0, "content_index": 0}
+        yield "response.output_text.delta", delta | {"delta": reply}
     yield "response.output_item.done", {"type": "response.output_item.done", "output_index": 0, "item": item}
     usage = _USAGE | {"total_tokens": 110, "input_tokens_details": None, "output_tokens_details": None}
     done = response | {"status": "completed", "output": [item], "usage": usage}
@@ -199,8 +232,8 @@ def _generate_content(reply: str, model: str) -> Events:
     yield None, {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model}
 
 
-def _whole(path: str, reply: str, events: Sequence[tuple[str | None, Any]]) -> Any:
-    """The answer to a request that wants no stream."""
+def _whole(path: str, reply: str | ToolCall, events: Sequence[tuple[str | None, Any]]) -> Any:
+    """The answer to a request that wants no stream: words, not a call."""
     if path.endswith("/messages"):
         message: Mapping[str, Any] = events[0][1]["message"]
         return {**message, "content": [{"type": "text", "text": reply}], "stop_reason": "end_turn"}

@@ -4,6 +4,7 @@ Each scene says its claims to a report. A claim that does not hold is a fault of
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -125,11 +126,11 @@ def _recall(program: Program, home: Home, api: ModelApi, report: Report) -> None
     if held and silent:
         report.note(f"{silent} new conversations before it were given nothing: the memory was not open in time")
     request = _said(program.resumed, AGAIN, home, api, report)
-    lines = remembered_in(request) if request else []
+    before, lines = Counter(lines), remembered_in(request) if request else []
     own = [line for line in lines for said in (ASKED, REPLIES[ASKED], AGAIN) if said in line]
-    twice = [line for line in lines if "Okafor" in line]
+    twice = [line for line in Counter(lines) - before if "Okafor" in line]
     report.claim("the resumed conversation is not given its own words", holds=not own or bool(silent), seen=own)
-    report.claim("and nothing a second time", holds=len(twice) < 2, seen=twice)
+    report.claim("and nothing a second time", holds=not twice, seen=twice)
 
 
 def _recorded(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e_hosts.model_api import model_api
+from tests.e2e_hosts.model_api import Request, ToolCall, model_api, scripted
 
 SCRIPT = (("dentist", "Dr. Okafor."), ("weather", "Sunny."))
 ASKED = "Who is my dentist?"
@@ -40,7 +40,7 @@ def events(stream: str) -> list[Any]:
     ],
 )
 def test_each_api_streams_the_reply_of_the_script(path: str, body: dict[str, Any], reply_in: Any) -> None:
-    with model_api(SCRIPT) as api:
+    with model_api(scripted(SCRIPT)) as api:
         assert reply_in(events(asked(api.url + path, body))) == "Dr. Okafor."
         [request] = api.requests
     assert (request.newest, api.unknown) == (ASKED, [])
@@ -48,7 +48,7 @@ def test_each_api_streams_the_reply_of_the_script(path: str, body: dict[str, Any
 
 def test_what_was_said_before_the_model_spoke_is_not_the_newest() -> None:
     turns = [("user", "How is the weather?"), ("assistant", "Sunny."), ("user", ASKED), ("system", "Be brief.")]
-    with model_api(SCRIPT) as api:
+    with model_api(scripted(SCRIPT)) as api:
         body = {"messages": [{"role": role, "content": text} for role, text in turns]}
         message = json.loads(asked(f"{api.url}/v1/messages", body))
         assert message["content"] == [{"type": "text", "text": "Dr. Okafor."}]
@@ -56,7 +56,27 @@ def test_what_was_said_before_the_model_spoke_is_not_the_newest() -> None:
 
 
 def test_a_path_that_it_does_not_know_is_named() -> None:
-    with model_api() as api:
+    with model_api(scripted(())) as api:
         with pytest.raises(urllib.error.HTTPError, match="404"):
             asked(f"{api.url}/v1/embeddings", {})
         assert api.unknown == ["POST /v1/embeddings"]
+
+
+def test_a_call_of_a_tool_is_streamed_with_its_arguments() -> None:
+    call = ToolCall("search_memory", {"query": ASKED}, "mcp__kalito")
+
+    def speaks(_: Request) -> ToolCall:
+        return call
+
+    with model_api(speaks) as api:
+        of_messages = events(asked(f"{api.url}/v1/messages", MESSAGES))
+        of_responses = events(asked(f"{api.url}/v1/responses", {"stream": True, "input": ASKED}))
+    assert of_messages[1]["content_block"]["name"] == "search_memory"
+    assert json.loads(of_messages[2]["delta"]["partial_json"]) == call.arguments
+    assert of_messages[4]["delta"]["stop_reason"] == "tool_use"
+    [item] = of_responses[-1]["response"]["output"]
+    assert (item["namespace"], item["name"], json.loads(item["arguments"])) == (
+        "mcp__kalito",
+        "search_memory",
+        call.arguments,
+    )
