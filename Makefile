@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test check format catalogue lint types imports coverage package mcpb archives listings bench campaigns hook-figures
+.PHONY: demo test check format catalogue lint types types-of-windows imports coverage package mcpb archives listings bench campaigns hook-figures
 .PHONY: e2e-hosts conformance audit fuzz lock clean
 
 demo: $(VENV)/.runtime
@@ -39,9 +39,11 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-# Once more as for Windows, where Python has no pread, for one. Two files use such things, but are not reached there.
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+# As for Windows, where Python has no pread, for one. Two files use such things, but are not reached there.
+types-of-windows: $(VENV)/.dev
 	! $(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 | \
 		grep -vE '^kalito_mcp/(server/first_answers|storage/sqlite/unused_bytes)\.py:|^Found|^Success'
 
@@ -83,6 +85,7 @@ bench: $(VENV)/.dev
 # strace; the benchmarks at full size. Each runs to its end, and a broken promise in any fails the target.
 campaigns: $(VENV)/.dev
 	@failed=0; \
+	$(MAKE) types-of-windows || failed=1; \
 	MIXED_OPERATIONS=1000 ISOLATION_OPERATIONS=10000 \
 		$(PYTEST) -m "campaign or hypothesis" --hypothesis-profile campaigns || failed=1; \
 	$(BIN)/python -m bench --campaigns || failed=1; \

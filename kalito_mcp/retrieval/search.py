@@ -29,6 +29,7 @@ from kalito_mcp.retrieval.answerability import confidence
 from kalito_mcp.retrieval.collector import Ager, Collector, best_first
 from kalito_mcp.retrieval.currency import hit_of
 from kalito_mcp.retrieval.current_hits import newest_first
+from kalito_mcp.retrieval.ended import with_ends
 from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.retrieval.latest import latest_ends
@@ -178,6 +179,7 @@ class Searcher:
             for scored in hits
         ]
         page, taken = await newest_first(view, scope, question, page, found.hits[:offset], request)
+        page = with_ends(page)
         checked = [one.record_id for one in page] + [one.record_id for one in answers.values()]
         damaged = await view.records.damaged(checked)
         if view.vectors.outage:

@@ -366,6 +366,7 @@ FIELDS: Final[Mapping[str, Callable[[str], str]]] = {
 }
 
 
+@pytest.mark.campaign
 def test_every_change_of_every_field_of_every_entry_is_found(database: Path) -> None:
     anyio.run(_filled, database)
     assert tampered(database) == (None, False)

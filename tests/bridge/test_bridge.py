@@ -96,6 +96,7 @@ def test_a_host_of_the_older_protocol_is_answered_too(tmp_path: Path) -> None:
         assert len(stages) > 1
 
 
+@pytest.mark.campaign
 def test_a_hundred_turns_while_the_home_is_gone_are_taken_in_once_and_in_order(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
     with gate() as between, bridge(laptop, between.url) as wire:
@@ -200,6 +201,7 @@ def test_an_answer_that_was_lost_stores_nothing_twice(tmp_path: Path) -> None:
     assert texts_at(home, "summary") == ["We spoke of numbers."]
 
 
+@pytest.mark.campaign
 def test_two_bridges_share_one_outbox_and_lose_nothing(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
     with gate() as between, bridge(laptop, between.url) as one, bridge(laptop, between.url) as other:

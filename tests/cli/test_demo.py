@@ -258,6 +258,7 @@ def test_the_demo_ends_with_how_to_add_the_server_to_a_host(shown: str) -> None:
     assert shown.rstrip().endswith("kalito-mcp install --import")
 
 
+@pytest.mark.campaign
 def test_a_small_budget_holds_too_and_a_named_database_stays(small: tuple[str, Path]) -> None:
     shown, database = small
     figures = [(int(used.replace(",", "")), budget) for used, budget in BUDGET_LINE.findall(shown)]

@@ -96,6 +96,7 @@ def test_a_prompt_goes_the_whole_way_and_nothing_of_it_is_left(installed: Instal
     assert not trace_file(installed.database, "codex").exists()
 
 
+@pytest.mark.campaign
 def test_the_plugin_is_checked_as_its_files_say(installed: Installed) -> None:
     installed.change(installed.settings, lambda document: document.update(json.loads(PLUGIN)))
     link, detail = installed.broken("claude-code")
@@ -109,6 +110,7 @@ def test_the_plugin_is_checked_as_its_files_say(installed: Installed) -> None:
     assert f"Claude Code, configuration: {installed.settings}\n" in outcome.out
 
 
+@pytest.mark.campaign
 def test_when_a_host_was_heard_last_stays(installed: Installed) -> None:
     trace = trace_file(installed.database, "codex")
     trace.parent.mkdir(parents=True)
@@ -236,6 +238,7 @@ def test_a_hook_whose_prompt_does_not_arrive_is_named(
     assert not list(spool.iterdir())
 
 
+@pytest.mark.campaign
 def test_hosts_that_share_a_file_and_those_that_name_no_folder_are_checked_too(installed: Installed) -> None:
     installed.run("uninstall", "--yes")
     installed.run("install", "--yes", "vscode", "windsurf")

@@ -392,6 +392,7 @@ def test_a_session_with_an_id_that_cannot_be_used_gets_another(invoke: Invoke, t
     assert "imported 0 messages" in invoke("import", "claude-code", str(path), "--database", str(database)).out
 
 
+@pytest.mark.campaign
 def test_many_and_long_messages_are_recorded_in_batches(invoke: Invoke, tmp_path: Path) -> None:
     told = Transcript()
     for number in range(1_100):

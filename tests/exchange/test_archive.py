@@ -397,6 +397,7 @@ async def test_an_archive_shows_one_moment_while_others_write(tmp_path: Path) ->
         assert b"Too late." in b"".join(written)
 
 
+@pytest.mark.campaign
 @pytest.mark.anyio
 async def test_neither_writing_nor_restoring_holds_more_than_some_hundred_rows(tmp_path: Path) -> None:
     said = [NewMessage(Role.USER, f"Message {n}.") for n in range(350)]

@@ -130,6 +130,7 @@ async def test_one_key_twice_in_a_batch_is_one_message(tmp_path: Path, era: str)
         assert (facts["recorded"], facts["duplicates"], facts["message_ids"]) == (1, 1, ["msg_4"] * 2)
 
 
+@pytest.mark.campaign
 async def test_ten_thousand_messages_are_taken_in_one_call_and_one_more_is_not(tmp_path: Path, era: str) -> None:
     batch = [{"role": "user", "text": f"entry {n} of the ledger"} for n in range(10_000)]
     async with keeping(tmp_path / "memory.db", era) as h:
@@ -142,6 +143,7 @@ async def test_ten_thousand_messages_are_taken_in_one_call_and_one_more_is_not(t
         assert hits[0]["text"] == "entry 9999 of the ledger"
 
 
+@pytest.mark.campaign
 async def test_a_limit_that_is_set_higher_is_higher_in_the_tools(tmp_path: Path, era: str) -> None:
     wide = Settings(
         limits=LimitsPolicy(max_text_bytes=600_000, max_messages=10_001),

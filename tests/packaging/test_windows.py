@@ -45,6 +45,7 @@ def database(tmp_path: Path) -> Path:
     return tmp_path / "memory.db"
 
 
+@pytest.mark.campaign
 def test_every_module_is_imported_without_what_only_posix_has(database: Path) -> None:
     assert run(database, "--import").decode().split() == []
 
@@ -93,6 +94,7 @@ def test_what_a_pipe_cannot_take_is_shown_by_its_number(database: Path, encoding
     assert ALL_SCRIPTS.encode(encoding, "backslashreplace") in shown
 
 
+@pytest.mark.campaign
 def test_ctrl_c_ends_a_command_without_a_traceback(database: Path) -> None:
     with subprocess.Popen(
         [*START, "serve", "--transport", "http", "--port", "0", "--without-login"],

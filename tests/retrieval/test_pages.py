@@ -28,6 +28,7 @@ async def test_pages_join_to_the_whole_ranking_without_repeats(store: SqliteStor
     assert joined[:100] == first
 
 
+@pytest.mark.campaign
 async def test_pages_far_beyond_the_texts_that_one_page_compares_repeat_nothing(store: SqliteStore) -> None:
     texts = [f"ferry {'filler ' * ((n * 37) % 29)}number{n}" for n in range(300)]
     keys = await remember(store, *texts)

@@ -15,6 +15,7 @@ from kalito_mcp.errors import StorageBusy, StorageError
 from kalito_mcp.memory import Memory
 from kalito_mcp.server import memory_handle
 from kalito_mcp.server.memory_handle import MemoryHandle
+from tests.campaign import first_of
 from tests.bridge.machines import hook, said, text_of, texts_at, until
 from tests.server.wire import clean_environment, served
 from tests.storage.conftest import Disk, disk
@@ -181,7 +182,7 @@ HINDRANCES: Final[dict[str, tuple[Callable[[Path], Callable[[], object]], str]]]
 }
 
 
-@pytest.mark.parametrize("name", HINDRANCES)
+@pytest.mark.parametrize("name", first_of(HINDRANCES, 2))
 def test_a_server_serves_as_soon_as_what_was_in_the_way_of_its_database_has_gone(tmp_path: Path, name: str) -> None:
     hinder, code = HINDRANCES[name]
     database = tmp_path / "memory" / "memory.db"
@@ -224,6 +225,7 @@ def test_on_a_full_disk_a_server_reads_and_it_records_as_soon_as_there_is_room(d
         assert "the second lantern" in text_of(said(wire, 5, "search_memory", query="second lantern"))
 
 
+@pytest.mark.campaign
 def test_on_a_full_disk_a_command_searches(disk: Disk) -> None:
     filled(disk.database)
     disk.fill()

@@ -174,6 +174,7 @@ def test_messages_are_found_however_they_are_cut(tmp_path: Path) -> None:
         assert wire.exit_code() == 0
 
 
+@pytest.mark.campaign
 def test_a_line_of_five_megabytes_is_a_message_like_any(tmp_path: Path) -> None:
     with served(tmp_path / "memory.db") as wire:
         messages = [{"role": "user", "text": "é" * 125_000}] * 20
@@ -354,6 +355,7 @@ Memory.search_memory = endless
     assert max(map(int, database.with_suffix(".stderr").read_text().split())) == 64
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("era", first_of(["2026-07-28", "legacy"]))
 def test_a_host_that_reads_only_after_five_hundred_calls_gets_every_answer_once(tmp_path: Path, era: str) -> None:
     with served(tmp_path / "memory.db", **COVERED) as wire:
@@ -461,6 +463,7 @@ atexit.register(lambda: print("numpy was imported:", "numpy" in sys.modules, fil
 """
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("environment", "messages", "is_imported"),
     first_of(

@@ -277,6 +277,7 @@ async def test_a_consent_outlives_the_process_and_is_revoked_by_the_command_line
         assert answer.status_code == 401
 
 
+@pytest.mark.campaign
 async def test_several_processes_share_what_one_of_them_was_told(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     run(database, "passphrase", stdin=f"{PASSPHRASE}\n")

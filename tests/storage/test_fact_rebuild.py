@@ -53,6 +53,7 @@ def outdate(database: Path) -> None:
         connection.execute("UPDATE facts_state SET rules = 0")
 
 
+@pytest.mark.campaign
 async def test_the_facts_of_many_records_are_rebuilt_in_the_background(
     store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -55,6 +55,7 @@ def test_matches_are_the_same_wherever_a_text_is_cut(monkeypatch: pytest.MonkeyP
         assert [match.span() for match in matches_in_pieces(pattern, text, 5, start, end)] == expected
 
 
+@pytest.mark.campaign
 def test_secrets_that_stand_across_a_cut_are_found() -> None:
     phrase = "abandon ability able about above absent absorb abstract absurd abuse access accident"
     for secret in (f"seed phrase: {phrase}", "card 4111 1111 1111 1111 ", "DE89 3704 0044 0532 0130 00"):

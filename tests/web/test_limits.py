@@ -183,6 +183,7 @@ def test_a_proxy_that_is_no_address_is_refused_in_words(proxy: str) -> None:
         HttpPolicy(proxies=(proxy,))
 
 
+@pytest.mark.campaign
 def test_a_hundred_thousand_addresses_take_bounded_memory() -> None:
     buckets = Buckets(60)
     tracemalloc.start()

@@ -1,0 +1,58 @@
+"""Which hits a newer hit ends in plain words, as "we no longer deploy on Fridays" ends "we deploy on Fridays". Pure.
+
+It needs no knowledge of what is said: a sentence with one of a few expressions for an end, and most of the older
+statement's words. Everything else is shown with its date, and left to the reader.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.search import Hit
+from kalito_mcp.text.analysis import query_terms
+from kalito_mcp.text.sentences import split_sentences
+
+_END: Final = re.compile(
+    r"\b(?:no longer|(?:not|\w+n't)\b.{1,60}\bany ?(?:more|longer)|"
+    r"(?:has |have |had )?(?:stopped|quit|gave up|given up)|(?:moved|switched|changed|went|transferred|migrated) from|"
+    r"nicht mehr|kein\w* mehr|ne\b.{1,40}\bplus|ya no|dejó de|dejé de|não\b.{1,40}\bmais|non\b.{1,40}\bpiù)\b|"
+    r"больше не|不再",
+    re.IGNORECASE,
+)
+_MOST_TERMS: Final = 10
+"""Of a statement that may be ended as a whole. A longer one says other things, too."""
+
+_LEAST_TERMS: Final = 2
+_SHARE: Final = 0.75
+"""Of its terms that the sentence about its end has to repeat."""
+
+
+def with_ends(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, in their order; what a newer one of them ends is labelled with that one and its moment.
+
+    Only what people say counts, and what is labelled already stays so.
+    """
+    said = [hit for hit in hits if hit.role in (None, Role.USER)]
+    endings = [
+        (hit, frozenset(query_terms(one))) for hit in said for one in split_sentences(hit.text) if _END.search(one)
+    ]
+    return [_ended(hit, endings) if endings and hit in said else hit for hit in hits]
+
+
+def _ended(hit: Hit, endings: Sequence[tuple[Hit, frozenset[str]]]) -> Hit:
+    if hit.valid_until is not None or _END.search(hit.text):
+        return hit
+    stated = frozenset(query_terms(hit.text))
+    if not _LEAST_TERMS <= len(stated) <= _MOST_TERMS:
+        return hit
+    later = [
+        newer
+        for newer, terms in endings
+        if newer.created_at > hit.created_at and len(stated & terms) >= _SHARE * len(stated)
+    ]
+    if not later:
+        return hit
+    first = min(later, key=lambda newer: newer.created_at)
+    return replace(hit, valid_until=first.created_at, superseded_by=first.record_id)
