@@ -15,8 +15,8 @@ from kalito_mcp.errors import StorageBusy, StorageError
 from kalito_mcp.memory import Memory
 from kalito_mcp.server import memory_handle
 from kalito_mcp.server.memory_handle import MemoryHandle
-from tests.campaign import first_of
 from tests.bridge.machines import hook, said, text_of, texts_at, until
+from tests.campaign import first_of
 from tests.server.wire import clean_environment, served
 from tests.storage.conftest import Disk, disk
 
