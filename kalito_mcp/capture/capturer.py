@@ -139,7 +139,7 @@ class Capture:
         return conversation.seen_after if conversation.is_heard else {}
 
     def session_of(self, name: str) -> str:
-        """The session as which the conversation that a host calls so is recorded now."""
+        """The session into which the conversation of this name is recorded now."""
         return self._conversations.session_of(name)
 
     def forget(self) -> None:

@@ -147,7 +147,7 @@ class Conversations:
             conversation.stored = seen
 
     def session_of(self, name: str) -> str:
-        """The session as which a conversation is recorded now; as far as is known here, if it was not active lately."""
+        """The session into which a conversation is recorded now: `name` itself if it was not active lately."""
         return self._by_name[name].session_id if name in self._by_name else name
 
     @staticmethod

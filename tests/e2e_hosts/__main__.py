@@ -71,7 +71,7 @@ def _faults(program: Program, programs: Path, *, keep: bool) -> int:
             if program.key == "claude-code":
                 other = Home(folder / "served", (Path(sys.executable).parent, programs), program.environment(api.url))
                 sign_in(other, folder / "served.db", report)
-        if program.allowed:
+        if program.allowed is not None:
             model = Obedient(REPLIES)
             with model_api(model) as api:
                 home = Home(folder / "day", (Path(sys.executable).parent, programs), program.environment(api.url))

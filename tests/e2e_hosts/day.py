@@ -131,7 +131,7 @@ def spend(program: Program, home: Home, api: ModelApi, model: Obedient, report: 
 def _take(turn: Turn, repository: Repository, program: Program, home: Home, api: ModelApi, seen: _Seen) -> None:
     first = len(api.requests)
     words = program.new if turn.is_new else program.resumed
-    done = home.run(*words, *program.allowed, turn.prompt, folder=home.folder / repository.name)
+    done = home.run(*words, *(program.allowed or ()), turn.prompt, folder=home.folder / repository.name)
     requests = api.requests[first:]
     if done.code or turn.reply not in done.said:
         seen.unanswered.append(f"{turn.prompt}: exit code {done.code}, {len(requests)} requests: {done.said[-600:]}")

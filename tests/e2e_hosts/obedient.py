@@ -1,5 +1,5 @@
 """A stand-in for a model that does what it is asked: it calls the tools that the server's instructions ask for at each
-turn, searches when it is asked something, and then answers. It knows nothing besides the request.
+turn, searches when it is asked something, and then answers. All it knows is the request and its replies.
 
 It reads Anthropic's messages and OpenAI's responses. A tool that its host has not loaded yet it asks the host for.
 """

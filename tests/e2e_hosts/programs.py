@@ -29,8 +29,8 @@ class Program:
     new: Words
     resumed: Words
     compact: Words = ()
-    allowed: Words = ()
-    """Typed to let the model call every tool of kalito; empty where that was not tried."""
+    allowed: Words | None = None
+    """Typed to let the model call every tool of kalito; None where that was not tried."""
     why_no_compaction: str = "no command of it compacts a conversation without a terminal"
     starts_in_time: bool = False
     """Whether its own server is there when the first prompt is said. Otherwise that of another window must be."""
@@ -67,7 +67,7 @@ CODEX: Final = Program(
     # The user's consent to each hook, for one run. It can be given for good only in its window.
     new=("codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"),
     resumed=("codex", "exec", "resume", "--last", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"),
-    allowed=("--config", 'mcp_servers.kalito.default_tools_approval_mode="approve"'),
+    allowed=(),
 )
 
 GEMINI: Final = Program(
