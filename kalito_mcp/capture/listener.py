@@ -61,7 +61,7 @@ class Listener:
     async def run(self) -> None:
         """Listen until cancelled. Returns at once if the folder cannot be written."""
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._spool.lay()
             async with await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0) as listener:
                 place = self._tell_where(listener.listeners[0].extra(SocketAttribute.local_port))  # noqa: S610 - no SQL
                 try:

@@ -31,11 +31,15 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def lay(self) -> None:
+        """Make the folder and the one above it, which only their user can read. Raises OSError."""
+        for folder in (self._folder.parent, self._folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
     def put(self, event: Mapping[str, Any], *, at_ms: int, event_id: str) -> None:
         """Keep an event, but no secret and nothing private in it. Raises OSError; then nothing is kept."""
         event = cleaned_report(event)
-        for folder in (self._folder.parent, self._folder):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.lay()
         name = f"{at_ms:014d}-{event_id}"
         new = self._folder / f"{name}.tmp"
         try:
