@@ -4,6 +4,7 @@ A person does not see it and cannot say that it is noise, so it has a bar of its
 shows what the assistant still sees: messages of the same conversation, and what was put into it before.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,9 @@ from kalito_mcp.text.sentences import split_sentences
 
 _INJECTED: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
 _READ_HITS: Final = 24
+_MOST_HITS: Final = 12
+"""More do not fit with what belongs to them."""
+
 _PLAIN_WORDS: Final = 32
 _SPECIFIC: Final = 4
 _SPECIFIC_IF_MUCH: Final = 3
@@ -112,7 +116,7 @@ class Injector:
             new = [trustily_named(hit) for hit in page.hits if is_new(hit) and shown.isdisjoint(hit.same)]
             if not new:
                 return (), ()
-            hits = await self._of_use(view, scope, prompt, new)
+            hits = (await self._of_use(view, scope, prompt, new))[:_MOST_HITS]
             around = await messages_around(view, scope, hits, filters)
             around = [trustily_named(one) for one in around if is_new(one)]
             return _without_unanswered(hits, around), around
@@ -184,7 +188,7 @@ class Injector:
         found = steps(hits, around, prompt)
         history = History(found, session_id, self._zone, lambda line: self._counter.count(line + "\n"))
         room = self.policy.max_tokens - self._counter.count(f"{first}\n{last}")
-        kept = next((kept for kept in range(len(found), 0, -1) if history.cost(kept) <= room), 0)
+        kept = bisect_right(range(1, len(found) + 1), room, key=history.cost)
         if not kept:
             return Injection()
         ids = tuple(turn.said.record_id for turn in history.turns(kept))

@@ -245,14 +245,16 @@ class Packer:
 
     def _condense_less(self, packing: Packing, histories: "Histories") -> None:
         """Show more of the texts of the matches, if all are shown and there is room for more of each."""
-        shown = packing.matching
+        count = len(histories.matching(packing).steps)
+        if packing.matching.steps < count:
+            return
         for level in range(1, len(HIT_CHARS)):
             fuller = histories.matching(packing, level)
-            more = fuller.cost(len(fuller.steps)) - shown.cost
-            if len(shown.turns) < len(fuller.turns(len(fuller.steps))) or more > packing.left:
+            more = fuller.cost(count) - packing.matching.cost
+            if more > packing.left:
                 break
             packing.left -= more
-            shown = packing.matching = taken(fuller, len(fuller.steps))
+            packing.matching = taken(fuller, count)
 
     def _take_passages(self, packing: Packing, heading: str, history: History, room: int) -> TakenPassages:
         """Take as many of the first steps as fit into the room."""

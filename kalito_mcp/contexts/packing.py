@@ -12,11 +12,12 @@ from kalito_mcp.domain.search import Answer, Hit
 
 @dataclass(frozen=True, slots=True)
 class TakenPassages:
-    """Turns that were taken, the lines of their passages, and the tokens of these."""
+    """Turns that were taken, the lines of their passages, the tokens of these, and the number of their steps."""
 
     turns: Sequence[Turn] = ()
     lines: Sequence[str] = ()
     cost: int = 0
+    steps: int = 0
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -84,4 +85,4 @@ class Histories:
 
 def taken(history: History, kept: int) -> TakenPassages:
     """The passages of this many first steps."""
-    return TakenPassages(history.turns(kept), history.lines(kept), history.cost(kept))
+    return TakenPassages(history.turns(kept), history.lines(kept), history.cost(kept), kept)

@@ -473,7 +473,8 @@ atexit.register(lambda: print("numpy was imported:", "numpy" in sys.modules, fil
             (
                 {"KALITO_GRAPH_ENABLED": "false"},
                 (
-                    call(1, "record_messages", session_id="s", messages=[{"role": "user", "text": "kept"}]),
+                    # The first turn of a conversation reads how the others ended, from the index.
+                    call(1, "record_messages", session_id="s", messages=[{"role": "user", "text": "kept"}] * 3),
                     call(2, "build_context", session_id="s"),
                 ),
                 False,
