@@ -32,8 +32,8 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data, json_text
 
 _PINS_SHARE: Final = 0.2
-# Where the query finds something. The hits get the rest first, and what is left after them goes to all. Chosen so that
-# most of LoCoMo's questions have their evidence in the context of a long session (`python -m bench.evidence`).
+# Where the query finds something. The hits get the rest first, and what is left after them goes to all. What a larger
+# share of the newest messages costs in evidence: `python -m bench.evidence`.
 _RECENT_SHARE_BESIDE_HITS: Final = 0.125
 _LEAST_TOKENS_OF_RECENT: Final = 60
 _SUMMARIES_SHARE_BESIDE_HITS: Final = 0.1
@@ -163,7 +163,7 @@ class Packer:
         )
         return replace(context, total_tokens=self._counter.count(json_text(context.to_dict()) if as_json else text))
 
-    def _try_pack(self, parts: ContextParts, histories: "Histories", allowance: int) -> Packing | None:
+    def _try_pack(self, parts: ContextParts, histories: Histories, allowance: int) -> Packing | None:
         packing = Packing(left=allowance)
         has_hits = bool(parts.hits)
         pins = self._needed(
@@ -230,9 +230,9 @@ class Packer:
         most = self._policy.recent_messages if most is None else most
         for place in reversed(range(max(0, len(recent) - most), len(recent))):
             piece = render.message_piece(recent[place], self._zone)
-            taken = packing.recent.get(place)
-            before = self._cost(taken) if taken is not None else 0
-            if taken is not None and len(taken.text) < len(piece.text) and self._cost(piece) > room + before:
+            held = packing.recent.get(place)
+            before = self._cost(held) if held is not None else 0
+            if held is not None and len(held.text) < len(piece.text) and self._cost(piece) > room + before:
                 piece = self._shorten(piece, room + before)
             cost = self._cost(piece) - before
             # A gap in the conversation would mislead, so stop at the first that does not fit.
@@ -243,7 +243,7 @@ class Packer:
                 packing.left -= cost
                 room -= cost
 
-    def _condense_less(self, packing: Packing, histories: "Histories") -> None:
+    def _condense_less(self, packing: Packing, histories: Histories) -> None:
         """Show more of the texts of the matches, if all are shown and there is room for more of each."""
         count = len(histories.matching(packing).steps)
         if packing.matching.steps < count:
