@@ -27,6 +27,7 @@ _CURSOR: Final = re.compile(r"(?P<place>.+)@(?P<now_ms>-?\d{1,15})(?P<offset>[+-
 _FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance", "since", "until")
 _DECIMALS: Final = 4
 _MOMENTS: Final = ("created_at", "valid_until", "until")
+_MADE_KEY: Final = re.compile(r"^hook:|:[0-9a-f]{32}$", re.ASCII)
 _MILLISECONDS: Final = re.compile(r"\.\d{3}Z$", re.ASCII)
 
 
@@ -167,9 +168,11 @@ def _what_to_try(note: str | None, filters: SearchFilters, session_id: str | Non
 
 
 def _search_hit(fields: dict[str, Any]) -> Hit:
-    """A hit without what a model has no use for: the sender's key, parts of a second, the revision of what nobody has
-    edited."""
-    kept = _to_the_second({name: one for name, one in fields.items() if name != "client_key"})
+    """A hit without what a model has no use for: the key that a hook or an import made, parts of a second, the revision
+    of what nobody has edited. A key that the caller chose is how a program knows its own record again."""
+    kept = _to_the_second(fields)
+    if _MADE_KEY.search(kept.get("client_key") or ""):
+        del kept["client_key"]
     if (parts := fields.get("parts")) is not None:
         kept["parts"] = {name: round(share, _DECIMALS) for name, share in parts.items()}
     if (outdated := fields.get("outdated")) is not None:
@@ -200,6 +203,7 @@ def _lines(hit: Hit) -> Sequence[str]:
     if hit.status is not None:
         who = f"{who} {hit.status}" + (f", due {hit.due_date}" if hit.due_date else "")
     edited = "" if hit.revision is None else f", revision {hit.revision}"
+    edited += f", client_key {hit.client_key}" if hit.client_key else ""
     same = f", said again in {', '.join(hit.same)}" if hit.same else ""
     line = (
         f"{hit.record_id} ({hit.type}{place}, {hit.created_at}, score {hit.score}{edited}"
