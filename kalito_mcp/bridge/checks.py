@@ -1,4 +1,4 @@
-"""Refuses a call that the home would certainly refuse, in its words, before somebody is told that the call is kept.
+"""Refuses a call that the home would certainly refuse, in its words, before the caller hears that it is kept.
 
 Only what the call itself says is looked at: what is stored, only the home knows. The limits are those of this machine's
 settings; a home that has lower ones may still refuse.
