@@ -27,6 +27,7 @@ class ScriptedEmbedder:
 
     fingerprint: str = "scripted:64"
     dimension: int = 64
+    spread: float | None = None
     before: Callable[[Sequence[str]], None] = lambda texts: None
     asked: list[str] = field(default_factory=list)
 

@@ -44,6 +44,11 @@ class _HttpEmbedder(HttpModel):
         """Like `ollama:nomic-embed-text`, followed by a digest of the prefixes if there are any."""
         return self._policy.fingerprint(self._KIND, self._policy.model)
 
+    @property
+    def spread(self) -> None:
+        """Not known: the server may run any model."""
+        return
+
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
         """As the port says. The limits apply to each batch; if one fails, the whole call fails."""
         # In a thread, because the first import takes a tenth of a second.

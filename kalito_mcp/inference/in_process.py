@@ -34,11 +34,14 @@ class OpenedModel(Protocol):
 class InProcessEmbedder:
     """Implements `ports.embedder.Embedder`. The model is opened with the first text."""
 
-    def __init__(self, policy: VectorPolicy, parts: Sequence[str], open_model: Callable[[], OpenedModel]) -> None:
+    def __init__(
+        self, policy: VectorPolicy, parts: Sequence[str], spread: float, open_model: Callable[[], OpenedModel]
+    ) -> None:
         """`parts` are the embedder's name, the model and its version. `open_model` blocks, and raises ModelUnavailable
         if the model cannot be used."""
         self._policy = policy
         self._parts = parts
+        self._spread = spread
         self._open_model = open_model
         self._model: OpenedModel | None = None
         self._opening = anyio.Lock()
@@ -48,6 +51,11 @@ class InProcessEmbedder:
     def fingerprint(self) -> str:
         """Like `minilm:all-MiniLM-L6-v2:1`, followed by a digest of the prefixes if there are any."""
         return self._policy.fingerprint(*self._parts)
+
+    @property
+    def spread(self) -> float:
+        """As measured with this model."""
+        return self._spread
 
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
         """As the port says. Runs in worker threads, step by step, so that two calls take turns."""

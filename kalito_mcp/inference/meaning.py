@@ -32,6 +32,7 @@ _PROBE: Final = ("The dog sleeps in the garden.", "Der Hund schläft im Garten."
 _SIMILARITIES: Final = (0.8568, 0.0294)
 """Of the first text of the probe to the others. They depend on the weights and on how texts are split."""
 _TOLERANCE: Final = 0.005
+_SPREAD: Final = 0.079
 _MOST_CHARS: Final = 300
 """Of a text. The vector is a mean over its words: with more of them, it says less about each."""
 _CHARS_AT_ONCE: Final = 1_000
@@ -45,7 +46,7 @@ class MeaningEmbedder(InProcessEmbedder):
         """Raises ConfigurationError if the package is not installed."""
         if find_spec(MEANING_PACKAGE) is None:
             raise ConfigurationError(f"the embedder meaning needs its model: {_INSTALL}")
-        super().__init__(policy, ("meaning", "use-multilingual-3", "1"), _Model.open)
+        super().__init__(policy, ("meaning", "use-multilingual-3", "1"), _SPREAD, _Model.open)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,13 @@ class Embedder(Protocol):
         Only vectors of equal fingerprints may be compared.
         """
 
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation of a query's cosines with unrelated texts, by this model. None if it is not known.
+
+        Models differ in it by a factor of three, so cosines are divided by it before they are added to anything else.
+        """
+
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
         """Return one row of unit length for each text, in order: (n, dimension). No texts: no rows, no request.
 

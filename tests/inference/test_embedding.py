@@ -286,6 +286,11 @@ def test_the_fingerprint_says_what_made_the_vectors_and_nothing_else() -> None:
     assert all("ab" not in fingerprint.split(":")[:2] for fingerprint in prefixed)
 
 
+@pytest.mark.parametrize("kind", [OllamaEmbedder, OpenAIEmbedder])
+def test_the_spread_of_a_servers_model_is_not_known(kind: Kind) -> None:
+    assert embedder("http://127.0.0.1:9", kind).spread is None
+
+
 def servers() -> ModelRegistry:
     return ModelRegistry(
         [

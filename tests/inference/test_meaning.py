@@ -71,6 +71,19 @@ async def test_the_same_in_other_words_and_other_languages_is_near() -> None:
 
 @needs_meaning
 @pytest.mark.usefixtures("meaning_installed")
+async def test_unrelated_texts_differ_in_their_cosines_by_the_spread_that_the_model_states() -> None:
+    model = MeaningEmbedder(VectorPolicy())
+    subjects = ["The train", "My sister", "This bread", "A lawyer", "The garden", "Our router", "The choir", "Her knee"]
+    ends = ["was late on Monday.", "costs forty euros.", "needs water.", "moved to Lyon.", "sounds better now."]
+    rows = await model.embed([f"{subject} {end}" for subject in subjects for end in ends])
+    queries = await model.embed(["What is my blood group?", "Which book did I lend to Ana?"], is_query=True)
+    await model.aclose()
+
+    assert (rows @ queries.T).std(axis=0).mean() == pytest.approx(model.spread, rel=0.4)
+
+
+@needs_meaning
+@pytest.mark.usefixtures("meaning_installed")
 async def test_a_texts_vector_does_not_depend_on_the_others_in_its_batch() -> None:
     model = MeaningEmbedder(VectorPolicy())
     texts = [

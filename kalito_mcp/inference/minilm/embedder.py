@@ -67,7 +67,7 @@ class MiniLmEmbedder(InProcessEmbedder):
     def __init__(self, policy: VectorPolicy, files: ModelFiles | None = None) -> None:
         """Raises ConfigurationError if no files are given and the package is not installed."""
         opened = partial(_Model.open, files or installed_model())
-        super().__init__(policy, ("minilm", "all-MiniLM-L6-v2", "1"), opened)
+        super().__init__(policy, ("minilm", "all-MiniLM-L6-v2", "1"), 0.098, opened)
 
 
 @dataclass(frozen=True, slots=True)
