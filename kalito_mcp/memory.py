@@ -170,6 +170,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         include: Collection[Include] = (),
         as_json: bool = False,
         seen: frozenset[SeenPart] = frozenset(),
+        also: Sequence[str] = (),
     ) -> MemoryContext:
         """What a session remembers, as text of at most `max_tokens` tokens (`context.token_limit` if absent).
 
@@ -177,7 +178,8 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         agent's sessions, the most important pins and the summaries (without a session only what is known and what
         matches); all count as used. `pending_input` leaves out the newest message if it is the user's, `seen_messages`
         so many of the newest: the model has them. What is `seen` comes as no match. `include` asks for what is left out
-        otherwise. `as_json` counts what `MemoryContext.to_dict` gives.
+        otherwise. `as_json` counts what `MemoryContext.to_dict` gives. `also` are other wordings of the query, as in a
+        `SearchRequest`.
 
         Raises:
             InvalidInput, BudgetTooSmall: `max_tokens` is out of range or too small, or the agent is mistyped.
@@ -193,6 +195,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
             include=include,
             as_json=as_json,
             seen=seen,
+            also=also,
         )
         self._usage.used(context.used_ids)
         self.counts.built(context.total_tokens)

@@ -56,6 +56,8 @@ class Asked:
     seen: frozenset[SeenPart] = frozenset()
     budget: int = 0
     """Tokens that the context may have."""
+    also: tuple[str, ...] = ()
+    """Other wordings of the query."""
 
     @property
     def has_query(self) -> bool:
@@ -125,7 +127,7 @@ class Gatherer:
             SessionNotFound: a session is named that does not exist, and it is mistyped, or there is no query.
             InvalidInput: the agent is mistyped, or the session is of another project.
         """
-        query = await self._recaller.prepare(asked.query, asked.include)
+        query = await self._recaller.prepare(asked.query, asked.include, asked.also)
         moment = Moment(await self._store.revision(), self._clock.steady_s())
         if query is None:
             session = self._cached_session(asked, moment)

@@ -107,6 +107,7 @@ class MemoryManager:
         include: Collection[Include] = (),
         as_json: bool = False,
         seen: frozenset[SeenPart] = frozenset(),
+        also: Sequence[str] = (),
     ) -> MemoryContext:
         """See `Memory.build_context`. Here the records in the context do not count as used."""
         budget = self._context.token_limit if max_tokens is None else max_tokens
@@ -117,7 +118,14 @@ class MemoryManager:
         scope = Scope(self._owner, self._limits.agent_of(agent_id), session_id, self._project, self._limits)
         scope = await session_reached(self._store, scope)
         asked = Asked(
-            scope, frozenset(include), query, seen_messages, is_pending=pending_input, seen=seen, budget=budget
+            scope,
+            frozenset(include),
+            query,
+            seen_messages,
+            is_pending=pending_input,
+            seen=seen,
+            budget=budget,
+            also=tuple(also),
         )
         gathered = await self._gatherer.gather(asked)
         session, view, _, withheld = gathered.of_session

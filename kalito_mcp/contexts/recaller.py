@@ -42,6 +42,7 @@ class Query(NamedTuple):
     text: str
     prepared: Prepared
     include: frozenset[Include]
+    also: tuple[str, ...] = ()
 
 
 class Recaller:
@@ -51,10 +52,12 @@ class Recaller:
         self._searcher = searcher
         self._wanted = wanted
 
-    async def prepare(self, text: str | None, include: frozenset[Include]) -> Query | None:
+    async def prepare(self, text: str | None, include: frozenset[Include], also: tuple[str, ...] = ()) -> Query | None:
         """What a search needs before it reads; None if nothing is asked or wanted."""
-        request = self._searcher.lenient(text or "", wanted=self._wanted, filters=_filters(include))
-        return None if request is None else Query(request.query, await self._searcher.prepare(request), include)
+        request = self._searcher.lenient(text or "", wanted=self._wanted, filters=_filters(include), also=also)
+        if request is None:
+            return None
+        return Query(request.query, await self._searcher.prepare(request), include, request.also)
 
     async def recall(
         self,
@@ -72,7 +75,7 @@ class Recaller:
         include = query.include
         filters = replace(_filters(include), seen=seen)
         wanted = self._wanted + len(already_shown)
-        request = self._searcher.lenient(query.text, wanted=wanted, filters=filters)
+        request = self._searcher.lenient(query.text, wanted=wanted, filters=filters, also=query.also)
         if request is None:
             return Recalled()
         try:

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.request_keys import chosen_by_caller
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.zone import Zone
+
+MOST_ALSO: Final = 4
+"""Other wordings of a query that are searched."""
 
 
 class SeenPart(NamedTuple):
@@ -44,10 +47,11 @@ class SearchFilters:
 class SearchRequest:
     """What to find.
 
-    `cursor` continues an earlier search with the same query and filters. `explain` asks for the parts of each score
-    and the reasons. Ages and words like "yesterday" are relative to `now_ms`; None means the clock's time. Days are
-    those of `zone`; None means the memory's. One that `is_urgent` waits neither for a model that is not loaded yet nor
-    for a slow one: it is searched by words alone then.
+    `also` are other wordings of the query, best with a sentence that would answer it, in the user's words and names.
+    `cursor` continues an earlier search with the same query, wordings and filters. `explain` asks for the parts of each
+    score and the reasons. Ages and words like "yesterday" are relative to `now_ms`; None means the clock's time. Days
+    are those of `zone`; None means the memory's. One that `is_urgent` waits neither for a model that is not loaded yet
+    nor for a slow one: it is searched by words alone then.
     """
 
     query: str
@@ -58,6 +62,13 @@ class SearchRequest:
     now_ms: int | None = None
     zone: Zone | None = None
     is_urgent: bool = False
+    also: tuple[str, ...] = ()
+
+    @property
+    def other_wordings(self) -> tuple[str, ...]:
+        """The first four of `also`, without blank ones and repetitions."""
+        stripped = [one.strip() for one in self.also]
+        return tuple(one for one in dict.fromkeys(stripped) if one and one != self.query.strip())[:MOST_ALSO]
 
 
 @dataclass(frozen=True, slots=True)

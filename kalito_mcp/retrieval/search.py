@@ -229,12 +229,14 @@ class Searcher:
         of_hits = {equals[0].key: [answers[one.key] for one in equals if one.key in answers] for equals in hits}
         return {key: of_hit[0] for key, of_hit in of_hits.items() if of_hit}
 
-    def lenient(self, query: str, *, wanted: int, filters: SearchFilters) -> SearchRequest | None:
-        """The request for up to `wanted` hits. A query that is too long, or a `wanted` that is too large, is cut, not
-        refused. None if nothing is asked or wanted."""
-        asked = query.strip()[: self._policy.max_query_chars]
+    def lenient(
+        self, query: str, *, wanted: int, filters: SearchFilters, also: Sequence[str] = ()
+    ) -> SearchRequest | None:
+        """The request for up to `wanted` hits. A query or other wording that is too long, or a `wanted` that is too
+        large, is cut, not refused. None if nothing is asked or wanted."""
+        asked, *others = (one.strip()[: self._policy.max_query_chars] for one in (query, *also))
         k = min(wanted, self._policy.max_k)
-        return SearchRequest(query=asked, k=k, filters=filters) if asked and k >= 1 else None
+        return SearchRequest(query=asked, k=k, filters=filters, also=tuple(others)) if asked and k >= 1 else None
 
     async def _parsed(self, query: str, now_ms: int, zone: Zone) -> Question:
         """The query as a question. A long one takes milliseconds, so not on the event loop."""
@@ -335,11 +337,12 @@ class Searcher:
             raise InvalidInput(f"k={request.k} is outside 1 to {self._policy.max_k}; for more, tools have next_cursor")
         if not request.query.strip():
             raise InvalidInput("query is empty; say in a few words what to look for")
-        if len(request.query) > self._policy.max_query_chars:
-            raise InvalidInput(
-                f"query has {len(request.query):,} characters; the limit is {self._policy.max_query_chars:,}: "
-                "ask with the words that matter"
-            )
+        for name, text in (("query", request.query), *(("one of also", one) for one in request.other_wordings)):
+            if len(text) > self._policy.max_query_chars:
+                raise InvalidInput(
+                    f"{name} has {len(text):,} characters; the limit is {self._policy.max_query_chars:,}: "
+                    "ask with the words that matter"
+                )
         since, until = request.filters.since, request.filters.until
         for field, moment_ms in (("since", since), ("until", until)):
             if moment_ms is not None:
@@ -375,6 +378,7 @@ def _fingerprint(scope: Scope, request: SearchRequest) -> str:
             scope.session,
             scope.project,
             request.query,
+            request.other_wordings,
             kinds,
             roles,
             filters.since,

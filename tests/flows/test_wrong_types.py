@@ -36,7 +36,8 @@ ODD: Final[Sequence[Any]] = (
 CALLS: Final[Sequence[tuple[str, Sequence[Any], dict[str, Any]]]] = (
     ("record_messages", ("s", [replace(SAID, name="Ada", token_usage=3, details={"tags": ["a"]})]), {"agent_id": None}),
     ("build_context", ("s", 2000), {"query": "gate", "seen_messages": 0, "pending_input": False, "include": ()}),
-    ("search_memory", (SearchRequest("gate", filters=FILTERS),), {"session_id": "s"}),
+    ("build_context", ("s",), {"query": "gate", "also": ("code",)}),
+    ("search_memory", (SearchRequest("gate", filters=FILTERS, also=("code",)),), {"session_id": "s"}),
     ("past_answers", ("gate",), {"session_id": "s", "agent_id": None}),
     ("create_pin", (CreatePinRequest("s", "The code is on the fridge.", scope="session"),), {}),
     ("create_summary", (CreateSummaryRequest("s", "msg_1", "msg_1", message_count=1),), {}),
