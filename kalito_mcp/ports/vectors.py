@@ -62,13 +62,21 @@ class VectorReader(Protocol):
         """How many records have no vector. Slow, because it reads every record that is not covered."""
 
     async def nearest(
-        self, scope: Scope, fingerprint: str, query: "NDArray[np.float32]", *, k: int
+        self,
+        scope: Scope,
+        fingerprint: str,
+        query: "NDArray[np.float32]",
+        *,
+        k: int,
+        among: "NDArray[np.int64] | None" = None,
     ) -> Sequence[tuple[int, float]]:
-        """The keys of the `k` records of the scope's agent (or session) nearest to the query, and their cosines, best
-        first. Ties: newest first. With a limit to a project, those of them that are within it.
+        """The keys of the `k` records of the scope's agent (or session) nearest to the query, and the inner products of
+        their unit vectors with it, best first. Ties: newest first. With a limit to a project, those of them that are
+        within it.
 
-        `query` is (dimension,), of unit length. Empty unless the active index has this fingerprint, and if there is an
-        `outage`.
+        `query` is (dimension,), of any length: the mean of several unit vectors gives the mean of their cosines.
+        `among`: only records with these keys, ascending; None: all. Empty unless the active index has this fingerprint,
+        and if there is an `outage`.
 
         Raises:
             InvalidInput: the query has another dimension than the index.
@@ -77,8 +85,8 @@ class VectorReader(Protocol):
     async def similarities(
         self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
     ) -> Mapping[int, float]:
-        """The cosine of each of these records with the query. Records without a vector are left out. Empty if there is
-        an `outage`.
+        """The inner product of each of these records' unit vectors with the query, as in `nearest`. Records without a
+        vector are left out. Empty if there is an `outage`.
 
         Raises:
             InvalidInput: the query has another dimension than the index.

@@ -189,6 +189,44 @@ async def test_nearest_is_exact_and_breaks_ties_by_the_newer(store: Store) -> No
         assert len(await nearest(store, query, k=1_000)) == 300
 
 
+async def test_a_query_that_is_the_mean_of_wordings_gives_the_mean_of_their_cosines(store: Store) -> None:
+    texts = ["the ferry to Moss", "a boat to Moss", "an apple pie", "ferry tickets"]
+    keys = await append(store, *texts)
+    await pay(store, await opened(store))
+    wordings = np.stack([hashed_vector(text) for text in ("ferry Moss", "boat over the fjord", "pie")])
+    mean = wordings.mean(axis=0)
+    assert np.linalg.norm(mean) < 0.9
+    exact = {key: float((wordings @ hashed_vector(text)).mean()) for key, text in zip(keys, texts, strict=True)}
+    async with store.read() as view:
+        found = dict(await view.vectors.nearest(TRIP, HASHED, mean, k=9))
+        assert await view.vectors.similarities(HASHED, mean, keys) == pytest.approx(found, abs=1e-6)
+        assert found == pytest.approx(exact, abs=0.01)
+        nothing = np.zeros(DIMENSION, np.float32)
+        assert await view.vectors.nearest(TRIP, HASHED, nothing, k=2) == [(keys[3], 0.0), (keys[2], 0.0)]
+
+
+async def test_the_nearest_are_found_among_the_records_that_may_be_found(store: Store) -> None:
+    keys = await append(store, *(f"apple {n}" for n in range(60)))
+    other = await append(store, "apple 7", scope=Scope(session="home"))
+    await pay(store, await opened(store), limit=100)
+    rare = keys[50:55]
+    everything = [*keys, *other, 10**9]
+    query = hashed_vector("apple 7")
+    async with store.read() as view:
+
+        async def found(scope: Scope, k: int, among: Sequence[int]) -> list[int]:
+            admissible = np.array(among, np.int64)
+            return [key for key, _ in await view.vectors.nearest(scope, HASHED, query, k=k, among=admissible)]
+
+        every = [key for key, _ in await view.vectors.nearest(TRIP, HASHED, query, k=60)]
+        assert await found(TRIP, 60, everything) == every
+        assert await found(TRIP, 60, rare) == [key for key in every if key in rare]
+        assert await found(TRIP, 3, rare) == [key for key in every if key in rare][:3]
+        assert await found(TRIP, 9, other) == await found(TRIP, 9, []) == []
+        assert await found(Scope(), 9, other) == other
+        assert await found(Scope(owner="ann"), 9, keys) == []
+
+
 async def test_neither_agents_nor_sessions_nor_owners_see_each_others_vectors(store: Store) -> None:
     home = await append(store, "apple", scope=Scope(session="home"))
     trip = await append(store, "apple tree", scope=TRIP)

@@ -104,7 +104,7 @@ class QdrantCollections:
         self, database: str, query: "NDArray[np.float32]", ids: Mapping[RecordType, Sequence[bytes]]
     ) -> dict[bytes, float]:
         """The cosines of those of these points that are there. Qdrant compares them, so no vector is sent here."""
-        found: dict[bytes, float] = {}
+        found: list[FoundPoint] = []
         with self._asking() as (client, models):
             for kind, name in self._existing(client, len(query)).items():
                 of_kind = [_text(one) for one in ids.get(kind, ())]
@@ -119,8 +119,8 @@ class QdrantCollections:
                     if not self._is_local:
                         asked["search_params"] = models.SearchParams(exact=True)
                     answer = client.query_points(name, **asked, with_payload=False)
-                    found |= {_id(one.id): one.score for one in answer.points}
-        return found
+                    found += [FoundPoint(_id(one.id), 0, one.score) for one in answer.points]
+        return {one.id: one.cosine for one in best_first(found)}
 
     def count(self, database: str) -> int:
         """How many points of the database there are."""

@@ -5,6 +5,7 @@ nor one of an earlier state or another copy of the database, is ever a hit.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -26,6 +27,11 @@ SELECT_ROWS_OF_POINTS: Final = """
 SELECT key, record_key, vector FROM record_vectors
 WHERE key IN (SELECT value FROM json_each(:keys)) AND key <= :moved_key AND +index_key = :index_key
     AND +agent_key = :agent_key AND (:session_key IS NULL OR +session_key = :session_key)
+"""
+SELECT_ADMISSIBLE: Final = """
+SELECT record_key FROM record_vectors
+WHERE index_key = :index_key AND key <= :moved_key AND record_key IN (SELECT value FROM json_each(:record_keys))
+    AND agent_key = :agent_key AND (:session_key IS NULL OR session_key = :session_key)
 """
 SELECT_POINTS_OF_RECORDS: Final = """
 SELECT v.key, v.record_key, v.vector, r.type FROM record_vectors v JOIN records r ON r.key = v.record_key
@@ -73,9 +79,27 @@ class MovedVectors(Queries):
         self.outage: str | None = None
 
     async def nearest(
-        self, active: ActiveIndex, agent_key: int, session_key: int | None, query: "NDArray[np.float32]", *, k: int
+        self,
+        active: ActiveIndex,
+        agent_key: int,
+        session_key: int | None,
+        query: "NDArray[np.float32]",
+        *,
+        k: int,
+        among: "NDArray[np.int64] | None" = None,
     ) -> list[tuple[int, float]] | None:
-        """The k nearest records that were moved, in any order. None, and `outage` is set, if they cannot be asked."""
+        """At least the k nearest records that were moved, in any order. None, and `outage` is set, if they cannot be
+        asked.
+
+        With more than 20,000 records `among`, those of them that are among the 20,000 nearest.
+        """
+        place = {"agent_key": agent_key, "session_key": session_key}
+        asked = {"index_key": active.key, "moved_key": active.moved_key, **place}
+        admissible = None if among is None else frozenset(among.tolist())
+        if admissible is not None and len(admissible) <= _MOST_SUGGESTED:
+            rows = await self._all(SELECT_ADMISSIBLE, **asked, record_keys=json.dumps(list(admissible)))
+            compared = await self.similarities(active, query, [row[0] for row in rows])
+            return None if self.outage else list(compared.items())
         [[owner, agent]] = await self._all(SELECT_OWNER_OF_AGENT, agent_key=agent_key)
         [[last_key]] = await self._all(SELECT_LAST_VECTOR)
         hashes = await self._hashes()
@@ -87,7 +111,7 @@ class MovedVectors(Queries):
             agent=hashes.name("agent", agent),
             session_key=session_key,
         )
-        asked = {"index_key": active.key, "moved_key": active.moved_key}
+        length = _length(query)
         count = max(_SUGGESTED_FACTOR * k, _LEAST_SUGGESTED)
         while True:
             try:
@@ -98,12 +122,10 @@ class MovedVectors(Queries):
                 self.outage = str(error)
                 return None
             keys = json.dumps([one.row_key for one in found])
-            rows = await self._all(
-                SELECT_ROWS_OF_POINTS, **asked, keys=keys, agent_key=agent_key, session_key=session_key
-            )
-            records = {(row[0], row[2]): row[1] for row in rows}
+            rows = await self._all(SELECT_ROWS_OF_POINTS, **asked, keys=keys)
+            records = {(row[0], row[2]): row[1] for row in rows if admissible is None or row[1] in admissible}
             known = [
-                (record_key, one.cosine)
+                (record_key, one.cosine * length)
                 for one in found
                 if (record_key := records.get((one.row_key, one.id))) is not None
             ]
@@ -114,8 +136,8 @@ class MovedVectors(Queries):
     async def similarities(
         self, active: ActiveIndex, query: "NDArray[np.float32]", record_keys: Sequence[int]
     ) -> dict[int, float]:
-        """The cosines of those of the records that have a vector, here or there. Empty, and `outage` is set, if those
-        that were moved cannot be asked."""
+        """The inner products with those of the records that have a vector, here or there. Empty, and `outage` is set,
+        if those that were moved cannot be asked."""
         from kalito_mcp.storage.sqlite.vector_cache import ranked  # noqa: PLC0415 - numpy loads when needed
 
         asked = json.dumps(list(record_keys))
@@ -134,8 +156,9 @@ class MovedVectors(Queries):
             except VectorsUnreachable as error:
                 self.outage = str(error)
                 return {}
+        length = _length(query)
         moved = {
-            record_key: found[point]
+            record_key: found[point] * length
             for of_kind in there.values()
             for point, record_key in of_kind.items()
             if point in found
@@ -155,3 +178,8 @@ class MovedVectors(Queries):
                 "`kalito-mcp reindex --vectors` to keep them in the database again"
             )
         return self._points
+
+
+def _length(query: "NDArray[np.float32]") -> float:
+    """The length of the query. A place of points gives cosines; times this, they are inner products."""
+    return math.sqrt(float(query @ query))

@@ -46,7 +46,7 @@ def unpacked(blobs: Sequence[bytes], dimension: int) -> NDArray[np.int8]:
 
 
 def cosines(rows: NDArray[np.int8], query: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The cosine of each row of (n, d) with the query (d,) of unit length. 0 for a row of zeros."""
+    """The inner product of the direction of each row of (n, d) with the query (d,). 0 for a row of zeros."""
     vectors = rows.astype(np.float32)
     return np.asarray(np.vecdot(vectors, query) * _inverse_lengths(vectors), np.float32)
 
@@ -141,9 +141,19 @@ class VectorCache:
             own = block.keys[: block.count]
             block.agents[: block.count][(own <= up_to) & ~np.isin(own, keys)] = _NOBODY
 
-    def nearest(self, query: NDArray[np.float32], agent: int, session: int | None, *, up_to: int, k: int) -> Found:
-        """The k rows of the agent (or of its session) with the largest cosines, among keys up to `up_to`."""
-        parts = [found for block in self._blocks if (found := _nearest(block, query, agent, session, up_to, k))]
+    def nearest(
+        self,
+        query: NDArray[np.float32],
+        agent: int,
+        session: int | None,
+        *,
+        up_to: int,
+        k: int,
+        among: NDArray[np.int64] | None = None,
+    ) -> Found:
+        """The k rows of the agent (or of its session) with the largest cosines, with keys up to `up_to`, of records
+        `among` these, ascending."""
+        parts = [found for block in self._blocks if (found := _nearest(block, query, agent, session, up_to, k, among))]
         if not parts:
             return Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
         keys, record_keys, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -152,7 +162,13 @@ class VectorCache:
 
 
 def _nearest(
-    block: _Block, query: NDArray[np.float32], agent: int, session: int | None, up_to: int, k: int
+    block: _Block,
+    query: NDArray[np.float32],
+    agent: int,
+    session: int | None,
+    up_to: int,
+    k: int,
+    among: NDArray[np.int64] | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]] | None:
     """Keys, record keys and cosines of at least the k nearest rows, in any order. None if no row is in scope."""
     count = block.count
@@ -162,6 +178,8 @@ def _nearest(
     if block.keys[:count].max(initial=0) > up_to:
         is_asked &= block.keys[:count] <= up_to
     asked = np.flatnonzero(is_asked)
+    if among is not None:
+        asked = asked[_is_among(block.record_keys[asked], among)]
     if asked.size == 0:
         return None
     if asked.size < _PICKED_SHARE * count:
@@ -173,6 +191,14 @@ def _nearest(
         best = scores >= np.partition(scores, -k)[-k]
         asked, scores = asked[best], scores[best]
     return block.keys[asked], block.record_keys[asked], scores
+
+
+def _is_among(keys: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each of the keys is one of `among`, ascending."""
+    if among.size == 0:
+        return np.zeros(keys.shape, np.bool_)
+    places = np.searchsorted(among, keys)
+    return np.asarray(among[np.minimum(places, among.size - 1)] == keys, np.bool_)
 
 
 def _products(rows: NDArray[np.int8], query: NDArray[np.float32]) -> NDArray[np.float32]:

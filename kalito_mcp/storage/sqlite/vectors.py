@@ -158,13 +158,19 @@ class VectorQueries(VectorIndexQueries):
         return int(count)
 
     async def nearest(
-        self, scope: Scope, fingerprint: str, query: "NDArray[np.float32]", *, k: int
+        self,
+        scope: Scope,
+        fingerprint: str,
+        query: "NDArray[np.float32]",
+        *,
+        k: int,
+        among: "NDArray[np.int64] | None" = None,
     ) -> Sequence[tuple[int, float]]:
         active = await self._active(fingerprint, query)
         place = await self._place(scope)
         if active is None or place is None or k < 1:
             return []
-        found = await self._nearest(active, place, query, k)
+        found = await self._nearest(active, place, query, k, among)
         if scope.limits.project is None:
             return found
         asked = {"keys": json.dumps([key for key, _ in found]), "owner": scope.owner, **limits_of(scope)}
@@ -172,13 +178,18 @@ class VectorQueries(VectorIndexQueries):
         return [one for one in found if one[0] in reached]
 
     async def _nearest(
-        self, active: ActiveIndex, place: _Place, query: "NDArray[np.float32]", k: int
+        self,
+        active: ActiveIndex,
+        place: _Place,
+        query: "NDArray[np.float32]",
+        k: int,
+        among: "NDArray[np.int64] | None",
     ) -> list[tuple[int, float]]:
         if active.moved_key is not None:
-            return list(await self._moved_nearest(active, active.moved_key, place, query, k))
-        file = await self._caches.ann_file(self._connection, active.key)
+            return list(await self._moved_nearest(active, active.moved_key, place, query, k, among))
+        file = await self._caches.ann_file(self._connection, active.key) if among is None else None
         found = None if file is None else await self._approximate(file, active, place, query, k)
-        return found if found is not None else await self._scanned(active, place, query, k)
+        return found if found is not None else await self._scanned(active, place, query, k, among)
 
     async def similarities(
         self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
@@ -197,19 +208,32 @@ class VectorQueries(VectorIndexQueries):
         return dict(zip((row[0] for row in rows), cosines(vectors, query).tolist(), strict=True))
 
     async def _moved_nearest(
-        self, active: ActiveIndex, moved_key: int, place: _Place, query: "NDArray[np.float32]", k: int
+        self,
+        active: ActiveIndex,
+        moved_key: int,
+        place: _Place,
+        query: "NDArray[np.float32]",
+        k: int,
+        among: "NDArray[np.int64] | None",
     ) -> list[tuple[int, float]]:
         """The k nearest of those that were moved, and of all later rows, compared exactly."""
         from kalito_mcp.storage.sqlite.vector_cache import best  # noqa: PLC0415 - needs numpy
 
-        moved = await self._moved.nearest(active, *place, query, k=k) if moved_key else []
+        moved = await self._moved.nearest(active, *place, query, k=k, among=among) if moved_key else []
         if moved is None:
             return []
         self._caches.keep_only(moved_key)
-        return best([*moved, *await self._scanned(active, place, query, k, after_key=moved_key)], k)
+        return best([*moved, *await self._scanned(active, place, query, k, among, after_key=moved_key)], k)
 
     async def _scanned(
-        self, active: ActiveIndex, place: _Place, query: "NDArray[np.float32]", k: int, *, after_key: int = 0
+        self,
+        active: ActiveIndex,
+        place: _Place,
+        query: "NDArray[np.float32]",
+        k: int,
+        among: "NDArray[np.int64] | None",
+        *,
+        after_key: int = 0,
     ) -> list[tuple[int, float]]:
         """The k nearest of all rows after `after_key`, compared exactly."""
         cache, last_key = await self._caches.current(
@@ -217,7 +241,9 @@ class VectorQueries(VectorIndexQueries):
         )
         has_compared = False
         while True:
-            found = await anyio.to_thread.run_sync(lambda: cache.nearest(query, *place, up_to=last_key, k=k))
+            found = await anyio.to_thread.run_sync(
+                lambda: cache.nearest(query, *place, up_to=last_key, k=k, among=among)
+            )
             rows = await self._all(SELECT_KEPT, keys=json.dumps(found.keys.tolist()))
             if len(rows) == len(found.keys):
                 return found.pairs()
@@ -252,7 +278,7 @@ class VectorQueries(VectorIndexQueries):
             count *= _SUGGESTED_FACTOR
             if count > _MOST_SUGGESTED:
                 return None
-        later = await self._scanned(active, place, query, k, after_key=file.last_key)
+        later = await self._scanned(active, place, query, k, None, after_key=file.last_key)
         return best([*ranked(rows, dimension, query, k), *later], k)
 
     async def _active(self, fingerprint: str, query: "NDArray[np.float32]") -> ActiveIndex | None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+import numpy as np
 import pytest
 
 from kalito_mcp.errors import ConfigurationError, VectorsUnreachable
@@ -19,6 +20,7 @@ from kalito_mcp.storage.qdrant import place
 from kalito_mcp.storage.qdrant.collections import QdrantCollections, best_first
 from kalito_mcp.storage.qdrant.inspection import inspect_points
 from kalito_mcp.storage.qdrant.points import QdrantPoints, configured_points
+from kalito_mcp.storage.sqlite import moved_vectors
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict
 from tests.contract.test_vectors import HASHED, TRIP, append, change, nearest, opened, pay, purge
@@ -101,6 +103,23 @@ async def test_every_question_names_database_index_owner_and_agent_and_waits_for
     assert changing and all("wait=true" in path for path in changing)
     deleted = [body for _, path, body in server.asked if "/delete" in path]
     assert all(body["filter"]["must"][0]["match"]["value"] == named[0]["database"] for body in deleted)
+
+
+async def test_with_very_many_admissible_records_those_among_the_nearest_are_found(
+    database: Path, server: QdrantServer, clock: ScriptedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(database, points=points_at(server.url, clock))
+    keys = await append(store, *(f"apple {n}" for n in range(200)))
+    await pay(store, await opened(store), limit=200)
+    await store.move_vectors()
+    admissible = np.array(keys[::4], np.int64)
+    async with store.read() as view:
+        exact = await view.vectors.nearest(TRIP, HASHED, hashed_vector("apple 8"), k=20, among=admissible)
+        monkeypatch.setattr(moved_vectors, "_MOST_SUGGESTED", 49)
+        monkeypatch.setattr(moved_vectors, "_LEAST_SUGGESTED", 49)
+        found = await view.vectors.nearest(TRIP, HASHED, hashed_vector("apple 8"), k=2, among=admissible)
+    assert [key for key, _ in found] == [key for key, _ in exact[:2]]
+    await store.close()
 
 
 async def test_without_an_answer_nothing_is_lost_and_no_writer_waits(
