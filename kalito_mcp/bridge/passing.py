@@ -46,7 +46,7 @@ _ONCE: Final = frozenset({"remember", "record_feedback", "summarize_session"})
 _WITH_SESSION: Final = frozenset({"record_messages", "create_pin", "summarize_session"})
 _KEYS: Final = ("client_key", "clientKey")
 _AS_THEY_ARE: Final = frozenset({"session_id", "client_key", "messages"})
-_OF_ONE_TURN: Final = frozenset({"query", "seen_messages", "pending_input"})
+_OF_ONE_TURN: Final = frozenset({"query", "also", "seen_messages", "pending_input"})
 """Arguments of build_context that are others each time, and make no difference to what may be shown."""
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3_600

@@ -109,7 +109,7 @@ def why_lines(hit: Hit) -> list[str]:
 
 def nothing_lines(note: str | None, given: Sequence[str]) -> list[str]:
     """That nothing was found, the search's note, and what to try: fewer options, or other words."""
-    tip = f"try without {' or '.join(given)}" if given else "try other words for it, a name or a date"
+    tip = f"try without {' or '.join(given)}" if given else "try other words for it (--also), a name or a date"
     return ["nothing found", *indented([note, tip] if note else [tip])]
 
 

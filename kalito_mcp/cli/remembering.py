@@ -103,6 +103,12 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="WORDS",
+    help="Another way to say it, best as a sentence that answers. Can be repeated; the first four count.",
+)
 @click.option("-k", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many at most.")
 @with_session
 @with_agent
@@ -147,6 +153,7 @@ def search(
     database: Path | None,
     config: Path | None,
     words: tuple[str, ...],
+    also: tuple[str, ...],
     limit: int,
     session_id: str | None,
     agent_id: str | None,
@@ -186,7 +193,7 @@ def search(
             since=None if since is None else moment_in_words(since, "since", now_ms, is_last=False, zone=zone),
             until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True, zone=zone),
         )
-        request = SearchRequest(query, limit, filters, explain=is_explained, now_ms=now_ms, zone=zone)
+        request = SearchRequest(query, limit, filters, explain=is_explained, now_ms=now_ms, zone=zone, also=also)
         page = await memory.search_memory(request, session_id=session_id, agent_id=agent_id)
         return page, zone, project_names(one for one, _ in await memory.projects())
 

@@ -196,3 +196,8 @@ class SearchPage:
     hits: tuple[Hit, ...]
     next_cursor: str | None
     note: str | None = None
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether other wordings of the query may find more than this."""
+        return not self.hits

@@ -37,6 +37,7 @@ from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, parse_question
 from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
 from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
+from kalito_mcp.retrieval.wordings import merged, within
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +56,6 @@ _OTHER_EMBEDDER: Final = "searched by words only: the vectors are from another e
 _SEMANTIC_TOP: Final = 5
 """How many top hits are checked for semantic similarity before a page is called noise."""
 
-
 _AT_ONCE_S: Final = 0.1
 """How long an urgent search waits for a vector."""
 
@@ -63,17 +63,18 @@ T = TypeVar("T")
 
 
 class Prepared(NamedTuple):
-    """A query, parsed at a moment, its vector if one is compared, and what a page says of that."""
+    """A query, parsed at a moment, its vector if one is compared, what a page says of that, and its other wordings."""
 
     question: Question
     now_ms: int
     vector: "NDArray[np.float32] | None" = None
     note: str | None = None
+    also: "tuple[Prepared, ...]" = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether it asks for nothing."""
-        return not (self.question.terms or self.question.spans or self.question.asks_where_left_off)
+        return not (self.question.terms or self.question.spans or self.question.asks_where_left_off or self.also)
 
 
 class Searcher:
@@ -116,9 +117,6 @@ class Searcher:
             SessionNotFound: the session is mistyped.
         """
         prepared = await self.prepare(request)
-        if prepared.is_empty:
-            _offset(request.cursor, _fingerprint(scope, request))
-            return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
         return await self.read(prepared, lambda view: self.page(view, scope, request, prepared))
 
     async def prepare(self, request: SearchRequest) -> "Prepared":
@@ -128,6 +126,16 @@ class Searcher:
             InvalidInput: k is outside 1 to `max_k`, or the query is empty or too long.
         """
         self._check(request)
+        asked = await self._prepared(request)
+        if asked.question.asks_where_left_off:
+            return asked
+        others = [await self._prepared(replace(request, query=one)) for one in request.other_wordings]
+        others = [one for one in others if one.question.terms or one.question.spans]
+        also = tuple(one._replace(question=within(asked.question, one.question)) for one in others)
+        return asked._replace(also=also)
+
+    async def _prepared(self, request: SearchRequest) -> "Prepared":
+        """The query of the request alone."""
         now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
         question = await self._parsed(request.query, now_ms, request.zone or self._zone)
         if question.asks_where_left_off or not (question.terms or question.spans):
@@ -139,7 +147,7 @@ class Searcher:
 
     async def read(self, prepared: "Prepared", work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
         """The result of `work` on one view: in one trip, unless vectors are compared."""
-        if prepared.vector is None:
+        if all(one.vector is None for one in (prepared, *prepared.also)):
             return await self._store.trip(work)
         async with self._store.read() as view:
             return await work(view)
@@ -154,11 +162,16 @@ class Searcher:
         least_share: float = 0.0,
     ) -> SearchPage:
         """As `search`, on this view. Of hits below this share of the best score, not all are looked for."""
-        if prepared.is_empty:
-            return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
-        question, now_ms, vector, note = prepared
+        question, now_ms, vector, note, also = prepared
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)
+        if prepared.is_empty:
+            return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
+        if also:
+            alone = replace(request, cursor=None, k=self._policy.max_k)
+            each = [prepared._replace(also=()), *also]
+            pages = [await self.page(view, scope, alone, one, least_share=least_share) for one in each]
+            return merged(pages, offset=offset, k=request.k, fingerprint=fingerprint)
         if question.asks_where_left_off and (ends := await self._latest(view, scope, request, prepared, offset)).hits:
             return ends
         if vector is not None and not await self._is_served(view, len(vector)):
@@ -369,26 +382,12 @@ def _hit(
 
 def _fingerprint(scope: Scope, request: SearchRequest) -> str:
     filters = request.filters
-    kinds, roles = sorted(filters.types), sorted(filters.roles)
-    asked = repr(
-        (
-            scope.owner,
-            scope.limits,
-            scope.agent,
-            scope.session,
-            scope.project,
-            request.query,
-            request.other_wordings,
-            kinds,
-            roles,
-            filters.since,
-            filters.until,
-            filters.include_internal,
-            *map(sorted, (filters.names, filters.tags, filters.origins)),
-            filters.min_importance,
-        )
+    asked = (
+        *(scope.owner, scope.limits, scope.agent, scope.session, scope.project, request.query, request.other_wordings),
+        *(filters.since, filters.until, filters.include_internal, filters.min_importance),
+        *map(sorted, (filters.types, filters.roles, filters.names, filters.tags, filters.origins)),
     )
-    return blake2b(asked.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return blake2b(repr(asked).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _offset(cursor: str | None, fingerprint: str) -> int:

@@ -324,7 +324,7 @@ def _terse(schema: Any) -> Any:
     if isinstance(choices, list) and len(choices) == 2 and {"type": "null"} in choices:  # noqa: PLR2004 - it and null
         [only] = [choice for choice in choices if choice != {"type": "null"}]
         kept = {**only, **{key: value for key, value in kept.items() if key != "anyOf"}}
-        if kept.get("default", ...) is None:
-            del kept["default"]
+    if kept.get("default", ...) is None:
+        del kept["default"]
     # A title is a string; a property of that name is a schema.
     return {key: _terse(value) for key, value in kept.items() if key not in _UNLISTED or isinstance(value, dict)}

@@ -7,7 +7,8 @@ kalito is the long-term memory of this assistant. It keeps the conversation on t
 """
 _RECORDED_BY_TOOLS: Final = """
 - At the start of a turn, or after the conversation was compacted, call build_context with what the user asks as \
-`query` and a budget in tokens. It returns summaries, pinned facts, matching older messages and the newest messages.
+`query`, other wordings of it in `also` and a budget in tokens. It returns summaries, pinned facts, matching older \
+messages and the newest messages.
 - After each turn, call record_messages with the user's message and your answer, word for word. Give each a \
 client_key: a resend is then not stored twice.
 """
@@ -17,8 +18,8 @@ said here is stored already: record_messages is not needed for it.
 - build_context is for the moment after the conversation was compacted, if you miss what came before.
 """
 _ALWAYS: Final = """\
-- When the user asks about something said before, in this or another conversation, call search_memory. It also \
-returns how similar questions were answered, and the feedback on those answers.
+- When the user asks about something said before, in this or another conversation, call search_memory, \
+always with other wordings of it in `also`. It also returns how similar questions were answered, with the feedback.
 - When the user states a lasting fact, a preference or a decision, or says "remember this", call create_pin, with \
 scope `person` if every conversation should know it, or `project`.
 - When the user says that an answer was good or bad, call record_feedback with the id of the answer's message.

@@ -26,6 +26,11 @@ _LONGEST_END: Final = 8
 _MAX_QUESTIONS: Final = 8
 _MAX_REPLY_WORDS: Final = 12
 
+_MOST_BEGUN: Final = 12
+"""Words of a query that a begun answer repeats."""
+_SHORTENED: Final = re.compile("['’].*")
+"""The end of `what's`."""
+
 _VERB: Final = (
     "(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must|isn't|aren't|"
     "wasn't|weren't|don't|doesn't|didn't|hasn't|haven't|hadn't|can't|couldn't|won't|wouldn't|shouldn't)"
@@ -227,3 +232,14 @@ def _parsed(question: str) -> _Asked:
 @cache
 def _empty_words() -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(words(_ACKNOWLEDGING)), frozenset(words(_AROUND_IT))
+
+
+def begun_answer(query: str) -> str:
+    """The query as the beginning of a sentence that answers it: without the words that only ask, and with a gap.
+
+    `What did Kirsty charge for the dog?` is `Kirsty charge for the dog ...`.
+    """
+    said = [word for word in query[:_MAX_LAST_CHARS].replace('"', " ").split() if not word.startswith("-")]
+    only_asks = every_function_word().issuperset
+    first = next((place for place, word in enumerate(said) if not only_asks(words(_SHORTENED.sub("", word)))), 0)
+    return f"{' '.join(said[first : first + _MOST_BEGUN]).rstrip('?？؟;՞.! ')} ...".strip()

@@ -43,8 +43,9 @@ def tidied(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """The arguments, under the names of the schema, in the form that it asks for. It must be `inlined`.
 
     "", null and an empty list are left out where they may be: also in lists, and in objects whose fields the schema
-    names. A list or an object that comes as a JSON string is read. camelCase, and `limit` for `k`, are renamed. Half of
-    a surrogate pair becomes U+FFFD. Validation says what is still wrong.
+    names. A list or an object that comes as a JSON string is read. One text is a list of one, where a list of texts is
+    asked for. camelCase, and `limit` for `k`, are renamed. Half of a surrogate pair becomes U+FFFD. Validation says
+    what is still wrong.
 
     Raises:
         InvalidInput: JSON is nested too deeply.
@@ -103,10 +104,12 @@ def _object(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
 
 def _value(value: Any, schema: Schema) -> Any:
     choices = _choices(schema)
+    items = choices["array"].get("items", {}) if "array" in choices else {}
     if isinstance(value, str) and choices.keys().isdisjoint({"string", None}):
         value = _parsed(value)
+        if isinstance(value, str) and items.get("type") == "string" and value[:1] not in ("", "[", "{"):
+            value = [value]
     if "array" in choices and isinstance(value, list):
-        items = choices["array"].get("items", {})
         return [read for one in value for read in (_value(one, items),) if not _is_empty(read, items)]
     if "object" in choices and isinstance(value, dict):
         return _object(value, choices["object"])

@@ -112,7 +112,7 @@ def test_a_project_is_called_by_its_last_part_unless_two_share_it() -> None:
 
 
 def test_an_empty_result_says_what_to_try() -> None:
-    assert nothing_lines(None, []) == ["nothing found", "  try other words for it, a name or a date"]
+    assert nothing_lines(None, []) == ["nothing found", "  try other words for it (--also), a name or a date"]
     assert nothing_lines("2 weak hits", ["--tag", "--now"]) == [
         "nothing found",
         "  2 weak hits",

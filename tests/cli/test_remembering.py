@@ -212,6 +212,13 @@ def test_a_search_may_hold_a_phrase_and_leave_words_out(invoke: Invoke, apples: 
         assert line.endswith("Ann: Apples in March")
 
 
+def test_a_search_finds_what_another_wording_of_it_finds(invoke: Invoke, apples: Path) -> None:
+    assert "nothing found" in done(invoke, apples, "search", "underground")
+    assert "the cellar" in done(
+        invoke, apples, "search", "underground", "--also", "store room", "--also", "cellar", "-k", "1"
+    )
+
+
 def test_an_explained_search_says_below_each_hit_why_it_is_there(invoke: Invoke, apples: Path) -> None:
     hit, *why = done(invoke, apples, "search", "apples", "-k", "1", "--explain").splitlines()
     assert hit.startswith("msg_1  message  ")
@@ -225,7 +232,7 @@ def test_an_explained_search_says_below_each_hit_why_it_is_there(invoke: Invoke,
 
 def test_a_search_that_finds_nothing_says_what_to_try(invoke: Invoke, apples: Path) -> None:
     *_, tip = done(invoke, apples, "search", "zeppelin").splitlines()
-    assert tip == "  try other words for it, a name or a date"
+    assert tip == "  try other words for it (--also), a name or a date"
     *_, tip = done(invoke, apples, "search", "apples", "--name", "Eve", "--since", "7d").splitlines()
     assert tip == "  try without --name or --since"
     outcome = invoke("search", "zeppelin", "--json", KALITO_DATABASE=str(apples))

@@ -217,7 +217,13 @@ async def test_the_next_page_counts_from_the_same_moment_as_the_first(asker: Ask
 
 async def test_a_cursor_of_another_search_is_refused(asker: Asker) -> None:
     cursor = (await asker.page(since="1d", k=1))[0]["next_cursor"]
-    for arguments in ({"since": "2d"}, {"names": ["Ann"]}, {"tags": ["x"]}, {"min_importance": 0.1}):
+    for arguments in (
+        {"since": "2d"},
+        {"names": ["Ann"]},
+        {"tags": ["x"]},
+        {"min_importance": 0.1},
+        {"also": ["pears"]},
+    ):
         assert "cursor belongs to another search" in await asker.refusal(**arguments, cursor=cursor)
     for spoilt in (f"{cursor}0", f"@{cursor}", cursor.partition("@")[2], "@0", "0-@1"):
         assert "cursor belongs to another search" in await asker.refusal(since="1d", cursor=spoilt)
@@ -238,11 +244,13 @@ async def test_what_is_said_several_times_is_one_hit_that_names_the_others(asker
 
 
 async def test_an_empty_page_says_what_to_try(asker: Asker) -> None:
-    page, text = await asker.page("zeppelin")
+    page, text = await asker.page("zeppelin", also=["airship"])
     assert page["hits"] == []
     assert page["note"].endswith("Try other words for it, a name or a date.")
     assert text.startswith("0 hits. ")
-    page, _ = await asker.page(names=["Eve"], since="7d", session_id="talk", min_importance="high")
+    page, _ = await asker.page(
+        also=["apple trees"], names=["Eve"], since="7d", session_id="talk", min_importance="high"
+    )
     assert page["note"].endswith("Try without names or min_importance or since or session_id.")
 
 
@@ -262,7 +270,7 @@ async def test_what_nobody_spoke_of_finds_nothing_though_who_is_asked_about_spea
         ({"since": "x" * 101}, "since is longer than 100 characters"),
         ({"since": "today", "until": "yesterday"}, "since is later than until; swap them"),
         ({"now": "7d"}, "now='7d' is not an ISO 8601 time"),
-        ({"names": "Ann"}, "names must be a list"),
+        ({"names": {"Ann": 1}}, "names must be a list"),
         ({"tags": ["x"] * 21}, "tags has 21 items; send at most 20"),
         ({"tags": [7]}, "tags[0] must be a string, not 7"),
         ({"origins": ["web"]}, "origins[0] must be 'user', 'assistant', 'tool', 'document' or 'import', not 'web'"),

@@ -142,6 +142,17 @@ def test_every_parameter_is_described_and_bounded(tools: list[Tool]) -> None:
             assert_described_and_bounded(f"{tool.name}.{name}", parameter)
 
 
+def test_other_wordings_stand_right_after_the_query_and_are_asked_for(tools: list[Tool]) -> None:
+    schemas = {
+        tool.name: tool.input_schema["properties"] for tool in tools if "also" in tool.input_schema["properties"]
+    }
+    assert schemas.keys() == {"build_context", "search_memory"}
+    for properties in schemas.values():
+        names = list(properties)
+        assert names.index("also") == names.index("query") + 1
+        assert properties["also"]["description"].startswith("Always send it")
+
+
 def assert_described_and_bounded(name: str, schema: dict[str, Any]) -> None:
     assert schema.get("description"), name
     for one in schema.get("anyOf", [schema]):

@@ -4,7 +4,7 @@ import pytest
 
 from kalito_mcp.domain.graph import GraphPolicy
 from kalito_mcp.graph.hashing import HashingEmbedder
-from kalito_mcp.text.questions import answers_nothing, likeness, questions_in
+from kalito_mcp.text.questions import answers_nothing, begun_answer, likeness, questions_in
 
 ALIKE = [
     ("When is the Orion release?", "When is the Orion release again?"),
@@ -190,3 +190,22 @@ def test_an_acknowledgement_answers_nothing(text: str) -> None:
 )
 def test_a_short_answer_is_an_answer(text: str) -> None:
     assert not answers_nothing(text)
+
+
+@pytest.mark.parametrize(
+    ("query", "begun"),
+    [
+        ("What did Kirsty charge for the dog?", "Kirsty charge for the dog ..."),
+        ("What's the name of my sister's boat?", "name of my sister's boat ..."),
+        ("Wo stehen meine Bienenvölker?", "stehen meine Bienenvölker ..."),
+        ("Qu'est-ce que Joscha a reçu à Noël ?", "Joscha a reçu à Noël ..."),
+        ("渡船几点出发？", "渡船几点出发 ..."),
+        ("boat trip", "boat trip ..."),
+        ('the "boat trip" -mother', "boat trip ..."),
+        ("who was it", "who was it ..."),
+        ("...", "..."),
+        (" ".join(map(str, range(100))), "0 1 2 3 4 5 6 7 8 9 10 11 ..."),
+    ],
+)
+def test_a_query_is_the_beginning_of_a_sentence_that_answers_it(query: str, begun: str) -> None:
+    assert begun_answer(query) == begun

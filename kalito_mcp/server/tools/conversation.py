@@ -22,6 +22,7 @@ from kalito_mcp.server.tools.answers import answer, redaction_lines, text_answer
 from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import (
     AgentId,
+    Also,
     FinalizedSession,
     MessageInput,
     MessageRef,
@@ -126,6 +127,7 @@ class ConversationTools:
                 description="What the user asks now. What matches it in any conversation comes first.",
             ),
         ] = None,
+        also: Also = None,
         agent_id: AgentId = None,
         project: ReadProject = None,
         seen_messages: Annotated[
@@ -168,6 +170,7 @@ class ConversationTools:
             include=[Include(one) for one in include or ()],
             as_json=format == "structured",
             seen=await self._own.seen(session_id) if query else frozenset(),
+            also=also or (),
         )
         if format == "text":
             return text_answer(context.text)

@@ -1,5 +1,6 @@
 """The tool of search: search_memory."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -9,7 +10,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from kalito_mcp.domain.importance import ImportanceLevel, least_score
 from kalito_mcp.domain.records import Origin, RecordType, Role
-from kalito_mcp.domain.search import SearchFilters, SearchRequest
+from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.domain.time import from_iso, zone_of
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.domain.zone_names import zone_named
@@ -17,14 +18,17 @@ from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.own_conversation import OwnConversation
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.graph import past_lines, past_question
-from kalito_mcp.server.tools.shapes import AgentId, ReadProject, SearchResult
+from kalito_mcp.server.tools.shapes import AgentId, Also, ReadProject, SearchResult
 from kalito_mcp.shapes import Hit, OriginName, RoleName, TypeName
 from kalito_mcp.text.plurals import plural
+from kalito_mcp.text.questions import begun_answer
 from kalito_mcp.text.times.expressions import moment_in_words
 from kalito_mcp.text.titles import short_id
 
 _CURSOR: Final = re.compile(r"(?P<place>.+)@(?P<now_ms>-?\d{1,15})(?P<offset>[+-]\d\d:\d\d)?", re.ASCII | re.DOTALL)
 _FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance", "since", "until")
+_OTHER_WORDS: Final = "Try other words for it, a name or a date"
+_SEEN: Final = "What you still see of this conversation was left out: send its session_id to search that"
 _DECIMALS: Final = 4
 _MOMENTS: Final = ("created_at", "valid_until", "until")
 _MADE_KEY: Final = re.compile(r"^hook:|:[0-9a-f]{32}$", re.ASCII)
@@ -55,6 +59,7 @@ class SearchTools:
                 min_length=1,
             ),
         ],
+        also: Also = None,
         k: Annotated[int, Field(description="How many hits at most.", ge=1, le=1_000_000_000)] = 10,
         session_id: Annotated[
             str | None, Field(description="Only this conversation; default: all of the agent's.", max_length=200)
@@ -92,9 +97,10 @@ class SearchTools:
             str | None, Field(description="next_cursor of the same search, for its next hits.", max_length=40)
         ] = None,
     ) -> Annotated[CallToolResult, SearchResult]:
-        """Find messages, documents, tasks, pins and summaries across all conversations, best first. Returns full texts
-        with their ids, dates and scores (near 1: a short text with all words of the query), and past answers to similar
-        questions. For the current conversation as a whole, use build_context."""
+        """Find messages, documents, tasks, pins and summaries across all conversations, best first. `also` finds what
+        was said in other words than the query. Returns full texts with their ids, dates and scores (near 1: a short
+        text with all words of the query), and past answers to similar questions. For the current conversation as a
+        whole, use build_context."""
         memory = await self._opened.memory_asked(project)
         place, started_ms, zone = _parse_cursor(cursor, memory.zone)
         if now is not None:
@@ -115,7 +121,14 @@ class SearchTools:
             until=None if until is None else moment_in_words(until, "until", now_ms, is_last=True, zone=zone),
         )
         request = SearchRequest(
-            query=query, k=k, filters=filters, cursor=place, explain=explain, now_ms=now_ms, zone=zone
+            query=query,
+            k=k,
+            filters=filters,
+            cursor=place,
+            explain=explain,
+            now_ms=now_ms,
+            zone=zone,
+            also=tuple(also or ()),
         )
         page = await memory.search_memory(request, session_id=session_id or None, agent_id=agent_id or None)
         # Past answers are the same on every page, and no filter is about them.
@@ -134,7 +147,7 @@ class SearchTools:
             hits=[_search_hit(hit.to_dict()) for hit in page.hits],
             past_answers=[past_question(one) for one in past],
             next_cursor=_cursor(page.next_cursor, now_ms, None if zone is memory.zone else zone),
-            note=page.note if page.hits else _what_to_try(page.note, filters, session_id),
+            note=_note(page, request, session_id),
         )
         more = f" More: cursor {found.next_cursor}" if found.next_cursor else ""
         note = f" {found.note}" if found.note else ""
@@ -157,14 +170,25 @@ def _parse_cursor(cursor: str | None, zone: Zone) -> tuple[str | None, int | Non
     return found["place"], int(found["now_ms"]), zone_named(found["offset"]) if found["offset"] else zone
 
 
-def _what_to_try(note: str | None, filters: SearchFilters, session_id: str | None) -> str:
-    """The search's note on why it found nothing, and what else to try."""
-    given = [name for name in _FILTERS if getattr(filters, name) != getattr(SearchFilters(), name)]
-    given += ["session_id"] if session_id else []
-    tip = f"Try without {' or '.join(given)}." if given else "Try other words for it, a name or a date."
-    if filters.seen and not session_id:
-        tip += " What you still see of this conversation was left out: send its session_id to search that."
-    return f"{note.rstrip('.')}. {tip}" if note else tip
+def _note(page: SearchPage, request: SearchRequest, session_id: str | None) -> str | None:
+    """The search's own note, and what to try if it found nothing, or too little."""
+    again = _ask_again(page, request)
+    tips = [again] if again else []
+    if not page.hits:
+        filters = request.filters
+        given = [name for name in _FILTERS if getattr(filters, name) != getattr(SearchFilters(), name)]
+        given += ["session_id"] if session_id else []
+        tips = [f"Try without {' or '.join(given)}", *tips] if given else tips or [_OTHER_WORDS]
+        tips += [_SEEN] if filters.seen and not session_id else []
+    return " ".join(f"{one.rstrip('.')}." for one in (page.note, *tips) if one) if tips else page.note
+
+
+def _ask_again(page: SearchPage, request: SearchRequest) -> str | None:
+    """What to send with the next search, if this one found too little and had no other wordings of the query."""
+    if request.other_wordings or not page.is_weak:
+        return None
+    example = json.dumps([begun_answer(request.query)], ensure_ascii=False)
+    return f"Search again with also, 2 to 4 ways the user may have said it, such as {example} with the likely answer"
 
 
 def _search_hit(fields: dict[str, Any]) -> Hit:

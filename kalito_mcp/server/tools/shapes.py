@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from kalito_mcp.domain.search import MOST_ALSO
 from kalito_mcp.domain.wording import camel_case
 from kalito_mcp.shapes import Hit, OriginName, PastQuestion, Pin, RoleName, Summary
 
@@ -26,6 +27,17 @@ ReadProject = Annotated[
         max_length=1_000,
     ),
 ]
+Also = Annotated[
+    list[str] | None,
+    Field(
+        description="Always send it: 2 to 4 other ways the user may have said it, in their words and names, one a "
+        'sentence that answers. For "What did Kirsty charge?": '
+        '`["Kirsty charged me ... pounds", "vet bill for the dog", "paid, receipt, kennel cough"]`.'
+    ),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": MOST_ALSO}),
+]
+"""The search takes the first four. A fifth is no reason to refuse a call."""
+
 MessageRef = Annotated[str | None, Field(description="A message id as returned, like `msg_45`.", max_length=40)]
 
 

@@ -19,6 +19,7 @@ class BuildContext(Input):
         int | None, Field(description="Budget of the text. Default: as configured.", ge=1, le=MOST_TOKENS)
     ] = None
     query: Annotated[str | None, Field(description="What the user asks now.", min_length=1)] = None
+    also: Annotated[list[str], Field(default_factory=list, description="Other wordings of it; the first four count.")]
     agent_id: AgentName = None
     seen_messages: Annotated[int, Field(description="So many of the newest are left out.", ge=0, le=1_000_000)] = 0
     pending_input: Annotated[bool, Field(description="Leave out the newest message if it is the user's.")] = False
@@ -54,6 +55,7 @@ async def build_context(call: Call[BuildContext, InProject]) -> Reply:
         asked.max_tokens,
         agent_id=asked.agent_id,
         query=asked.query,
+        also=asked.also,
         pending_input=asked.pending_input,
         seen_messages=asked.seen_messages,
         include=[Include(one) for one in asked.include],

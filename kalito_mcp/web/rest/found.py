@@ -30,6 +30,7 @@ class Search(Input):
     """A search. `k` is the size of a page."""
 
     query: Words
+    also: Annotated[list[str], Field(default_factory=list, description="Other wordings of it; the first four count.")]
     k: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10
     session_id: SessionName | None = None
     agent_id: AgentName = None
@@ -115,7 +116,13 @@ async def search(call: Call[Search, InProject]) -> Reply:
         until=moment(asked.until, "until", is_last=True),
     )
     request = SearchRequest(
-        query=asked.query, k=asked.k, filters=filters, cursor=place, explain=asked.explain, now_ms=now_ms
+        query=asked.query,
+        k=asked.k,
+        filters=filters,
+        cursor=place,
+        explain=asked.explain,
+        now_ms=now_ms,
+        also=tuple(asked.also),
     )
     page = await memory.search_memory(request, session_id=asked.session_id, agent_id=asked.agent_id)
     following = None if page.next_cursor is None else cursor_of(call, asked, page.next_cursor, now_ms)

@@ -21,6 +21,16 @@ def test_a_search_explains_its_hits_and_goes_on_where_it_stopped(client: httpx2.
     assert refused.status_code == 422
 
 
+def test_other_wordings_find_what_the_query_does_not(client: httpx2.Client) -> None:
+    session, word = fresh("talk"), fresh("oslo")
+    record(client, session, f"Fly to {word}.")
+    asked = {"query": "zeppelin", "session_id": session}
+    assert said(client.post("/api/search", json=asked))["hits"] == []
+    assert len(said(client.post("/api/search", json={**asked, "also": ["", word]}))["hits"]) == 1
+    built = said(client.post("/api/context", json={"query": "zeppelin", "also": [word]}))
+    assert [hit["text"] for hit in built["relevantMessages"]] == [f"Fly to {word}."]
+
+
 def test_filters_narrow_a_search(client: httpx2.Client) -> None:
     session, word = fresh("talk"), fresh("oslo")
     record(client, session, f"Fly to {word}.", f"Noted, {word}.")
