@@ -143,9 +143,6 @@ lock: $(VENV)/.dev
 	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --upgrade \
 		--python-version 3.11 --quiet --custom-compile-command "make lock" \
 		--group dev pyproject.toml --output-file requirements/dev.txt
-	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --upgrade \
-		--python-version 3.11 --quiet --custom-compile-command "make lock" --no-deps \
-		--group meaning --output-file requirements/meaning.txt
 
 clean:
 	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -161,8 +158,6 @@ $(VENV)/.runtime: requirements/runtime.txt pyproject.toml | $(VENV)/.venv
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# The extra `meaning` gets a folder of its own, which the tests that need it put on their path: the others run without.
-$(VENV)/.dev: requirements/dev.txt requirements/meaning.txt $(VENV)/.runtime
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	$(PIP) --require-hashes --requirement requirements/dev.txt
-	$(PIP) --require-hashes --no-deps --upgrade --target $(VENV)/meaning --requirement requirements/meaning.txt
 	@touch $@

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PROTOCOL: Final = "2025-11-25"
 _LAST_WAIT_S: Final = 10.0
 _EMPTY_CONFIGURATION: Final = "empty.toml"
+_LEFT_OUT: Final = ("KALITO_", "CLAUDE")
+_EMBEDDER: Final = "KALITO_VECTORS_EMBEDDER"
 
 
 class ServerGone(Exception):
@@ -38,10 +40,11 @@ def echo_command() -> list[str]:
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """The environment of this process without the settings of a memory. `folder` gets an empty configuration."""
+    """The environment of this process without the settings of a memory, except for the choice of an embedder. `folder`
+    gets an empty configuration."""
     configuration = folder / _EMPTY_CONFIGURATION
     configuration.touch()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KALITO_", "CLAUDE"))}
+    kept = {name: value for name, value in os.environ.items() if name == _EMBEDDER or not name.startswith(_LEFT_OUT)}
     return {**kept, "KALITO_CONFIG": str(configuration)}
 
 

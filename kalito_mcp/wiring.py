@@ -333,7 +333,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
     try:
         embedder = registry.embedder(settings.vectors)
         if embedder is None:
-            raise ConfigurationError("there is no embedder; install kalito-mcp[meaning], or set vectors.embedder")
+            raise ConfigurationError('there is no embedder; set vectors.embedder = "auto"')
         store = await _open_existing_store(settings)
         try:
             await VectorWorker(store, embedder, settings.vectors).rebuild(progress, is_anew=is_anew)

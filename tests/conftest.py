@@ -36,9 +36,11 @@ _ROOM_BYTES: Final = 4 << 30
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tests write and sync thousands of small databases: in memory, where there is room for them. They make thousands
-    of HTTP clients, each of which reads for 30 ms whom it trusts: here that is one authority, which has no key.
+    of HTTP clients, each of which reads for 30 ms whom it trusts: here that is one authority, which has no key. They
+    search by words, unless they ask for the model.
     """
     del config
+    meaning_package.hide()
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("nobody.pem"))
     if os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
@@ -72,11 +74,11 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def meaning_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The extra `meaning` is on the path, and forgotten when the test ends."""
-    meaning_package.install(meaning_package.FOLDER, monkeypatch)
+def meaning_installed() -> Iterator[None]:
+    """The model of every installation, which the other tests run without."""
+    meaning_package.show()
     yield
-    meaning_package.forget()
+    meaning_package.hide()
 
 
 @pytest.fixture

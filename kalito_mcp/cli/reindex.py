@@ -32,7 +32,7 @@ def command(database: Path | None, config: Path | None, is_only_vectors: bool, i
     is_embedding = has_embedder(settings)
     if (is_only_vectors or is_anew) and not is_embedding:
         raise ConfigurationError(
-            "there is no embedder; install kalito-mcp[meaning], set vectors.embedder, or leave out --vectors and --all"
+            'there is no embedder; set vectors.embedder = "auto", or leave out --vectors and --all'
         )
     if not is_only_vectors:
         click.echo(f"indexed {plural(anyio.run(reindex, settings), 'record')}")

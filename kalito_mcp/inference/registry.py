@@ -36,6 +36,8 @@ _URL: Final = re.compile(
 )
 _HIGHEST_PORT: Final = 65535
 _LONGEST_NAME: Final = 64
+_REMOVED: Final = "minilm"
+"""An embedder of earlier configurations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,7 @@ class ModelRegistry:
         Nothing is connected or loaded before the first text.
 
         Raises:
-            ConfigurationError: no server has that name, no model is named, or the model of `meaning` or `minilm` is not
-                installed.
+            ConfigurationError: no server has that name, no model is named, or the model of `meaning` is not installed.
         """
         name = policy.embedder
         if name in ("", "none") or (name == "auto" and find_spec(MEANING_PACKAGE) is None):
@@ -165,10 +166,6 @@ class ModelRegistry:
             from kalito_mcp.inference.meaning import MeaningEmbedder  # noqa: PLC0415 - only if it is used
 
             self._embedders.append(MeaningEmbedder(policy))
-        elif name == "minilm":
-            from kalito_mcp.inference.minilm.embedder import MiniLmEmbedder  # noqa: PLC0415 - the same
-
-            self._embedders.append(MiniLmEmbedder(policy))
         else:
             self._embedders.append(self._server_embedder(policy))
         return self._embedders[-1]
@@ -189,7 +186,12 @@ class ModelRegistry:
 
         servers = {server.name: server for server, _ in self._servers}
         if policy.embedder not in servers:
-            names = ", ".join(repr(name) for name in ("auto", "none", "meaning", "minilm", *servers))
+            if policy.embedder == _REMOVED:
+                raise ConfigurationError(
+                    f"vectors.embedder={_REMOVED!r} is no longer there: delete the line, and the model that comes with "
+                    "kalito-mcp is used; then run `kalito-mcp reindex`"
+                )
+            names = ", ".join(repr(name) for name in ("auto", "none", "meaning", *servers))
             raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is not a model server; use one of {names}")
         server = servers[policy.embedder]
         if not policy.model:

@@ -1,4 +1,4 @@
-"""Embedders turn texts into vectors of meaning. They are optional: without one nothing is embedded."""
+"""Embedders turn texts into vectors of meaning. They can be switched off: then nothing is embedded."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 class VectorPolicy(Policy):
     """Which embedder is used, and how texts are prepared for it.
 
-    `embedder` is `auto` (the model of the extra `meaning` if it is installed), `none` or empty, `meaning`, `minilm`, or
-    the name of a model server, which needs a `model`. Texts are cut after `max_chars`, then the prefix is put before
-    them. `batch` texts go to a server at once. A search compares the query with every vector if there are at most
-    `exact_up_to`; 0 always uses the approximate index.
+    `embedder` is `auto` (the model that comes with kalito-mcp), `none` or empty, `meaning` (the same model; an error if
+    its package is missing), or the name of a model server, which needs a `model`. Texts are cut after `max_chars`, then
+    the prefix is put before them. `batch` texts go to a server at once. A search compares the query with every vector
+    if there are at most `exact_up_to`; 0 always uses the approximate index.
 
     `qdrant` is the URL of a Qdrant server that keeps the vectors, or a folder; empty keeps them in the database. The
     key is in the environment variable `qdrant_api_key_env`. No search waits longer for it than `qdrant_timeout_s`.

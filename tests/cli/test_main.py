@@ -9,6 +9,7 @@ import pytest
 
 from kalito_mcp.version import __version__
 from tests.cli.conftest import Invoke
+from tests.meaning_package import MEANING
 from tests.server.wire import clean_environment
 
 HEAVY = ("mcp", "mcp_types", "pydantic", "httpx2", "starlette", "uvicorn", "numpy")
@@ -20,7 +21,7 @@ COMMANDS = (
 
 def imported_by(*arguments: str, database: Path) -> set[str]:
     """The modules that a command has imported when it ends."""
-    environment = clean_environment(KALITO_DATABASE=str(database))
+    environment = clean_environment(KALITO_DATABASE=str(database), **MEANING)
     # Any variable that is a setting is checked with pydantic.
     del environment["KALITO_TIME_ZONE"]
     result = subprocess.run(

@@ -41,7 +41,7 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> ScriptedEmbedder:
 @pytest.fixture
 def config(tmp_path: Path) -> str:
     path = tmp_path / "config.toml"
-    path.write_text('[vectors]\nembedder = "minilm"\nbatch = 1\n', encoding="utf-8")
+    path.write_text('[vectors]\nembedder = "auto"\nbatch = 1\n', encoding="utf-8")
     return str(path)
 
 

@@ -189,7 +189,7 @@ WRONG_FILES = (
     "[context]\ntoken_limit = 99999999999\n",
     "[storage]\nbusy_timeout_s = inf\n",
     "[storage]\nbusy_timeout_s = nan\n",
-    "[vectors]\nembeder = 'minilm'\n",
+    "[vectors]\nembeder = 'none'\n",
     "[pins]\nenabled = 'perhaps'\n",
     "[tokens]\ncounter = 5\n",
     "[agent_grap]\n",

@@ -1,6 +1,5 @@
-"""The extra `meaning` from end to end: nothing is set, and what was said is found in another language."""
+"""The model of every installation from end to end: what was said is found in another language."""
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -8,8 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
-from tests import meaning_package
-from tests.meaning_package import needs_meaning
+from tests.meaning_package import MEANING
 from tests.server.wire import COVERED, PATIENCE_S, clean_environment, served
 from tests.server.wire import call as wire_call
 
@@ -33,11 +31,9 @@ def said(database: Path, *arguments: str, **environment: str) -> str:
     ).stdout
 
 
-@needs_meaning
-def test_with_the_extra_and_no_setting_a_search_finds_what_was_said_in_another_language(tmp_path: Path) -> None:
+def test_with_no_setting_a_search_finds_what_was_said_in_another_language(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
-    installed = {"PYTHONPATH": os.pathsep.join([str(meaning_package.FOLDER), os.environ.get("PYTHONPATH", "")])}
-    with served(database, is_fresh=True, **installed, **COVERED) as wire:
+    with served(database, is_fresh=True, **MEANING, **COVERED) as wire:
         messages = [{"role": "user", "text": text} for text in FACTS]
         wire.send(wire_call(1, "record_messages", session_id="home", messages=messages))
         assert not wire.answer(1)["result"].get("isError")
@@ -52,13 +48,13 @@ def test_with_the_extra_and_no_setting_a_search_finds_what_was_said_in_another_l
     assert page["hits"][0]["text"] == FACTS[0]
 
     maker = "meaning:use-multilingual-3:1"
-    report = said(database, "doctor", **installed)
+    report = said(database, "doctor", **MEANING)
     assert f"embedder: {maker}" in report
     assert f"vectors: every record has one, made by {maker}" in report
-    assert f"3 vectors, made by {maker}" in said(database, "stats", **installed)
+    assert f"3 vectors, made by {maker}" in said(database, "stats", **MEANING)
 
 
-def test_without_the_extra_nothing_is_embedded(tmp_path: Path) -> None:
+def test_switched_off_nothing_is_embedded(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     said(database, "remember", FACTS[0])
     assert vector_count(database) == 0

@@ -314,11 +314,20 @@ async def test_the_registry_builds_the_embedder_that_is_named() -> None:
 
 
 async def test_an_embedder_that_cannot_be_is_refused_at_once() -> None:
-    usable = "'auto', 'none', 'meaning', 'minilm', 'home', 'cloud'"
+    usable = "'auto', 'none', 'meaning', 'home', 'cloud'"
     with pytest.raises(ConfigurationError, match=f"'hoem' is not a model server; use one of {usable}"):
         servers().embedder(VectorPolicy("hoem", "m"))
     with pytest.raises(ConfigurationError, match=r"vectors\.model is empty; name the model .* 'home' embeds with"):
         servers().embedder(VectorPolicy("home"))
+
+
+async def test_a_configuration_that_names_the_removed_embedder_hears_what_to_do() -> None:
+    with pytest.raises(ConfigurationError, match="'minilm' is no longer there: delete the line"):
+        servers().embedder(VectorPolicy("minilm"))
+    named = ModelServer("minilm", "ollama", "http://127.0.0.1:11434", ("*",))
+    registry = ModelRegistry([named], ScriptedClock())
+    assert isinstance(registry.embedder(VectorPolicy("minilm", "m")), OllamaEmbedder)
+    await registry.aclose()
 
 
 async def test_a_chat_that_is_down_does_not_stop_the_vectors_of_its_server() -> None:

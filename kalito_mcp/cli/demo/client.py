@@ -33,11 +33,11 @@ class CallRefused(Exception):
 async def connected(database: Path, folder: Path, log: TextIO) -> AsyncGenerator[Client]:
     """A client of a new server process, which logs to `log` and ends with the block.
 
-    The server gets an empty configuration in `folder` and no KALITO_* variable: the user's may name models, and the
-    demonstration calls none.
+    The server gets a configuration in `folder` and no KALITO_* variable: the user's may name models, and the
+    demonstration calls none. It searches by words, because vectors are made in the background, and it does not wait.
     """
     config = folder / "demo.toml"
-    config.touch()
+    config.write_text('[vectors]\nembedder = "none"\n', encoding="utf-8")
     paths = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     server = StdioServerParameters(
         command=sys.executable,
