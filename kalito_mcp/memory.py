@@ -179,7 +179,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         matches); all count as used. `pending_input` leaves out the newest message if it is the user's, `seen_messages`
         so many of the newest: the model has them. What is `seen` comes as no match. `include` asks for what is left out
         otherwise. `as_json` counts what `MemoryContext.to_dict` gives. `also` are other wordings of the query, as in a
-        `SearchRequest`.
+        `SearchRequest`; without a query, the first is the query.
 
         Raises:
             InvalidInput, BudgetTooSmall: `max_tokens` is out of range or too small, or the agent is mistyped.

@@ -117,6 +117,7 @@ class MemoryManager:
             )
         scope = Scope(self._owner, self._limits.agent_of(agent_id), session_id, self._project, self._limits)
         scope = await session_reached(self._store, scope)
+        query = next((one for one in (query, *also) if one and one.strip()), None)
         asked = Asked(
             scope,
             frozenset(include),

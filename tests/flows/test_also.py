@@ -40,6 +40,7 @@ async def test_other_wordings_find_what_the_query_does_not(h: Harness) -> None:
 async def test_a_context_has_what_other_wordings_find(h: Harness) -> None:
     assert BINS not in await h.text("build_context", session_id="new", query=QUERY)
     assert BINS in await h.text("build_context", session_id="new", query=QUERY, also=ALSO)
+    assert BINS in await h.text("build_context", session_id="new", also=ALSO)  # a wording alone is a query
 
 
 @pytest.mark.parametrize("sent", [json.dumps(ALSO), ALSO[0], ["", None, *ALSO], [*ALSO, "b", "c", "d", "e"]])

@@ -169,7 +169,7 @@ class ConversationTools:
             seen_messages=seen_messages,
             include=[Include(one) for one in include or ()],
             as_json=format == "structured",
-            seen=await self._own.seen(session_id) if query else frozenset(),
+            seen=await self._own.seen(session_id) if query or also else frozenset(),
             also=also or (),
         )
         if format == "text":
