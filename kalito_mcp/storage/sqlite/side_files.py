@@ -32,6 +32,9 @@ _64_BITS: Final = (1 << 64) - 1
 _UNKNOWN: Final = bytes(8)
 _HEAD_BYTES: Final = 512  # the smallest page SQLite has
 _WAL_HEADER_BYTES: Final = 32
+_WAL_MAGICS: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+"""The first bytes of every -wal (sqlite.org/fileformat2.html, section 4.1)."""
+
 _FRAME_HEADER_BYTES: Final = 24
 WAL_LIMIT_BYTES: Final = 67_108_864
 """SQLite itself cuts a -wal that has grown longer."""
@@ -270,7 +273,7 @@ class SideFiles:
         return self._has_hole(noted.wal_size)
 
     def _has_hole(self, wal_size: int) -> bool:
-        """Whether the header or the last whole frame of a -wal of this size is zeros. A power cut may leave that."""
+        """Whether a -wal of this size has no header, or zeros as its last whole frame: a power cut may leave that."""
         if wal_size <= _WAL_HEADER_BYTES:
             return False
         wal = os.open(self._names[1], os.O_RDONLY | _BINARY)  # SQLite has no locks on this one
@@ -281,7 +284,7 @@ class SideFiles:
             whole_frames = (wal_size - _WAL_HEADER_BYTES) // frame_bytes
             os.lseek(wal, _WAL_HEADER_BYTES + max(0, whole_frames - 1) * frame_bytes, os.SEEK_SET)
             # A frame begins with the number of its page, and there is no page 0.
-            return not any(header) or (whole_frames > 0 and not any(os.read(wal, _FRAME_HEADER_BYTES)))
+            return header[:4] not in _WAL_MAGICS or (whole_frames > 0 and not any(os.read(wal, _FRAME_HEADER_BYTES)))
         finally:
             os.close(wal)
 
