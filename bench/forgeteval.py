@@ -4,14 +4,11 @@
 theirs is part of this project. Each case gets a database of its own. A fact is one user message. A case passes as its
 authors define it: all that must be found is in the texts that are recalled, and nothing that must not be.
 
-- `natural`: what a case changes is recorded, and names the best hit of a search as superseded.
-- `passive`: it is only recorded. Nobody calls a tool.
-
-Either way a release forgets everything about whom it names, and a purge erases everything with the identifier that it
-names, as `forget` does with `about` and `identifier`. Without a name a release forgets the hits of a search above the
-widest gap of scores; without an identifier a purge erases the best hit and its exact duplicates. `recall` is a search
-for 10 hits without what they are labelled with as no longer true: hits with `superseded_by`, and the parts of a hit
-that are `outdated`. `all_hits` counts every text of every hit instead.
+What a case changes is recorded, and names the best hit of a search as superseded. A release forgets everything about
+whom it names, and a purge erases everything with the identifier that it names, as `forget` does with `about` and
+`identifier`. Without a name a release forgets the hits of a search above the widest gap of scores; without an
+identifier a purge erases the best hit and its exact duplicates. `recall` is a search for 10 hits, without those that
+have `superseded_by`.
 """
 
 import importlib.util
@@ -49,11 +46,9 @@ _IDENTIFIER: Final = re.compile(r"\S*[\d@]\S*")
 class Adapter:
     """A memory as ForgetEval calls it."""
 
-    def __init__(self, portal: BlockingPortal, memory: Memory, *, is_passive: bool, counts_all: bool) -> None:
+    def __init__(self, portal: BlockingPortal, memory: Memory) -> None:
         self._portal = portal
         self._memory = memory
-        self._is_passive = is_passive
-        self._counts_all = counts_all
 
     def reset(self) -> None:
         """Nothing to do: the database is new."""
@@ -66,8 +61,7 @@ class Adapter:
 
     def supersede(self, query: str, fact: str) -> None:
         """Record a fact instead of the one that the query finds."""
-        found = [] if self._is_passive else self._hits(query, 1)
-        self.inscribe(fact, [hit.record_id for hit in found])
+        self.inscribe(fact, [hit.record_id for hit in self._hits(query, 1)])
 
     def release(self, query: str) -> None:
         """Forget everything about whom the query names; without a name, what it finds, above the widest gap of
@@ -94,11 +88,8 @@ class Adapter:
         return self._portal.call(_forget_matching, self._memory, request)
 
     def recall_texts(self, query: str, k: int) -> list[str]:
-        """The texts that a search finds, without what is no longer true."""
-        found = self._hits(query, k)
-        if self._counts_all:
-            return [hit.text for hit in found]
-        return [_true_now(hit) for hit in found if hit.superseded_by is None]
+        """The texts that a search finds, without what is superseded."""
+        return [hit.text for hit in self._hits(query, k) if hit.superseded_by is None]
 
     def _hits(self, query: str, k: int) -> Sequence[Hit]:
         return self._portal.call(self._memory.search_memory, SearchRequest(query=query, k=k)).hits
@@ -128,13 +119,6 @@ async def _forget(memory: Memory, ids: Sequence[str], is_purge: bool) -> None:
         await memory.forget(record_id, editor=_PERSON)
 
 
-def _true_now(hit: Hit) -> str:
-    text = hit.text
-    for part in hit.outdated:
-        text = text.replace(part.text, "")
-    return text
-
-
 def load(folder: Path, name: str) -> ModuleType:
     """A module of theirs, under the name by which the others import it."""
     qualified = f"bench.forgeteval.{name}"
@@ -147,7 +131,7 @@ def load(folder: Path, name: str) -> ModuleType:
     return module
 
 
-def measured(cases: Sequence[Any], category: str, *, is_passive: bool, counts_all: bool) -> dict[str, float]:
+def measured(cases: Sequence[Any], category: str) -> dict[str, float]:
     """The share of the cases that pass: by category, and of all."""
     passed: Counter[str] = Counter()
     asked: Counter[str] = Counter()
@@ -158,7 +142,7 @@ def measured(cases: Sequence[Any], category: str, *, is_passive: bool, counts_al
                 tempfile.TemporaryDirectory() as folder,
                 portal.wrap_async_context_manager(open_memory(Path(folder) / "memory.db")) as memory,
             ):
-                is_right = case.run(Adapter(portal, memory, is_passive=is_passive, counts_all=counts_all))
+                is_right = case.run(Adapter(portal, memory))
             asked[group] += 1
             passed[group] += is_right
             if not is_right:
@@ -168,13 +152,11 @@ def measured(cases: Sequence[Any], category: str, *, is_passive: bool, counts_al
 
 
 def main() -> None:
-    """Run both sets in every way."""
+    """Run both sets."""
     parser = options(__doc__)
     parser.add_argument("--lethe", type=Path, required=True, metavar="FOLDER", help="a checkout of deeplethe/lethe")
-    parser.add_argument("--ways", nargs="+", choices=("natural", "passive"), default=["natural", "passive"])
     parser.add_argument("--sets", nargs="+", choices=("templated", "adversarial"), default=["templated", "adversarial"])
     parser.add_argument("--families", nargs="+", help="only these families of cases")
-    parser.add_argument("--all-hits", action="store_true", help="count texts that are labelled as outdated, too")
     asked = parser.parse_args()
     sets: dict[str, Sequence[Any]] = {}
     generate = load(asked.lethe, "generate")
@@ -185,13 +167,7 @@ def main() -> None:
     figures: dict[str, Any] = {}
     for name, cases in sets.items():
         chosen = [case for case in cases if not asked.families or case.family in asked.families]
-        for way in asked.ways:
-            figures[f"{name} {way}"] = measured(
-                chosen,
-                "family" if name == "templated" else "attack",
-                is_passive=way == "passive",
-                counts_all=asked.all_hits,
-            )
+        figures[name] = measured(chosen, "family" if name == "templated" else "attack")
     emit("forgeteval", figures)
 
 

@@ -20,8 +20,6 @@ from bench.over_http import HttpClient, served
 from bench.report import emit, latency, options, progress
 from kalito_mcp.contexts.passages import excerpt
 from kalito_mcp.domain.records import MessageWithImportance, RecordType, Role
-from kalito_mcp.facts.questions import asked_fact
-from kalito_mcp.facts.statements import statements
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.entities import entities
 from kalito_mcp.graph.hashing import HashingEmbedder
@@ -72,8 +70,6 @@ PASSES: Final[Mapping[str, Callable[[str], Any]]] = {
     "as data": as_data,
     "tokens": _COUNTER.count,
     "index": index_text,
-    "facts": statements,
-    "asked fact": asked_fact,
     "keys": keys_of,
     "keys stated": keys_stated,
     "keys to forget": lambda text: keys_to_forget(text, RecordType.MESSAGE),

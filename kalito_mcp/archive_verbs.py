@@ -9,13 +9,11 @@ from typing import Final
 
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.archive import ArchiveRow, Selection
-from kalito_mcp.domain.facts import Claim, Contradiction, StatedFact
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, RecordType
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.archive import ArchiveReader
-from kalito_mcp.ports.store import ReadView
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_session
@@ -23,7 +21,6 @@ from kalito_mcp.retrieval.known_names import find_session
 _AT_ONCE: Final = 500
 _PAGE: Final = 200
 _MOST_AGENTS: Final = 10_000
-_MOST_CONFLICTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +105,6 @@ class ArchiveVerbs(ProjectVerbs):
         async with self._store.read() as view:
             return await view.sessions.totals(self._scope(None))
 
-    async def conflicts(self, *, agent_id: str | None = None, limit: int = _MOST_CONFLICTS) -> Sequence[Contradiction]:
-        """Pairs of statements that cannot both be true, although neither says that anything changed, newest first."""
-        async with self._store.read() as view:
-            pairs = await view.facts.conflicts(self._scope(None, agent_id), limit=limit)
-            return [
-                Contradiction(
-                    older.subject, older.attribute, await self._claim(view, older), await self._claim(view, newer)
-                )
-                for older, newer in pairs
-            ]
-
-    async def _claim(self, view: ReadView, fact: StatedFact) -> Claim:
-        record = await view.records.record(self._scope(None).anywhere(), fact.record_id)
-        text = "" if record is None else record.text[fact.start : fact.end]
-        return Claim(fact.record_id, text, fact.valid_from)
-
     async def project_named(self, project: str) -> str:
         """The id of the project that is meant. Raises InvalidInput: see `in_project`."""
         return await self._named(project)
@@ -152,8 +133,8 @@ class ArchiveVerbs(ProjectVerbs):
 
     async def restore_rows(self, schema: int, rows: Iterable[ArchiveRow]) -> Mapping[str, int]:
         """Store the rows of an archive, all of them or none, in a database in which nobody has anything. How many there
-        were of each table. They become this owner's. The text index is rebuilt before this returns; facts and vectors
-        follow in the background.
+        were of each table. They become this owner's. The text index is rebuilt before this returns; vectors follow
+        in the background.
 
         What iterating over `rows` raises is raised, and nothing was written.
 

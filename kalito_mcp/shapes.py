@@ -77,14 +77,6 @@ class AnswerOfHit(Output):
     text: str
 
 
-class Outdated(Output):
-    """A part of a text that is no longer true."""
-
-    text: str
-    until: str
-    superseded_by: str
-
-
 class Hit(Output):
     """A record that was found. `parts` and `why` explain its score, if that was asked for."""
 
@@ -110,8 +102,6 @@ class Hit(Output):
     turns: list[AnswerOfHit] | None = None
     valid_until: str | None = None
     superseded_by: str | None = None
-    outdated: list[Outdated] | None = None
-    conflicts_with: str | None = None
 
 
 class PastAnswer(Output):

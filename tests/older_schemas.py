@@ -11,7 +11,7 @@ DROP TABLE oauth_grants; DROP TABLE access_attempts;
 DROP TABLE access_tokens; DROP TABLE state_secret;
 DROP TABLE imports;
 DROP TABLE forgotten_values;
-DROP TABLE facts; DROP TABLE superseded_records; DROP TABLE facts_state;
+DROP TABLE superseded_records;
 DROP INDEX records_known; ALTER TABLE records DROP COLUMN reach;
 DELETE FROM migrations WHERE number > 9; PRAGMA user_version = 9;
 """

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.passages import Turn
-from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
@@ -108,9 +107,7 @@ def known_piece(known: KnownRecord, zone: Zone = UTC_ZONE) -> Piece:
     """Label what is known with its project, if it has one, its day, and whose words it has if not the user's."""
     of_project = "of this project, " if known.reach is Reach.PROJECT else ""
     noted = ", noted by the assistant" if known.origin is Origin.ASSISTANT else _source_note(known.origin, None)
-    label = [f"{of_project}{zone.date(known.created_at)}{noted}"]
-    label += _outdated(known.outdated, zone)
-    return _piece(f"- {', '.join(label)}: ", known.text, known.tokens)
+    return _piece(f"- {of_project}{zone.date(known.created_at)}{noted}: ", known.text, known.tokens)
 
 
 class HistoryLines:
@@ -182,22 +179,15 @@ def _turn_parts(turn: Turn, zone: Zone) -> _TurnParts:
     return _TurnParts(
         record_id=f"{said.record_id}, " if turn.is_hit else "",
         day=zone.date(said.created_at),
-        currency="".join(f"{one}, " for one in _currency(said, zone)) if isinstance(said, Hit) else "",
+        currency=_currency(said, zone) if isinstance(said, Hit) else "",
         speaker=_speaker(said),
         text=f"{_source_note(said.origin, said.role)}: {as_data(turn.text)}",
     )
 
 
-def _outdated(parts: Sequence[Outdated], zone: Zone) -> list[str]:
-    """Say until when each part was true."""
-    return [f"until {zone.date(one.until)} {_quote(' '.join(one.text.split()))}" for one in parts]
-
-
-def _currency(hit: Hit, zone: Zone) -> list[str]:
-    """Say until when the hit was true, or which parts of it are not any more."""
-    if hit.valid_until is not None:
-        return [f"until {zone.date(hit.valid_until)}, now {hit.superseded_by}"]
-    return _outdated(hit.outdated, zone) + ([f"conflicts with {hit.conflicts_with}"] if hit.conflicts_with else [])
+def _currency(hit: Hit, zone: Zone) -> str:
+    """Say until when the hit was true; nothing if that is not known."""
+    return "" if hit.valid_until is None else f"until {zone.date(hit.valid_until)}, now {hit.superseded_by}, "
 
 
 def _speaker(said: Hit | Candidate) -> str:

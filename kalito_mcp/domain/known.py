@@ -1,22 +1,18 @@
 """What is known of the person and of a project, beyond one conversation."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.time import to_iso
-
-_LEFT_OVER: Final = 3
-"""Words that state nothing of their own: and, so, by the way."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRecord:
-    """A pin or a note that is the person's, or a project's, or a message that ended one.
+    """A pin or a note that is the person's, or a project's.
 
     `session_id` is where it was made, None for a note without a session. `project` is None if it is the person's.
-    `tokens` counts its text as a context shows it. `outdated` are the parts of it that are no longer true.
+    `tokens` counts its text as a context shows it.
     """
 
     record_id: str
@@ -29,15 +25,6 @@ class KnownRecord:
     origin: Origin = Origin.ASSISTANT
     session_id: str | None = None
     project: str | None = None
-    outdated: tuple[Outdated, ...] = ()
-
-    @property
-    def is_past(self) -> bool:
-        """Whether its outdated parts leave no words of its own."""
-        left = self.text
-        for part in self.outdated:
-            left = left.replace(part.text, " ")
-        return bool(self.outdated) and len(left.split()) <= _LEFT_OVER
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -51,7 +38,6 @@ class KnownRecord:
             "origin": str(self.origin),
             "importance_score": self.importance,
             "created_at": to_iso(self.created_at),
-            "outdated": [one.to_dict() for one in self.outdated] or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

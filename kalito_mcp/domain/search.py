@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.request_keys import chosen_by_caller
 from kalito_mcp.domain.time import to_iso
@@ -125,10 +124,8 @@ class Hit:
     both only on request. `same` lists records left out because they say the same. Only messages have a `client_key`
     and a `seq`, and only tasks a `status` and a `due_date`. `answer` is the next turn of a message that asks, if
     somebody else said it and it is no hit itself. `turns` are those that a context shows around it. `project` is that
-    of a record of another project than the search's. `outdated` are the parts of the text that are no longer true. If
-    nothing else is left of it, `valid_until` and `superseded_by` say until when it was true and which record stands
-    now. `conflicts_with` is a record that says otherwise, without saying that anything changed. `session_title` is what
-    the session is called, if its id is not its name."""
+    of a record of another project than the search's. `valid_until` and `superseded_by` say until when it was true and
+    which record says so, if one does. `session_title` is what the session is called, if its id is not its name."""
 
     record_id: str
     type: RecordType
@@ -152,8 +149,6 @@ class Hit:
     project: str | None = None
     valid_until: int | None = None
     superseded_by: str | None = None
-    outdated: tuple[Outdated, ...] = ()
-    conflicts_with: str | None = None
     session_title: str | None = None
     turns: tuple[Answer, ...] = ()
 
@@ -182,8 +177,6 @@ class Hit:
             "turns": [one.to_dict() for one in self.turns] or None,
             "valid_until": None if self.valid_until is None else to_iso(self.valid_until),
             "superseded_by": self.superseded_by,
-            "outdated": [one.to_dict() for one in self.outdated] or None,
-            "conflicts_with": self.conflicts_with,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

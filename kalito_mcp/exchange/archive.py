@@ -2,7 +2,7 @@
 
 An archive has all that the database has of its content, also what is forgotten, and the secret by which the notes of
 what was forgotten or erased are made: without it they would recognise nothing any more. So keep it like the database.
-What is derived (text index, facts, vectors) is not in it and is rebuilt. Snapshots of graphs are files of their own.
+What is derived (text index, vectors) is not in it and is rebuilt. Snapshots of graphs are files of their own.
 """
 
 import os

@@ -115,8 +115,12 @@ class RecordReader(Protocol):
 
     async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
         """What is the person's, and what is the scope's project's, of the scope's agent: the most important `limit`
-        first, ties newest first. `PERSONAL`: only what is the person's; no project: all projects'. Forgotten ones are
-        left out."""
+        first, ties newest first. `PERSONAL`: only what is the person's; no project: all projects'. Forgotten and
+        superseded ones are left out."""
+
+    async def superseded(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, tuple[str, int]]:
+        """Of the records with these keys, those that others name as superseded: the id of the newest of these, and when
+        it was said, by key. Forgotten records supersede nothing."""
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
         """The newest record of this type with exactly this text, in the scope's agent, project and session (None: in

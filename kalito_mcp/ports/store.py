@@ -8,7 +8,6 @@ from kalito_mcp.ports.access import AccessReader, AccessWriter
 from kalito_mcp.ports.archive import ArchiveReader, ArchiveWriter
 from kalito_mcp.ports.audit import AuditReader, AuditWriter
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
-from kalito_mcp.ports.facts import FactReader
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.imports import ImportReader, ImportWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter, Swept
@@ -36,8 +35,6 @@ class ReadView(Protocol):
     @property
     def vectors(self) -> VectorReader: ...
     @property
-    def facts(self) -> FactReader: ...
-    @property
     def archive(self) -> ArchiveReader: ...
     @property
     def imports(self) -> ImportReader: ...
@@ -62,8 +59,6 @@ class WriteTransaction(Protocol):
     def records(self) -> RecordWriter: ...
     @property
     def vectors(self) -> VectorWriter: ...
-    @property
-    def facts(self) -> FactReader: ...
     @property
     def archive(self) -> ArchiveWriter: ...
     @property
@@ -136,17 +131,8 @@ class Store(Protocol):
             StorageBusy, StorageFull, StorageReadOnly, StorageDamaged, StorageReplaced: as `write`.
         """
 
-    async def catch_up(self) -> bool:
-        """Do the next piece of what an older release or a large batch left to do, in some milliseconds; whether more is
-        left.
-
-        Raises:
-            StorageBusy: another process held the lock too long.
-        """
-
     async def rebuild_derived(self) -> None:
-        """Rebuild the text index and begin to rebuild the facts, if they are marked for it. `catch_up` goes on with the
-        facts. Others read and write meanwhile.
+        """Rebuild the text index if it is marked for it. Others read and write meanwhile.
 
         Raises:
             StorageBusy: another process held the lock too long; the next start goes on.

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Final
 
-from kalito_mcp.domain.facts import StatedFact
 from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.retrieval.currency import hit_of, labelled
+from kalito_mcp.retrieval.hits import hit_of, with_superseded
 from kalito_mcp.retrieval.scored_candidate import DECIMALS
 from kalito_mcp.safety.trust import is_name_withheld, is_withheld
 from kalito_mcp.text.times.expressions import Span
@@ -31,8 +31,8 @@ async def latest_ends(
     without: int | None = None,
 ) -> list[list[Hit]]:
     """The last messages of the latest conversations of the scope, at most this many, the latest first; of a project
-    only its own. With `spans`, what was said then. `without` is the key of a session to leave out. Each is labelled
-    with what is no longer true of it. None, if the filters admit no messages.
+    only its own. With `spans`, what was said then. `without` is the key of a session to leave out. Empty if
+    the filters admit no messages.
     """
     if filters.types and RecordType.MESSAGE not in filters.types:
         return []
@@ -44,17 +44,18 @@ async def latest_ends(
     found = await view.search.in_index(scope, read) or []
     said = [one for end in found for one in end]
     damaged = await view.records.damaged([one.record_id for one in said])
-    facts = await view.facts.of_records(scope, [one.key for one in said])
-    return [
+    ends = [
         [
-            _hit(one, round(_NEXT**place, DECIMALS), scope, facts.get(one.key, ()))
+            _hit(one, round(_NEXT**place, DECIMALS), scope)
             for one in end
             if one.record_id not in damaged and not is_withheld(one.origin, one.text)
         ]
         for place, end in enumerate(found)
     ]
+    labelled = iter(await with_superseded(view, scope, [hit for end in ends for hit in end]))
+    return [list(islice(labelled, len(end))) for end in ends]
 
 
-def _hit(said: Candidate, score: float, scope: Scope, facts: Sequence[StatedFact]) -> Hit:
-    hit = labelled(hit_of(said, score, scope.project), facts)
+def _hit(said: Candidate, score: float, scope: Scope) -> Hit:
+    hit = hit_of(said, score, scope.project)
     return replace(hit, name=None) if is_name_withheld(hit.origin, hit.name) else hit

@@ -27,10 +27,9 @@ from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.answerability import confidence
 from kalito_mcp.retrieval.collector import Ager, Collector, best_first
-from kalito_mcp.retrieval.currency import hit_of
-from kalito_mcp.retrieval.current_hits import newest_first
 from kalito_mcp.retrieval.ended import with_ends
 from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
+from kalito_mcp.retrieval.hits import hit_of, with_superseded
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.retrieval.latest import latest_ends
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -191,8 +190,7 @@ class Searcher:
             )
             for scored in hits
         ]
-        page, taken = await newest_first(view, scope, question, page, found.hits[:offset], request)
-        page = with_ends(page)
+        page = with_ends(await with_superseded(view, scope, page))
         checked = [one.record_id for one in page] + [one.record_id for one in answers.values()]
         damaged = await view.records.damaged(checked)
         if view.vectors.outage:
@@ -211,8 +209,8 @@ class Searcher:
                 if one.record_id not in damaged
             ]
             note = "; ".join(filter(None, (f"left out, {damage_note(damaged)}", note)))
-        more = found.is_enough or taken < len(hits)
-        return SearchPage(hits=tuple(page), next_cursor=f"{offset + taken}-{fingerprint}" if more else None, note=note)
+        more = f"{offset + len(hits)}-{fingerprint}" if found.is_enough else None
+        return SearchPage(hits=tuple(page), next_cursor=more, note=note)
 
     async def _latest(
         self, view: ReadView, scope: Scope, request: SearchRequest, prepared: "Prepared", offset: int

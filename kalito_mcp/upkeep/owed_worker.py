@@ -59,7 +59,6 @@ class OwedWorker:
         self._max_per_level = max_per_level
         self._threshold = threshold
         self._pending: dict[tuple[str, str | None], Scope] = {}
-        self._is_behind = True
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._hurry = anyio.Event()
@@ -87,7 +86,6 @@ class OwedWorker:
 
     async def _work(self) -> None:
         pause_s = await self._finish_erasures()
-        await self._catch_up()
         await self._find_debts()
         busy_until = -math.inf
         while True:
@@ -98,7 +96,6 @@ class OwedWorker:
                 scopes, self._pending = self._pending, {}
                 for scope in scopes.values():
                     await self.pay(scope)
-                    await self._catch_up()
                 busy_until = anyio.current_time() + _GATHER_S
             self._idle.set()
             self._owed_since_s = None
@@ -120,7 +117,6 @@ class OwedWorker:
             owes_summary = await self._try_few(scope)
             is_paid = owes_summary is not None
             if owes_summary is None:
-                self._is_behind = True  # perhaps: a large batch is left to catch up with
                 await self._pins.collect(scope)
                 owes_summary = await self._summaries.owes(scope)
             if owes_summary:
@@ -165,7 +161,6 @@ class OwedWorker:
             before = session.observed_seq - LOOK_BACK
             with_eight = [message for message in messages if message.seq > before]
             await self._observer.observe_few(transaction, session, with_eight, graph)
-            self._is_behind = self._is_behind or await transaction.facts.is_behind()
             return await self._summaries.owes_in(transaction, session)
 
         return await self._observer.change(scope, work)
@@ -176,16 +171,6 @@ class OwedWorker:
         except Exception as error:
             _report(error, "the files may still contain erased text; cleaning them is tried again later")
             return 0.0
-
-    async def _catch_up(self) -> None:
-        if not self._is_behind:
-            return
-        try:
-            while await self._store.catch_up():
-                pass
-            self._is_behind = False
-        except Exception as error:
-            _report(error, "some records are not read for facts yet; the next start goes on")
 
     async def _find_debts(self) -> None:
         last_key = 0

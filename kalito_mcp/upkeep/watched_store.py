@@ -155,15 +155,9 @@ class WatchedStore:
         self._report()
         return result
 
-    async def catch_up(self) -> bool:
-        """As the store's. Not reported: nothing that is owed follows from it."""
-        async with self._turn():
-            return await self._store.catch_up()
-
     async def rebuild_derived(self) -> None:
-        """As the store's. Reported: facts may be left."""
+        """As the store's. Not reported: nothing that is owed follows from it."""
         await self._store.rebuild_derived()
-        self._report()
 
     async def build_ann_index(self) -> bool:
         """As the store's."""

@@ -6,7 +6,6 @@ from typing import Final
 import numpy as np
 import pytest
 
-from kalito_mcp.domain.facts import StatedFact
 from kalito_mcp.domain.graph import GraphChanges
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType
 from kalito_mcp.domain.records import Reach, RecordType
@@ -296,38 +295,6 @@ async def test_what_was_forgotten_beyond_limits_neither_hides_nor_comes_back(sto
         assert set(await records.forgotten_values(left, asked)) == {"boat", "garden"}
         session = await transaction.sessions.ensure(session_of("coder", PERSONAL), now_ms=START_MS)
         assert await transaction.conversations.add_pins(session, [drafts.pin("boat")], limits=shop) == 1
-
-
-async def test_a_personal_pin_is_not_ended_by_what_is_beyond_limits(store: Store) -> None:
-    """A pin of the person repeats a message of the garden, and a later one of the garden ends both."""
-    garden = Scope(session="g", project="garden")
-    async with store.write() as transaction:
-        session = await transaction.sessions.ensure(garden, now_ms=START_MS)
-        first = [drafts.message("I live in Porto.", created_at=START_MS)]
-        [said] = await transaction.conversations.append_messages(session, first, now_ms=START_MS)
-        pin = drafts.pin(
-            "I live in Porto.", record_id="pin_home", source_message_id=f"msg_{said.id}", reach=Reach.PERSON
-        )
-        await transaction.conversations.add_pins(session, [pin])
-        session = await transaction.sessions.ensure(garden, now_ms=START_MS)
-        later = [drafts.message("I moved to Turin.", created_at=START_MS + 9)]
-        await transaction.conversations.append_messages(session, later, now_ms=START_MS + 9)
-
-    async def read(limits: Limits) -> tuple[list[str], list[StatedFact]]:
-        async with store.read() as view:
-            known = await view.records.known(Scope(project="shop", limits=limits), limit=9)
-            record = await view.records.record(Scope(limits=limits), "pin_home")
-            assert record is not None
-            facts = await view.facts.of_records(Scope(limits=limits), [record.key])
-            assert not await view.facts.line(Scope(project="shop", limits=limits), "user", "home", limit=9)
-            return [one.text for one in known], [one for of_record in facts.values() for one in of_record]
-
-    known, facts = await read(NO_LIMITS)
-    assert known == ["I moved to Turin."]
-    assert [one.superseded_by for one in facts] == ["msg_3"]
-    known, facts = await read(Limits(project="shop"))
-    assert known == ["I live in Porto."]
-    assert facts == []
 
 
 async def test_hostile_names_of_agents_and_projects_limit_to_themselves(store: Store) -> None:

@@ -52,9 +52,7 @@ LEFT_OUT = {
     "record_shapes": "derived",
     "record_changes": "for the caches of running processes",
     "text_rebuild": "derived",
-    "facts": "derived",
     "superseded_records": "derived",
-    "facts_state": "derived",
     "vector_indexes": "derived",
     "record_vectors": "derived",
     "vector_debts": "derived",
@@ -153,6 +151,20 @@ async def test_a_restored_memory_finds_the_same_and_remembers_what_was_forgotten
             pages.append([one.is_new for one in again.messages])
             assert ERASED not in (await memory.build_context("home", 4_000)).text
     assert pages[:2] == pages[2:]
+
+
+@pytest.mark.anyio
+async def test_what_a_record_supersedes_is_superseded_after_a_restore(tmp_path: Path) -> None:
+    async with opened(tmp_path / "memory.db") as memory:
+        [old] = (await memory.record_messages("s", [NewMessage(Role.USER, "The blue mug is Petra's.")])).message_ids
+        newer = NewMessage(Role.USER, "Igor has it now.", details={"supersedes": [old]})
+        [new] = (await memory.record_messages("s", [newer])).message_ids
+        await memory.settled()
+        await write_archive_file(memory, tmp_path / "memory.jsonl", ALL)
+    async with opened(tmp_path / "new.db") as memory:
+        await restore_archive(memory, tmp_path / "memory.jsonl")
+        [hit, *_] = (await memory.search_memory(SearchRequest("the blue mug"))).hits
+        assert (hit.record_id, hit.superseded_by) == (old, new)
 
 
 @pytest.mark.anyio

@@ -9,7 +9,6 @@ import pytest
 
 from kalito_mcp.exchange.conversation import Note, Reading
 from kalito_mcp.exchange.sources import SOURCES
-from kalito_mcp.facts.statements import statements
 from tests.exchange.files import notes, read
 
 CHATGPT, CLAUDE = SOURCES["chatgpt"], SOURCES["claude-ai"]
@@ -252,8 +251,6 @@ def test_texts_of_attachments_follow_what_was_said(tmp_path: Path) -> None:
         "piers.txt:\n````\nI live at pier 4.\n```\ncode\n```\nI work at Globex.\n````\n\n"
         "pasted text:\n```\npasted\n```"
     ]
-    # Its words are not the user's, so they state nothing about the user.
-    assert statements(found["c1"][0].text) == []
     assert reading.skipped == {"attachment that is too long": 1, "image or file": 3}
 
 

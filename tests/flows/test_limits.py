@@ -399,17 +399,6 @@ async def test_pages_and_messages_are_those_that_are_reached(ann: Memory) -> Non
     assert (counted["sessions"], counted["messages"], counted["notes"]) == (1, 1, 1)
 
 
-async def test_contradictions_beyond_limits_are_not_told(ann: Memory) -> None:
-    for project in ("garden", "shop"):
-        await say(ann, f"a {project}", f"The {project} opens at nine.", f"The {project} opens at ten.", project=project)
-    shop, garden = within(ann, SHOP), within(ann, Limits(project="garden"))
-    everything = await ann.conflicts()
-    for memory, other in ((shop, "garden"), (garden, "shop")):
-        told = await memory.conflicts()
-        assert other not in repr(told)
-        assert len(told) <= len(everything)
-
-
 async def test_the_graph_of_an_agent_is_beyond_a_limit_to_a_project(ann: Memory) -> None:
     garden = await ann.in_project("garden")
     turns = [NewMessage(Role.USER, "Which tulips are red?"), NewMessage(Role.ASSISTANT, "Those by the gate are red.")]

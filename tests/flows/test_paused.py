@@ -156,7 +156,7 @@ GOES_ON_TOO: Final[Mapping[str, Verb]] = {
     "revoke_token": _revoked,
 }
 READS: Final = frozenset(
-    "agents audit build_context check_audit check_not_taken_in conflicts conversation_of derived_from "
+    "agents audit build_context check_audit check_not_taken_in conversation_of derived_from "
     "derived_from_all derived_key diff ends_of files_read for_question graph_overview history in_project "
     "in_project_of inject inject_known list_records list_sessions look_at_files messages page_of_records past_answers "
     "preview_forgetting profile project_named project_of_document projects record record_as_of record_ids records "

@@ -13,7 +13,7 @@ import aiosqlite
 import anyio
 import pytest
 
-from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import SchemaTooNew, SchemaUnknown, StorageDamaged, StorageError
@@ -501,3 +501,17 @@ async def test_pins_of_the_ninth_schema_stay_their_sessions_and_keep_their_hashe
     assert query(copy, "SELECT key, hash, text, project_key FROM records ORDER BY key") == before
     assert query(copy, "SELECT count(*) FROM records WHERE reach IS NOT NULL") == [(0,)]
     assert [one.check for one in inspect(copy, is_deep=True) if one.verdict is not Verdict.OK] == []
+
+
+async def test_what_a_record_of_an_older_schema_supersedes_is_still_superseded(database: Path) -> None:
+    async with open_memory(database) as memory:
+        pin = await memory.create_pin(CreatePinRequest("s", "The bell rings at six."))
+        said = NewMessage(Role.USER, "The bell is gone.", details={"supersedes": [pin.id]})
+        [gone] = (await memory.record_messages("s", [said])).message_ids
+        await memory.remember("note", {"text": "It is back.", "supersedes": [gone]})
+    links = query(database, "SELECT by_key, record_key FROM superseded_records ORDER BY by_key")
+    assert len(links) == 2
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.executescript(BACK_TO_9)
+    assert await open_and_close(database) == list(range(10, NEXT))
+    assert query(database, "SELECT by_key, record_key FROM superseded_records ORDER BY by_key") == links

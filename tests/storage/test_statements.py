@@ -15,14 +15,13 @@ import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import (
     access,
     audit,
-    fact_lines,
-    facts,
     forgotten_values,
     imports,
     record_changes,
     record_rows,
     records,
     sign_in,
+    superseded,
     text_index_check,
     tombstones,
 )
@@ -79,21 +78,13 @@ from kalito_mcp.storage.sqlite.text_rebuild import CREATE_NEW_SHAPES, CREATE_NEW
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
 _TABLES = (
-    "facts|superseded_records|"
+    "superseded_records|"
     "records|sessions|agents|graphs|graph_nodes|graph_edges|memory_edits|record_usage|r|s|a|b|c|o|u|g|n|e|f|t"
 )
 _TABLE_SCAN = re.compile(rf"^SCAN (?:{_TABLES})\b(?! USING| VIRTUAL)")
 _SCAN_OF_AN_INDEX = re.compile(rf"^SCAN (?:{_TABLES}) USING (?:COVERING )?INDEX (\w+)")
 # Partial: they hold what is owed and nothing else.
 _SMALL_INDEXES = {"sessions_unsummarized", "sessions_unpinned", "sessions_unobserved", "records_uncovered"}
-
-_HOT_FACTS = """
-SELECT_LATEST_BEFORE SELECT_STANDING SELECT_STANDING_THEN SELECT_IS_LATER SELECT_ATTRIBUTES SELECT_STANDING_WITH
-SELECT_NEXT_PLACE
-UPDATE_SUPERSEDED UPDATE_SUPERSEDED_EARLIER UPDATE_CONFLICTS UPDATE_ENDED_SUBJECT SELECT_LATER SELECT_STANDING_BEFORE
-UPDATE_SUPERSEDED_ONE SELECT_FACTS_OF DELETE_FACTS SELECT_FREED UPDATE_FREED UPDATE_SETTLED DELETE_SUPERSEDED
-SELECT_STATED SELECT_SUPERSEDED SELECT_CURRENT SELECT_LINE
-""".split()
 
 HOT = {
     "sources": records.SELECT_SOURCES,
@@ -109,7 +100,6 @@ HOT = {
     "removal of a shape": DELETE_SHAPE,
     "keys_with_a_term": SELECT_KEYS,
     "terms of heads": SELECT_TERMS_OF_HEADS,
-    **{f"facts: {name}": getattr(fact_lines if hasattr(fact_lines, name) else facts, name) for name in _HOT_FACTS},
     "indexed terms": SELECT_INDEXED_TERMS,
     "known client keys": SELECT_KNOWN_CLIENT_KEYS,
     "pin by client key": SELECT_PIN_BY_CLIENT_KEY,
@@ -125,6 +115,10 @@ HOT = {
     "records of keys": records.SELECT_RECORDS_OF_KEYS,
     "newest of a type": records.SELECT_NEWEST_OF_TYPE,
     "known": records.SELECT_KNOWN,
+    "superseded": records.SELECT_SUPERSEDED,
+    "what a record supersedes": superseded.INSERT_SUPERSEDED,
+    "what it names": superseded.SELECT_UNKNOWN,
+    "removal of what it supersedes": superseded.DELETE_SUPERSEDED,
     "document": records.SELECT_DOCUMENT,
     "parts": records.SELECT_PARTS,
     "pins of a message": records.SELECT_PINS_OF_MESSAGE,

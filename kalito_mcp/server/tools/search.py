@@ -30,7 +30,7 @@ _FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance
 _OTHER_WORDS: Final = "Try other words for it, a name or a date"
 _SEEN: Final = "What you still see of this conversation was left out: send its session_id to search that"
 _DECIMALS: Final = 4
-_MOMENTS: Final = ("created_at", "valid_until", "until")
+_MOMENTS: Final = ("created_at", "valid_until")
 _MADE_KEY: Final = re.compile(r"^hook:|:[0-9a-f]{32}$", re.ASCII)
 _MILLISECONDS: Final = re.compile(r"\.\d{3}Z$", re.ASCII)
 
@@ -199,8 +199,6 @@ def _search_hit(fields: dict[str, Any]) -> Hit:
         del kept["client_key"]
     if (parts := fields.get("parts")) is not None:
         kept["parts"] = {name: round(share, _DECIMALS) for name, share in parts.items()}
-    if (outdated := fields.get("outdated")) is not None:
-        kept["outdated"] = [_to_the_second(part) for part in outdated]
     if fields["revision"] == 1:
         del kept["revision"]
     return Hit(**kept)
@@ -209,12 +207,6 @@ def _search_hit(fields: dict[str, Any]) -> Hit:
 def _to_the_second(fields: Mapping[str, Any]) -> dict[str, Any]:
     moments = {name: fields[name] for name in _MOMENTS if fields.get(name) is not None}
     return {**fields, **{name: _MILLISECONDS.sub("Z", one) for name, one in moments.items()}}
-
-
-def _currency(hit: Hit) -> str:
-    """Until when it was true and what stands now, and what contradicts it."""
-    ended = f", until {hit.valid_until}, superseded by {hit.superseded_by}" if hit.superseded_by else ""
-    return ended + (f", conflicts with {hit.conflicts_with}" if hit.conflicts_with else "")
 
 
 def _lines(hit: Hit) -> Sequence[str]:
@@ -229,15 +221,12 @@ def _lines(hit: Hit) -> Sequence[str]:
     edited = "" if hit.revision is None else f", revision {hit.revision}"
     edited += f", client_key {hit.client_key}" if hit.client_key else ""
     same = f", said again in {', '.join(hit.same)}" if hit.same else ""
+    ended = f", until {hit.valid_until}, superseded by {hit.superseded_by}" if hit.superseded_by else ""
     line = (
         f"{hit.record_id} ({hit.type}{place}, {hit.created_at}, score {hit.score}{edited}"
-        f"{origin}{same}{_currency(hit)}) {who}: {hit.text}"
+        f"{origin}{same}{ended}) {who}: {hit.text}"
     )
     lines = [line]
-    if any((part.until, part.superseded_by) != (hit.valid_until, hit.superseded_by) for part in hit.outdated or ()):
-        lines += [
-            f"  until {part.until}, superseded by {part.superseded_by}: {part.text}" for part in hit.outdated or ()
-        ]
     if hit.answer is not None:
         answering = " ".join(part for part in (hit.answer.role, hit.answer.name) if part)
         lines.append(f"  answered by {answering} ({hit.answer.record_id}): {hit.answer.text}")

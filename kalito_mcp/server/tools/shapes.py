@@ -198,8 +198,7 @@ class SearchResult(Output):
             "array",
             "record_id, type, session_id, session_title, role, name, text, created_at, score, origin, "
             "revision (if edited), status, due_date, same (ids of records that say the same), valid_until and "
-            "superseded_by (no longer true), outdated (parts of it), conflicts_with; with `explain` parts of the "
-            "score, and why.",
+            "superseded_by (no longer true); with `explain` parts of the score, and why.",
         ),
     ]
     past_answers: Annotated[

@@ -16,6 +16,7 @@ from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import STORED_COLUMNS, UPDATE_RECORD, hashed, stored
+from kalito_mcp.storage.sqlite.superseded import INSERT_ALL_SUPERSEDED
 from kalito_mcp.storage.sqlite.text_index import UPDATE_ANALYSIS
 
 _SESSIONS: Final = f"""
@@ -80,7 +81,6 @@ SELECT_ANY_CANONICAL: Final = """
 SELECT EXISTS (SELECT 1 FROM agents) OR EXISTS (SELECT 1 FROM projects) OR EXISTS (SELECT 1 FROM tombstones)
 """
 UPDATE_IDENTITY: Final = "UPDATE identity SET secret = :secret"
-UPDATE_FACT_RULES: Final = "UPDATE facts_state SET rules = 0"
 DELETE_SEQUENCE: Final = "DELETE FROM sqlite_sequence WHERE name = :name AND seq <= :seq"
 INSERT_SEQUENCE: Final = """
 INSERT INTO sqlite_sequence (name, seq) SELECT :name, :seq
@@ -141,9 +141,9 @@ class ArchiveStatements(ArchiveQueries):
             UPDATE_RECORD, [hashed({**stored(row), "caused_by": None}) for row in without_cause]
         )
         await self._all(UPDATE_COUNTS_OF_AGENTS)
-        # As if an older release had made them: if this process is killed, whoever opens the database rebuilds them.
+        await self._all(INSERT_ALL_SUPERSEDED)
+        # As if an older release had made it: if this process is killed, whoever opens the database rebuilds it.
         await self._all(UPDATE_ANALYSIS, version=0)
-        await self._all(UPDATE_FACT_RULES)
 
     async def _columns(self, table: str) -> frozenset[str]:
         """The columns of a canonical table; none of any other."""

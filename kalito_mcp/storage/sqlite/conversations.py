@@ -26,8 +26,6 @@ from kalito_mcp.ports.conversations import (
 )
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
-from kalito_mcp.storage.sqlite.fact_rows import source_of_parameters, standing
-from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import (
@@ -41,6 +39,7 @@ from kalito_mcp.storage.sqlite.record_rows import (
 )
 from kalito_mcp.storage.sqlite.request_keys import RequestKeys
 from kalito_mcp.storage.sqlite.row_hash import real
+from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED, supersede
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 from kalito_mcp.text.analysis import IndexedText
@@ -56,7 +55,7 @@ SELECT * FROM (
 UNION ALL SELECT * FROM (
     SELECT {RECORD_COLUMNS} FROM records r
     WHERE r.session_key = :session_key AND r.type = 'pin' AND r.deleted_at IS NULL
-        AND (r.is_internal = 0 OR :include_internal) AND {standing("r")}
+        AND (r.is_internal = 0 OR :include_internal) AND {NOT_SUPERSEDED}
     ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :pins
 )
 UNION ALL SELECT * FROM (
@@ -226,6 +225,9 @@ class ConversationStatements(ConversationQueries):
                 for k, s, draft in new
             ]
             await self._insert([((*row, project_key, None), indexed) for row, indexed in entries])
+            for message_key, _, draft in new:
+                if draft.details and draft.details.get("supersedes"):
+                    await supersede(self._connection, message_key)
             await self._count_messages(session, [draft for _, _, draft in new], now_ms=now_ms)
         return appended
 
@@ -314,7 +316,6 @@ class ConversationStatements(ConversationQueries):
         await TextIndexStatements(self._connection).add(
             [index_entry(row[0], agent_key, indexed) for row, indexed in entries]
         )
-        await FactStatements(self._connection).add([source_of_parameters(row) for row, _ in entries])
 
     async def _count_messages(self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int) -> None:
         models = [draft.model_id for draft in drafts if draft.model_id is not None]

@@ -23,7 +23,6 @@ from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
-from kalito_mcp.storage.sqlite.fact_rebuild import FACTS_STEP, FactRebuild
 from kalito_mcp.storage.sqlite.failures import explained, is_not_writable
 from kalito_mcp.storage.sqlite.glances import Glances
 from kalito_mcp.storage.sqlite.index_version import REBUILD_STEP
@@ -84,7 +83,6 @@ class SqliteStore:
         self._reader_slots = anyio.Semaphore(policy.readers, fast_acquire=True)
         self._vectors = VectorCaches(path, exact_up_to=exact_vectors)
         self._columns = ColumnCaches()
-        self._facts = FactRebuild(self.trip, self.write)
         self._points = points
         self._mover = VectorMover(path, points, reading=self._reading, write=self.write)
         self._glances = Glances(path, timeout_s=policy.busy_timeout_s)
@@ -224,18 +222,12 @@ class SqliteStore:
         """Rebuild the text index. Returns how many records it contains. Cut short, it stays as it was until the next
         call, which goes on."""
         await rebuild(self.write, is_forced=True)
-        await self._facts.run()
         async with self.write() as transaction:
             return await transaction.text_rebuild.indexed_count()
 
     async def rebuild_derived(self) -> None:
-        """Rebuild what is marked for it, as when a database of an older release is opened."""
+        """Rebuild the text index if it is marked for it, as when a database of an older release is opened."""
         await rebuild(self.write)
-        await self._facts.begin()
-
-    async def catch_up(self) -> bool:
-        """Read the next records for facts, of an older release or a large batch; whether more are left."""
-        return not self.is_read_only and await self._facts.go_on()
 
     async def build_ann_index(self) -> bool:
         """Build the approximate index of vectors if it is due; whether it was built."""
@@ -364,8 +356,6 @@ class SqliteStore:
         self._writer = writer
         if len(steps) >= REBUILD_STEP:
             await rebuild(self.write)
-        if len(steps) >= FACTS_STEP:
-            await self._facts.begin()
 
     async def _fall_back_to_reading(self, error: StorageError, steps: Sequence[Migration]) -> None:
         writer, self._writer = self._writer, None

@@ -5,13 +5,10 @@ from typing import Final
 import aiosqlite
 
 from kalito_mcp.storage.sqlite import record_rows as rows
-from kalito_mcp.storage.sqlite.fact_rows import source_of
-from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.record_rows import STORED_COLUMNS, UPDATE_RECORD
 
 SELECT_PROJECT_KEYS: Final = "SELECT id, key FROM projects WHERE owner = :owner AND id IN (:old, :new)"
 UPDATE_PROJECT_ID: Final = "UPDATE projects SET id = :new WHERE key = :key"
-SELECT_SESSIONS_OF_PROJECT: Final = "SELECT key FROM sessions WHERE project_key = :old_key"
 UPDATE_SESSIONS_OF_PROJECT: Final = """
 UPDATE sessions SET project_key = :new_key, revision = revision + 1 WHERE project_key = :old_key
 """
@@ -44,14 +41,9 @@ async def rename_project(connection: aiosqlite.Connection, owner: str, old: str,
 
 async def _merge(connection: aiosqlite.Connection, merged: dict[str, int]) -> None:
     """Give all that is of the project `old_key` to `new_key`."""
-    sessions = await connection.execute_fetchall(SELECT_SESSIONS_OF_PROJECT, merged)
     for statement in (UPDATE_SESSIONS_OF_PROJECT, UPDATE_SESSION_RECORDS_OF_PROJECT, UPDATE_FORGOTTEN_OF_PROJECT):
         await connection.execute_fetchall(statement, merged)
     found = await connection.execute_fetchall(SELECT_OWN_RECORDS_OF_PROJECT, merged)
     own = [rows.hashed({**rows.stored(row), "project_key": merged["new_key"]}) for row in found]
     await connection.executemany(UPDATE_RECORD, own)
-    facts = FactStatements(connection)
-    await facts.replace([source_of(row) for row in own])
-    for [session_key] in sessions:
-        await facts.move(session_key)
     await connection.execute_fetchall(DELETE_PROJECT, merged)

@@ -21,8 +21,6 @@ from kalito_mcp.long_texts import Readings
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT
-from kalito_mcp.storage.sqlite.fact_rows import source_of
-from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.projects import rename_project
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
@@ -30,6 +28,7 @@ from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQuer
 from kalito_mcp.storage.sqlite.request_keys import RequestKeys
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
+from kalito_mcp.storage.sqlite.superseded import named_in, supersede
 from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 from kalito_mcp.text.analysis import index_text
@@ -295,7 +294,8 @@ class RecordStatements(RecordQueries):
     async def _update_derived(
         self, before: StoredRow | None, after: StoredRow | None, readings: Readings | None = None
     ) -> None:
-        """Update the text index and the counters for a row that has changed. Forgotten records are in neither."""
+        """Update the text index, the counters and what is superseded for a row that has changed. Forgotten records are
+        neither indexed nor counted."""
         shown_before = before if before is not None and before["deleted_at"] is None else None
         shown_after = after if after is not None and after["deleted_at"] is None else None
         readings = readings or Readings()
@@ -310,9 +310,11 @@ class RecordStatements(RecordQueries):
                 await index.remove(old)
             if new is not None:
                 await index.add([new])
-        await self._update_facts(before, after)
         row = after or before
         assert row is not None  # noqa: S101 - at least one is given
+        earlier, attributes = (None if one is None else one["attributes"] for one in (before, after))
+        if named_in(earlier) != named_in(attributes):
+            await supersede(self._connection, row["key"], before=earlier)
         records = (shown_after is not None) - (shown_before is not None)
         importance = _importance(shown_after) - _importance(shown_before)
         if records:
@@ -327,16 +329,6 @@ class RecordStatements(RecordQueries):
                 importance=importance if kind == RecordType.MESSAGE else 0.0,
                 session_key=row["session_key"],
             )
-
-    async def _update_facts(self, before: StoredRow | None, after: StoredRow | None) -> None:
-        """Update what the record states."""
-        facts = FactStatements(self._connection)
-        if before is None and after is not None:
-            await facts.add([source_of(after)])
-        elif before is not None and after is None:
-            await facts.remove(before["key"])
-        elif before is not None and after is not None and source_of(before) != source_of(after):
-            await facts.replace([source_of(after)], before=source_of(before))
 
 
 async def _index_entry(row: StoredRow | None, readings: Readings) -> IndexEntry | None:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kalito_mcp.domain.facts import Outdated
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
@@ -109,8 +108,8 @@ def record(row: Row) -> MemoryRecord:
 
 
 def known(row: Row) -> KnownRecord:
-    """A row of SELECT_KNOWN or SELECT_KNOWN_INSTEAD."""
-    record_id, kind, reach, text, importance, created_at, tokens, role, origin, session_id, project, outdated = row
+    """A row of SELECT_KNOWN."""
+    record_id, kind, reach, text, importance, created_at, tokens, role, origin, session_id, project = row
     with intact_rows():
         return KnownRecord(
             record_id=record_id,
@@ -123,7 +122,6 @@ def known(row: Row) -> KnownRecord:
             origin=origin_of(role, origin),
             session_id=session_id,
             project=project,
-            outdated=tuple(Outdated(text[first:last], until, by) for first, last, until, by in json.loads(outdated)),
         )
 
 

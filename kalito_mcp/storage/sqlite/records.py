@@ -13,11 +13,11 @@ from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ForgottenValue, RecentWords, ScannedRecord, Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows
-from kalito_mcp.storage.sqlite.fact_rows import fact_within, standing
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
+from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.sqlite.tombstones import WITHIN, Tombstones
 
 _WHOLE: Final = f"""
@@ -45,40 +45,23 @@ WHERE r.agent_key = :agent_key AND r.type = :type AND r.id IS NOT NULL AND r.del
     )) AND {within("r")}
 ORDER BY r.key DESC LIMIT :limit
 """
-_LONGEST_INSTEAD: Final = 400
-"""Characters of a message that is shown whole."""
-
-_KNOWN_OF: Final = f"""
-    r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL AND {within("r")}
+SELECT_KNOWN: Final = f"""
+SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
+    (SELECT p.id FROM projects p WHERE p.key = r.project_key)
+FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key AND {within("s")}
+WHERE r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL AND {within("r")}
     AND (r.is_internal = 0 OR :include_internal)
     AND (:project IS NULL OR r.reach = 'person' OR r.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
     ))
-"""
-SELECT_KNOWN: Final = f"""
-SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
-    (SELECT p.id FROM projects p WHERE p.key = r.project_key), (
-        SELECT json_group_array(json_array(f.first, f.last, f.superseded_at, coalesce(n.id, 'msg_' || n.key)))
-        FROM facts f JOIN records n ON n.key = f.superseded_by WHERE f.record_key = r.key AND {fact_within("f")}
-    )
-FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key AND {within("s")}
-WHERE {_KNOWN_OF} AND {standing("r", fact_within("f"))}
+    AND {NOT_SUPERSEDED}
 ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :limit
 """
-# What ended all that a lasting record states is known in its place, unless a pin repeats it.
-SELECT_KNOWN_INSTEAD: Final = f"""
-SELECT coalesce(n.id, 'msg_' || n.key), n.type, r.reach, n.text, max(r.importance), n.created_at, n.tokens, n.role,
-    n.origin, s.id, (SELECT p.id FROM projects p WHERE p.key = r.project_key), '[]'
-FROM records r INDEXED BY records_known JOIN facts e ON e.record_key = r.key
-    JOIN records n ON n.key = e.superseded_by LEFT JOIN sessions s ON s.key = n.session_key
-WHERE {_KNOWN_OF} AND {fact_within("e")} AND {within("n")} AND NOT ({standing("r", fact_within("f"))})
-    AND n.deleted_at IS NULL AND n.reach IS NULL AND {standing("n")}
-    AND (n.is_internal = 0 OR :include_internal) AND length(n.text) <= {_LONGEST_INSTEAD} AND 'msg_' || n.key NOT IN (
-        SELECT json_extract(p.attributes, '$.source_message_id') FROM records p INDEXED BY records_known
-        WHERE p.agent_key = :agent_key AND p.reach IS NOT NULL AND p.deleted_at IS NULL
-            AND json_extract(p.attributes, '$.source_message_id') IS NOT NULL
-    )
-GROUP BY n.key ORDER BY 5 DESC, n.created_at DESC LIMIT :limit
+SELECT_SUPERSEDED: Final = f"""
+SELECT s.record_key, coalesce(n.id, 'msg_' || n.key), n.created_at
+FROM superseded_records s JOIN records n ON n.key = s.by_key
+WHERE s.record_key IN (SELECT value FROM json_each(:keys)) AND n.deleted_at IS NULL AND {within("n")}
+ORDER BY n.created_at, n.key
 """
 # A project that has nothing yet has no key: it is not the same as none.
 _IN_PROJECT: Final = """
@@ -283,13 +266,11 @@ class RecordQueries(Queries):
         if agent_key is None:
             return []
         asked = {"agent_key": agent_key, "limit": limit, **_places(scope)}
-        found = [
-            one
-            for statement in (SELECT_KNOWN, SELECT_KNOWN_INSTEAD)
-            for one in map(rows.known, await self._all(statement, **asked, include_internal=include_internal))
-            if not one.is_past
-        ]
-        return sorted(found, key=lambda one: (-one.importance, -one.created_at))[:limit]
+        return [rows.known(row) for row in await self._all(SELECT_KNOWN, **asked, include_internal=include_internal)]
+
+    async def superseded(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, tuple[str, int]]:
+        asked = {"keys": json.dumps(list(keys)), "owner": scope.owner, **limits_of(scope)}
+        return {key: (record_id, at) for key, record_id, at in await self._all(SELECT_SUPERSEDED, **asked)}
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
         asked = {"type": str(record_type), "text": text, "session": scope.session, **_places(scope)}

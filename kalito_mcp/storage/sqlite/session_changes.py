@@ -6,7 +6,6 @@ from typing import Final
 from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_LIMITS, PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import AccessDenied, InvalidInput
-from kalito_mcp.storage.sqlite.facts import FactStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
 
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
@@ -64,7 +63,6 @@ class SessionStatements(SessionQueries):
         asked = {"owner": session.owner, "project": project, "key": session.key}
         await self._all(UPDATE_PROJECT_OF_SESSION, **asked)
         await self._all(UPDATE_PROJECT_OF_RECORDS, **asked)
-        await FactStatements(self._connection).move(session.key)
 
     async def _add_project(self, owner: str, project: str | None) -> None:
         if project not in (None, PERSONAL):

@@ -7,7 +7,6 @@ from kalito_mcp.storage.sqlite.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.sqlite.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
-from kalito_mcp.storage.sqlite.facts import FactQueries, FactStatements
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.sqlite.record_changes import RecordStatements
@@ -41,7 +40,6 @@ class ReadViewOfSqlite:
         self.search = SearchQueries(connection, columns, query_s)
         self.graphs = GraphQueries(connection)
         self.records = RecordQueries(connection)
-        self.facts = FactQueries(connection)
         self.imports = ImportQueries(connection)
         self.vectors = VectorQueries(connection, vectors, points)
         self.archive = ArchiveQueries(connection)
@@ -62,7 +60,6 @@ class WriteTransactionOfSqlite:
         self.sweep = SweepStatements(connection)
         self.graphs = GraphStatements(connection)
         self.records = RecordStatements(connection)
-        self.facts = FactStatements(connection)
         self.imports = ImportStatements(connection)
         self.vectors = VectorStatements(connection, points)
         self.vector_moves = VectorMoveStatements(connection)

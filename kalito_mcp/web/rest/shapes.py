@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, RecordType
 from kalito_mcp.domain.validation import checked_name
-from kalito_mcp.shapes import OriginName, Outdated, Output, ReachName, Redacted, RoleName, TypeName, sent_fields_schema
+from kalito_mcp.shapes import OriginName, Output, ReachName, Redacted, RoleName, TypeName, sent_fields_schema
 from kalito_mcp.web.arguments import inlined
 
 _NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
@@ -88,7 +88,7 @@ def record_body(record: MemoryRecord) -> RecordBody:
 
 
 class Known(Output):
-    """A pin or a note that is known beyond its conversation, or a message that ended one."""
+    """A pin or a note that is known beyond its conversation."""
 
     record_id: str
     type: TypeName
@@ -99,7 +99,6 @@ class Known(Output):
     origin: OriginName
     importance_score: float
     created_at: str
-    outdated: list[Outdated] | None = None
 
 
 class GraphNode(Output):

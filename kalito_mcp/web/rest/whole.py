@@ -1,4 +1,4 @@
-"""Endpoints of the memory as a whole: what is known, what contradicts itself, numbers, graphs, tasks, and an export."""
+"""Endpoints of the memory as a whole: what is known, numbers, graphs, tasks, and an export."""
 
 from contextlib import suppress
 from typing import Annotated, Any, Final
@@ -11,8 +11,6 @@ from kalito_mcp.errors import StorageFull, StorageReadOnly
 from kalito_mcp.shapes import Output, ReachName
 from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Nothing, Reply
 from kalito_mcp.web.rest.shapes import AgentName, GraphBody, Known, RecordBody, record_body
-
-_MOST_CONFLICTS: Final = 200
 
 
 class OfAgent(InProject):
@@ -50,35 +48,6 @@ class ProfileBody(Output):
 
     known: list[ProfileLine]
     pinned_in_a_session: list[OfferedPin]
-
-
-class ConflictsOf(OfAgent):
-    """Which contradictions to list."""
-
-    limit: Annotated[int, Field(ge=1, le=_MOST_CONFLICTS)] = 50
-
-
-class Claim(Output):
-    """What a record says, and since when."""
-
-    record_id: str
-    text: str
-    since: str
-
-
-class Contradiction(Output):
-    """Two statements that cannot both be true, although neither says that anything changed."""
-
-    subject: str
-    attribute: str
-    older: Claim
-    newer: Claim
-
-
-class Conflicts(Output):
-    """What the rules could not decide, newest first. Correct or forget one record of each pair."""
-
-    conflicts: list[Contradiction]
 
 
 class TasksOf(OfAgent):
@@ -155,12 +124,6 @@ async def read_profile(call: Call[Nothing, ProfileOf]) -> Reply:
     return Reply(ProfileBody(**profile.to_dict()))
 
 
-async def list_conflicts(call: Call[Nothing, ConflictsOf]) -> Reply:
-    """What contradicts itself."""
-    found = await call.memory.conflicts(agent_id=call.query.agent_id, limit=call.query.limit)
-    return Reply(Conflicts(conflicts=[Contradiction(**one.to_dict()) for one in found]))
-
-
 async def list_tasks(call: Call[Nothing, TasksOf]) -> Reply:
     """Tasks, by due date."""
     found = await call.memory.tasks(agent_id=call.query.agent_id, is_done=call.query.is_done)
@@ -211,10 +174,6 @@ WHOLE: Final[tuple[Endpoint[Any, Any], ...]] = (
     Endpoint(
         "GET", "/profile", Permission.READ, "What every conversation knows", read_profile, ProfileBody, Nothing,
         ProfileOf,
-    ),
-    Endpoint(
-        "GET", "/conflicts", Permission.READ, "What contradicts itself, for a person to decide", list_conflicts,
-        Conflicts, Nothing, ConflictsOf,
     ),
     Endpoint("GET", "/tasks", Permission.READ, "Tasks, the earliest due first", list_tasks, TaskPage, Nothing, TasksOf),
     Endpoint(

@@ -70,19 +70,6 @@ def test_what_every_conversation_knows_is_the_profile(client: httpx2.Client) -> 
     assert (line["subject"], line["scope"]) == ("health", "person")
 
 
-def test_what_contradicts_itself_is_listed_until_somebody_decides(client: httpx2.Client) -> None:
-    agent = fresh("agent")
-    messages = [{"role": "user", "text": f"I work at {place}."} for place in ("Globex", "Initech")]
-    body = {"messages": messages, "agent_id": agent}
-    older, newer = said(client.post(f"/api/sessions/{fresh('talk')}/messages", json=body))["message_ids"]
-    [found] = said(client.get("/api/conflicts", params={"agent_id": agent}))["conflicts"]
-    assert (found["older"]["record_id"], found["newer"]["record_id"]) == (older, newer)
-    assert "Globex" in found["older"]["text"]
-    assert "Initech" in found["newer"]["text"]
-    said(client.delete(f"/api/records/{older}", headers={"if-match": '"1"'}))
-    assert said(client.get("/api/conflicts", params={"agent_id": agent})) == {"conflicts": []}
-
-
 def test_tasks_are_listed_by_their_due_date(client: httpx2.Client) -> None:
     agent = fresh("agent")
     for text, fields in (("Later.", {"due_date": "2031-01-01"}), ("Sooner.", {"due_date": "2030-01-01"})):

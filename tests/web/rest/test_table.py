@@ -44,7 +44,6 @@ EXPECTED = {
     "POST /api/past-answers": "read",
     "POST /api/feedback": "write",
     "GET /api/profile": "read",
-    "GET /api/conflicts": "read",
     "GET /api/tasks": "read",
     "GET /api/graph": "read",
     "GET /api/snapshots": "read",

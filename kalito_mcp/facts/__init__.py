@@ -1,1 +1,0 @@
-"""What texts state about things, and which of two statements stands. Pure."""

@@ -1,0 +1,44 @@
+"""Makes hits of candidates, and labels those that another record names as superseded. Reads only."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.search import Candidate, Hit
+from kalito_mcp.ports.store import ReadView
+
+
+def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:
+    """The hit of a record, with this score. `project` is that of the search."""
+    # The key of a pin may be an internal one.
+    is_message = candidate.type is RecordType.MESSAGE
+    return Hit(
+        record_id=candidate.record_id,
+        type=candidate.type,
+        session_id=candidate.session_id,
+        role=candidate.role,
+        name=candidate.name,
+        text=candidate.text,
+        created_at=candidate.created_at,
+        score=score,
+        client_key=candidate.client_key if is_message else None,
+        key=candidate.key,
+        seq=candidate.seq if is_message else None,
+        origin=candidate.origin,
+        revision=candidate.revision,
+        status=candidate.status,
+        due_date=candidate.due_date,
+        project=None if candidate.project == project else candidate.project,
+    )
+
+
+async def with_superseded(view: ReadView, scope: Scope, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, in their order; each that another record names as superseded is labelled with that one and its
+    moment."""
+    named = await view.records.superseded(scope, [hit.key for hit in hits])
+    ends = [named.get(hit.key) for hit in hits]
+    return [
+        replace(hit, superseded_by=end[0], valid_until=end[1]) if end else hit
+        for hit, end in zip(hits, ends, strict=True)
+    ]

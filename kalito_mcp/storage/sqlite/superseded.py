@@ -1,0 +1,59 @@
+"""Which records another one names in its field `supersedes`. Derived from the records.
+
+A record that is forgotten supersedes nothing until it is restored.
+"""
+
+import json
+from typing import Final
+
+import aiosqlite
+
+from kalito_mcp.errors import RecordNotFound
+
+_FIELD: Final = "supersedes"
+
+NOT_SUPERSEDED: Final = """NOT EXISTS (
+    SELECT 1 FROM superseded_records s JOIN records n ON n.key = s.by_key
+    WHERE s.record_key = r.key AND n.deleted_at IS NULL
+)"""
+"""The condition that no other record supersedes the record `r`."""
+
+DELETE_SUPERSEDED: Final = "DELETE FROM superseded_records WHERE by_key = :key"
+# A message has its number in its id, and no id of its own in its row.
+INSERT_ALL_SUPERSEDED: Final = f"""
+INSERT INTO superseded_records (by_key, record_key)
+SELECT n.key, r.key FROM records n JOIN json_each(n.attributes, '$.{_FIELD}') named JOIN records r ON r.key = coalesce(
+    (SELECT key FROM records WHERE id = named.value),
+    CASE WHEN named.value GLOB 'msg_[1-9]*' THEN CAST(substr(named.value, 5) AS INTEGER) END
+)
+WHERE instr(n.attributes, '"{_FIELD}"') AND json_valid(n.attributes)
+    AND coalesce(r.id, 'msg_' || r.key) = named.value
+    AND r.agent_key = n.agent_key AND r.key <> n.key AND r.purged_at IS NULL
+"""
+INSERT_SUPERSEDED: Final = f"{INSERT_ALL_SUPERSEDED} AND n.key = :key"
+SELECT_UNKNOWN: Final = f"""
+SELECT named.value FROM records n JOIN json_each(n.attributes, '$.{_FIELD}') named
+WHERE n.key = :key AND NOT EXISTS (
+    SELECT 1 FROM superseded_records s JOIN records r ON r.key = s.record_key
+    WHERE s.by_key = n.key AND coalesce(r.id, 'msg_' || r.key) = named.value AND r.project_key IS n.project_key
+)
+"""
+
+
+def named_in(attributes: str | None) -> list[str]:
+    """The ids of the records that a record supersedes, by the attributes of its row."""
+    return list(json.loads(attributes).get(_FIELD) or ()) if attributes and _FIELD in attributes else []
+
+
+async def supersede(connection: aiosqlite.Connection, key: int, *, before: str | None = None) -> None:
+    """Store which records the one with this key supersedes now. `before` are the attributes that it had.
+
+    Raises:
+        RecordNotFound: it names one, and did not before, that its agent and project do not have.
+    """
+    for statement in (DELETE_SUPERSEDED, INSERT_SUPERSEDED):
+        await connection.execute_fetchall(statement, {"key": key})
+    known = named_in(before)
+    for [record_id] in await connection.execute_fetchall(SELECT_UNKNOWN, {"key": key}):
+        if record_id not in known:
+            raise RecordNotFound(f"no record {record_id!r} here to supersede; send ids as a search returns them")
