@@ -23,3 +23,12 @@ def default_config() -> Path:
     if sys.platform in ("win32", "darwin"):
         return default_database().with_name("config.toml")
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kalito" / "config.toml"
+
+
+def default_cache() -> Path:
+    """Where files are kept that can be made again."""
+    if sys.platform == "win32":
+        return default_database().parent / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "kalito"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kalito"

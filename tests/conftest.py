@@ -37,10 +37,11 @@ _ROOM_BYTES: Final = 4 << 30
 def pytest_configure(config: pytest.Config) -> None:
     """Tests write and sync thousands of small databases: in memory, where there is room for them. They make thousands
     of HTTP clients, each of which reads for 30 ms whom it trusts: here that is one authority, which has no key. They
-    search by words, unless they ask for the model.
+    search by words, unless they ask for the model, which is laid out once for all of them.
     """
     del config
     meaning_package.hide()
+    os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / "build" / "cache")
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("nobody.pem"))
     if os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))

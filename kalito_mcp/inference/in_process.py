@@ -78,7 +78,8 @@ class InProcessEmbedder:
             if self._is_closed:
                 raise ModelUnavailable(f"the embedder {self._parts[0]} is closed; open the memory again")
             if self._model is None:
-                self._model = await anyio.to_thread.run_sync(self._open_model)
+                # A caller that gives up does not wait for it, and a later one finds what was laid out meanwhile.
+                self._model = await anyio.to_thread.run_sync(self._open_model, abandon_on_cancel=True)
             return self._model
 
 

