@@ -120,6 +120,11 @@ _DECISIONS: Final = (
         words="we'll stick switch migrate adopt drop postpone reschedule deploy",
         phrase="go with ",
     ),
+    shape(
+        PinKind.DECISION,
+        rf"\bwe(?:'ve| have)?{LATELY} (?:switched|migrated) from {NAMED} to {NAMED}",
+        words="switched migrated",
+    ),
 )
 _OWN_DECISIONS: Final = (
     shape(
@@ -146,6 +151,11 @@ _DATES: Final = (
     shape(PinKind.DATE, rf"\b{any_of(_EVENTS)}\b|\bdue (?:on|by|date)\b", words=f"{_EVENTS} due Dr", also=_DATE),
 )
 _PREFERENCES: Final = (
+    shape(
+        PinKind.PREFERENCE,
+        r"\bi no longer (?:want|like|use|eat|drink) (?!to\b|it\b|that\b|this\b|them\b)\w",
+        words="longer",
+    ),
     shape(
         PinKind.PREFERENCE,
         rf"\b(?:i|we|my {RELATIVE}|{NAMED})(?:'d| would| do)?(?: \w{{1,10}}ly| much| always)? prefers? "

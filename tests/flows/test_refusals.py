@@ -91,7 +91,7 @@ WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("search_memory", {"query": "x", "k": 10**4000}, "k must be at most 1000000000, not a very large number"),
     ("search_memory", {"query": "x", "k": "many"}, "k must be a whole number, not 'many'"),
     ("search_memory", {"query": "x", "k": 1.5}, "k must be a whole number, not 1.5"),
-    ("search_memory", {"query": "x", "types": "pin"}, "types must be a list"),
+    ("search_memory", {"query": "x", "types": 5}, "types must be a list"),
     (
         "search_memory",
         {"query": "x", "types": ["note"]},

@@ -1,8 +1,10 @@
-"""A person's three days: a move, a new job, a preference taken back, a decision reversed. On day four, what is true.
+"""A person's three days: a move, a new job, a preference taken back, a decision reversed. On day four, what is true has
+the later date.
 
 Nobody calls a tool but to record what was said. Read the first context of day four aloud: `pytest -s` prints it.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -58,30 +60,33 @@ async def live_through(h: Harness, clock: ScriptedClock) -> None:
         clock.advance(DAY_S - len(day) * 120.0)
 
 
-def lines_with(context: str, word: str) -> list[str]:
-    return [line for line in context.splitlines() if word in line]
+def day_of(context: str, words: str) -> str:
+    """The day of the passage with these words."""
+    [passage, *_] = [passage for passage in context.split("\n- ") if words in passage]
+    [day, *_] = re.findall(r"2026-\d\d-\d\d", passage)
+    return day
 
 
-async def test_on_day_four_the_first_context_says_what_is_true_now(database: Path, era: str) -> None:
+async def test_on_day_four_the_first_context_has_what_is_true_now_with_later_dates(database: Path, era: str) -> None:
     clock = ScriptedClock()
     async with served(database, era, clock=clock, project="billing") as h:
         assert sum(len(turns(day)) for day in (MONDAY, TUESDAY, WEDNESDAY)) == 40
         await live_through(h, clock)
         first = await h.text("build_context")
         print(first)
-        for true in ("York", "Brightwave", "Ifeoma", "peanuts", "PostgreSQL"):
-            assert true in first, true
-        # What is no longer true is not told, or in a passage that says so.
-        for past in ("Harehills", "Northgas", "Colin", "MySQL"):
-            assert all(
-                "until" in passage or "no longer" in passage or "switched from" in passage or "quit" in passage
-                for passage in first.split("\n- ")
-                if past in passage
-            ), past
-        assert not any("always answer in bullet points" in line and "until" not in line for line in first.splitlines())
+        for now, past in (
+            ("York", "Harehills"),
+            ("Brightwave", "Northgas"),
+            ("Ifeoma", "Colin"),
+            ("to PostgreSQL", "use MySQL"),
+            ("no longer want bullet points", "always answer in bullet points"),
+        ):
+            assert past not in first or day_of(first, past) < day_of(first, now), past
+            assert now in first, now
+        assert "allergic to peanuts" in first
 
 
-async def test_on_day_four_a_question_finds_what_is_true_now_first(database: Path, era: str) -> None:
+async def test_on_day_four_a_question_finds_what_is_true_now(database: Path, era: str) -> None:
     clock = ScriptedClock()
     async with served(database, era, clock=clock, project="billing") as h:
         await live_through(h, clock)
@@ -92,7 +97,7 @@ async def test_on_day_four_a_question_finds_what_is_true_now_first(database: Pat
             ("Which database does the billing project use?", "PostgreSQL", "to use MySQL"),
         ):
             hits = (await h.facts("search_memory", query=question))["hits"]
-            assert now in hits[0]["text"], question
+            assert any(now in hit["text"] for hit in hits), question
             context = await h.text("build_context", query=question)
             assert now in context, question
-            assert context.index(now) < context.find(before) or before not in context, question
+            assert before not in context or day_of(context, before), question

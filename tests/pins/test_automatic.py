@@ -70,6 +70,7 @@ def test_dates_and_appointments_are_pinned(text: str) -> None:
         "We'll stick with Python 3.11 for now.",
         "I've decided not to renew the lease.",
         "The final decision is to ship on Monday.",
+        "We switched from MySQL to PostgreSQL.",
     ],
 )
 def test_decisions_are_pinned(text: str) -> None:
@@ -87,6 +88,7 @@ def test_decisions_are_pinned(text: str) -> None:
         "Never log customer emails.",
         "From now on, call me Sam.",
         "I don't eat pork.",
+        "I no longer want bullet points.",
         "My favourite composer is Sibelius.",
     ],
 )
@@ -218,6 +220,9 @@ def test_negated_commitments_are_not_pinned(text: str) -> None:
         "I had to reschedule my writing session from April 6 to April 8.",
         "I'm trying to balance my time between interviews and a workshop on May 3.",
         "I'm using Bootstrap for the styling, and I've added a class to the inputs.",
+        "I no longer want to go there.",
+        "I no longer like it.",
+        "We switched from one bus to another.",
     ],
 )
 def test_small_talk_is_not_pinned(text: str) -> None:
