@@ -21,7 +21,7 @@ NOT_SUPERSEDED: Final = """NOT EXISTS (
 DELETE_SUPERSEDED: Final = "DELETE FROM superseded_records WHERE by_key = :key"
 # A message has its number in its id, and no id of its own in its row.
 INSERT_ALL_SUPERSEDED: Final = f"""
-INSERT INTO superseded_records (by_key, record_key)
+INSERT OR IGNORE INTO superseded_records (by_key, record_key)
 SELECT n.key, r.key FROM records n JOIN json_each(n.attributes, '$.{_FIELD}') named JOIN records r ON r.key = coalesce(
     (SELECT key FROM records WHERE id = named.value),
     CASE WHEN named.value GLOB 'msg_[1-9]*' THEN CAST(substr(named.value, 5) AS INTEGER) END

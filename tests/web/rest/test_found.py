@@ -1,4 +1,4 @@
-"""Search, past answers, what is known and what contradicts itself, over REST."""
+"""Search, past answers and what is known, over REST."""
 
 import httpx2
 

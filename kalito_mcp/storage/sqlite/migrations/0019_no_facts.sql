@@ -12,7 +12,7 @@ CREATE TABLE superseded_records (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX superseded_records_keys ON superseded_records (record_key);
 
-INSERT INTO superseded_records (by_key, record_key)
+INSERT OR IGNORE INTO superseded_records (by_key, record_key)
 SELECT n.key, r.key FROM records n JOIN json_each(n.attributes, '$.supersedes') named JOIN records r ON r.key = coalesce(
     (SELECT key FROM records WHERE id = named.value),
     CASE WHEN named.value GLOB 'msg_[1-9]*' THEN CAST(substr(named.value, 5) AS INTEGER) END
