@@ -83,6 +83,7 @@ class Settings:
 
 
 _QDRANT_KEY: Final = f"{PREFIX}VECTORS_QDRANT_API_KEY_ENV"
+_GONE: Final = {"vectors_exact_up_to": ": a search chooses by itself how it compares vectors; remove the setting"}
 _SECTIONS: Final[Mapping[str, type[Policy]]] = {
     one.name: type(one.default) for one in fields(Settings) if isinstance(one.default, Policy)
 }
@@ -144,7 +145,9 @@ def _section_and_key(variable: str) -> tuple[str, str]:
     known = sorted(OWN_VARIABLES) + [
         f"{PREFIX}{section}_{one.name}".upper() for section, policy in _SECTIONS.items() for one in fields(policy)
     ]
-    raise ConfigurationError(f"unknown environment variable {variable}{did_you_mean(variable, known)}")
+    raise ConfigurationError(
+        f"unknown environment variable {variable}{_GONE.get(name) or did_you_mean(variable, known)}"
+    )
 
 
 def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) -> Any:
@@ -156,7 +159,8 @@ def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) 
     names = [one.name for one in fields(policy)]
     for key in values:
         if key not in names:
-            raise ConfigurationError(f"unknown setting {section}.{key}{did_you_mean(key, names)}")
+            remedy = _GONE.get(f"{section}_{key}") or did_you_mean(key, names)
+            raise ConfigurationError(f"unknown setting {section}.{key}{remedy}")
     if not values and section in _SECTIONS:
         return policy()
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - only where something is set

@@ -161,9 +161,8 @@ async def open_memory(
 
 
 async def _open_store(path: Path, settings: Settings, clock: Clock) -> SqliteStore:
-    policy = settings.vectors
-    points = configured_points(policy, clock.steady_s)
-    return await SqliteStore.open(path, settings.storage, exact_vectors=policy.exact_up_to, points=points)
+    points = configured_points(settings.vectors, clock.steady_s)
+    return await SqliteStore.open(path, settings.storage, points=points)
 
 
 def _registry(settings: Settings, clock: Clock) -> ModelRegistry:

@@ -3,6 +3,8 @@
 from typing import Final
 
 BACK_TO_9: Final = """
+DROP TRIGGER record_vectors_removed; DROP TABLE vector_removals; ALTER TABLE vector_indexes DROP COLUMN centre;
+CREATE UNIQUE INDEX record_vectors_of_sessions ON record_vectors (session_key, key) WHERE session_key IS NOT NULL;
 DROP INDEX sessions_said; CREATE INDEX sessions_recent ON sessions (owner, updated_at DESC, key DESC);
 DROP TRIGGER record_vectors_moved_removed; DROP TABLE vector_moves; DROP TABLE vector_leftovers;
 DROP TABLE audit_log; DROP TABLE audit_head;

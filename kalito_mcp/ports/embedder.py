@@ -18,8 +18,7 @@ class VectorPolicy(Policy):
 
     `embedder` is `auto` (the model that comes with kalito-mcp), `none` or empty, `meaning` (the same model; an error if
     its package is missing), or the name of a model server, which needs a `model`. Texts are cut after `max_chars`, then
-    the prefix is put before them. `batch` texts go to a server at once. A search compares the query with every vector
-    if there are at most `exact_up_to`; 0 always uses the approximate index.
+    the prefix is put before them. `batch` texts go to a server at once.
 
     `qdrant` is the URL of a Qdrant server that keeps the vectors, or a folder; empty keeps them in the database. The
     key is in the environment variable `qdrant_api_key_env`. No search waits longer for it than `qdrant_timeout_s`.
@@ -31,7 +30,6 @@ class VectorPolicy(Policy):
     query_prefix: str = ""
     passage_prefix: str = ""
     max_chars: int = bounded(2000, least=1)
-    exact_up_to: int = 100_000
     qdrant: str = ""
     qdrant_api_key_env: str = ""
     qdrant_timeout_s: float = bounded(2.0, least=0.1, most=30)

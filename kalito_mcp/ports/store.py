@@ -138,15 +138,6 @@ class Store(Protocol):
             StorageBusy: another process held the lock too long; the next start goes on.
         """
 
-    async def build_ann_index(self) -> bool:
-        """Build the approximate index of vectors if there are enough of them; whether it was built.
-
-        Takes minutes for a million vectors, in a thread. Searches go on meanwhile, slower.
-
-        Raises:
-            StorageError: the index cannot be written; searches go on without it.
-        """
-
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         """Move vectors to where they are kept, if that is outside the database, and remove there what is gone here.
         Whether some were missing there, so that they are owed again.

@@ -77,7 +77,6 @@ class VectorWorker:
         while is_owed:
             await self._pay_owed()
             is_owed = await self._store.move_vectors()
-        await self._store.build_ann_index()
 
     async def _pay_owed(self) -> None:
         while owed := await self._owed():
@@ -126,7 +125,6 @@ class VectorWorker:
             progress(done, total)
         await self._clear()
         await self._store.move_vectors()
-        await self._store.build_ann_index()
         return index
 
     async def _activate_if_complete(self, index: VectorIndex) -> bool:

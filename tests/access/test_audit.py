@@ -52,6 +52,7 @@ NOT_NOTICED: Final[Mapping[str, str]] = {
     "superseded_records": "derived",
     "vector_indexes": "derived",
     "record_vectors": "derived",
+    "vector_removals": "derived",
     "vector_debts": "derived",
     "vector_moves": "derived",
     "vector_leftovers": "derived",

@@ -237,6 +237,13 @@ def test_a_path_that_cannot_be_a_file_is_refused(database: str) -> None:
     assert refusal({"KALITO_DATABASE": database})
 
 
+def test_a_setting_that_is_gone_is_refused_with_what_to_do(home: Path) -> None:
+    told = ": a search chooses by itself how it compares vectors; remove the setting"
+    assert refusal({}, toml(home, "[vectors]\nexact_up_to = 100000\n")) == f"unknown setting vectors.exact_up_to{told}"
+    variable = "KALITO_VECTORS_EXACT_UP_TO"
+    assert refusal({variable: "0"}) == f"unknown environment variable {variable}{told}"
+
+
 def test_a_variable_that_a_model_server_names_for_its_key_is_no_setting(home: Path) -> None:
     server = '[[servers]]\nname="a"\nkind="openai"\nurl="https://models.example/v1"\nmodels=["x"]\n'
     environment = {"KALITO_MODEL_KEY": SECRET}

@@ -55,6 +55,7 @@ LEFT_OUT = {
     "superseded_records": "derived",
     "vector_indexes": "derived",
     "record_vectors": "derived",
+    "vector_removals": "derived",
     "vector_debts": "derived",
     "vector_moves": "derived",
     "vector_leftovers": "says what is still to be removed elsewhere",

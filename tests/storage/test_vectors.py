@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput, StorageDamaged
-from kalito_mcp.storage.sqlite import vector_caches
+from kalito_mcp.storage.sqlite import vector_cache, vector_caches
 from kalito_mcp.storage.sqlite import vectors as statements
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
-from kalito_mcp.storage.sqlite.vector_cache import VectorCache, cosines, packed, unpacked
+from kalito_mcp.storage.sqlite.vector_cache import Admissible, VectorCache
+from kalito_mcp.storage.sqlite.vector_rows import cosines, packed, unpacked
 from tests import drafts
 from tests.scripted import START_MS
 from tests.scripted_embedder import hashed_vector
@@ -110,7 +111,7 @@ async def test_without_an_index_no_write_leaves_anything_behind(database: Path) 
 
 def test_no_trigger_runs_when_a_record_is_inserted(copy: Path) -> None:
     triggers = query(copy, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'")
-    assert len(triggers) == 8
+    assert len(triggers) == 9
     assert not [sql for [sql] in triggers if "INSERT ON records\n" in sql or "INSERT ON records " in sql]
 
 
@@ -122,9 +123,9 @@ def test_no_trigger_runs_when_a_record_is_inserted(copy: Path) -> None:
         (statements.SELECT_DEBTS, "PRIMARY KEY"),
         (vector_caches.SELECT_VECTORS, "INTEGER PRIMARY KEY"),
         (statements.SELECT_VECTORS_OF_RECORDS, "record_vectors_of_records"),
-        (statements.SELECT_VECTORS_OF_SESSION, "record_vectors_of_sessions"),
-        (statements.SELECT_KEPT, "INTEGER PRIMARY KEY"),
-        (statements.SELECT_ALL_KEPT, "COVERING INDEX record_vectors_of_records"),
+        (statements.SELECT_VECTORS_OF_ROWS, "INTEGER PRIMARY KEY"),
+        (statements.SELECT_TOO_MANY, "COVERING INDEX record_vectors_of_records"),
+        (vector_caches.SELECT_REMOVALS, "INTEGER PRIMARY KEY"),
         (statements.INSERT_DEBTS, "record_vectors_of_records (index_key=? AND record_key=?)"),
         (statements.DELETE_PAID_DEBTS, "record_vectors_of_records (index_key=? AND record_key=?)"),
         (statements.DELETE_PAID_DEBTS, "PRIMARY KEY (index_key=? AND record_key=?)"),
@@ -138,7 +139,8 @@ def test_no_trigger_runs_when_a_record_is_inserted(copy: Path) -> None:
 def test_what_is_asked_often_is_found_by_an_index_and_in_its_order(copy: Path, statement: str, index: str) -> None:
     with closing(sqlite3.connect(copy)) as connection:
         names = dict.fromkeys(
-            ("done_key", "first_key", "limit", "index_key", "after_key", "from_key", "to_key", "session_key"), 1
+            ("done_key", "first_key", "limit", "index_key", "after_key", "from_key", "to_key", "most", "last_removal"),
+            1,
         )
         steps = [
             row[3]
@@ -168,12 +170,12 @@ async def test_a_vector_that_was_cut_short_is_damage(store: SqliteStore, databas
 async def test_nothing_is_loaded_before_somebody_asks_what_is_near(store: SqliteStore) -> None:
     await append(store, "apple")
     await embed_everything(store)
-    assert store._vectors._caches == {}
+    assert store._vectors._cache is None
     async with store.read() as view:
         await view.vectors.similarities("hashed", hashed_vector("apple"), [1])
-        assert store._vectors._caches == {}
+        assert store._vectors._cache is None
         await view.vectors.nearest(TRIP, "hashed", hashed_vector("apple"), k=1)
-    assert list(store._vectors._caches) == [0]
+    assert store._vectors._cache is not None
 
 
 def rows(vectors: NDArray[np.float32], *, first_key: int = 1, agent: int = 1) -> Sequence[Sequence[Any]]:
@@ -188,7 +190,13 @@ def random_vectors(count: int, dimension: int = 24, *, seed: int = 5) -> NDArray
     return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_the_nearest_over_many_blocks_are_those_of_all_rows_at_once() -> None:
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that some thousand rows are many blocks."""
+    monkeypatch.setattr(vector_cache, "_BLOCK_ROWS", 1_000)
+
+
+def test_the_nearest_over_many_blocks_are_those_of_all_rows_at_once(small_blocks: None) -> None:
     vectors = random_vectors(9_000)
     cache = VectorCache(1, 24)
     stored = rows(vectors)
@@ -198,30 +206,40 @@ def test_the_nearest_over_many_blocks_are_those_of_all_rows_at_once() -> None:
     exact = cosines(unpacked([row[4] for row in stored], 24), query)
     for session, keys in [(None, range(1, 9_001)), (2, range(2, 9_001, 3)), (9, range(0))]:
         expected = sorted(keys, key=lambda key: -exact[key - 1])[:50]
-        found = cache.nearest(query, 1, session, up_to=9_000, k=50)
-        assert found.keys.tolist() == expected
-        assert found.cosines.tolist() == pytest.approx([exact[key - 1] for key in expected], abs=1e-6)
-    assert cache.nearest(query, 2, None, up_to=9_000, k=50).pairs() == []
-    assert cache.nearest(query, 1, None, up_to=10, k=50).keys.max() == 10
+        found = cache.nearest(query, Admissible(1, session, 9_000), k=50)
+        assert [key for key, _ in found] == [10 * key for key in expected]
+        assert [cosine for _, cosine in found] == [exact[key - 1] for key in expected]
+    assert cache.nearest(query, Admissible(2, None, 9_000), k=50) == []
+    assert max(cache.nearest(query, Admissible(1, None, 10), k=50))[0] == 100
+    among = np.arange(50_000, 50_100, dtype=np.int64)
+    assert len(cache.nearest(query, Admissible(1, None, 9_000, among), k=50)) == 10
 
 
-def test_rows_that_are_gone_are_not_found_again() -> None:
-    cache = VectorCache(1, 24)
-    cache.add(rows(random_vectors(5_000)))
+def test_rows_that_are_removed_are_not_found_again_and_leave_memory(small_blocks: None) -> None:
+    stored = rows(random_vectors(5_000))
     query = random_vectors(1, seed=6)[0]
-    best = cache.nearest(query, 1, None, up_to=5_000, k=5).keys.tolist()
-    cache.remove(best[:2])
-    assert cache.nearest(query, 1, None, up_to=5_000, k=3).keys.tolist() == best[2:]
-    cache.keep(best[3:], up_to=4_999)
-    left = {*best[3:], 5_000}
-    assert set(cache.nearest(query, 1, None, up_to=5_000, k=9).keys.tolist()) == left
+    whole, coded = VectorCache(1, 24), VectorCache(1, 24, np.zeros(24, "<f2").tobytes())
+    for cache in (whole, coded):
+        cache.add(stored)
+    scope = Admissible(1, None, 5_000)
+    best = [key // 10 for key, _ in whole.nearest(query, scope, k=5)]
+    assert set(best) <= set(coded.suggested(query, scope, k=5))
+    for cache in (whole, coded):
+        cache.remove(best[:2])
+    assert [key // 10 for key, _ in whole.nearest(query, scope, k=3)] == best[2:]
+    assert not set(best[:2]) & set(coded.suggested(query, scope, k=5_000))
+    assert len(coded.suggested(query, scope, k=5_000)) == 4_998
+    for key in best[:2]:
+        block, at = divmod(key - 1, 1_000)
+        assert not whole._blocks[block].vectors[at].any()
+        assert not coded._blocks[block].codes[:, at].any()
 
 
-def test_equal_ones_at_the_edge_are_decided_by_the_newer_over_all_blocks() -> None:
+def test_equal_ones_at_the_edge_are_decided_by_the_newer_over_all_blocks(small_blocks: None) -> None:
     cache = VectorCache(1, 24)
     cache.add(rows(np.repeat(random_vectors(1), 10_000, axis=0)))
-    found = cache.nearest(random_vectors(1)[0], 1, None, up_to=10_000, k=3)
-    assert found.keys.tolist() == [10_000, 9_999, 9_998]
+    found = cache.nearest(random_vectors(1)[0], Admissible(1, None, 10_000), k=3)
+    assert [key for key, _ in found] == [100_000, 99_990, 99_980]
 
 
 @given(st.lists(st.lists(st.floats(-(2.0**99), 2.0**99, width=32), min_size=8, max_size=8), min_size=1, max_size=5))

@@ -93,7 +93,6 @@ async def test_everything_else_is_passed_through(store: SqliteStore) -> None:
     watched.watch(lambda: reported.append(1))
     assert await watched.secret() == await store.secret()
     assert await watched.revision() == await store.revision()
-    assert await watched.build_ann_index() is False
     assert reported == []
     assert (await watched.sweep()).remaining == {}
     assert reported == [1], "the file of fast vector search must be built again"

@@ -33,7 +33,6 @@ from kalito_mcp.storage.sqlite.opening import (
 )
 from kalito_mcp.storage.sqlite.schema import is_current, migrations
 from kalito_mcp.storage.sqlite.side_files import SideFiles
-from kalito_mcp.storage.sqlite.vector_files import all_files
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -167,8 +166,6 @@ def _put_in_place(
         new.replace(database)
         crash_point("backup.placed")
         files.forget(lock)
-        for derived in all_files(database):
-            derived.unlink(missing_ok=True)
         _sync_folder(database.parent)
     finally:
         new.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import aiosqlite
 import anyio
@@ -44,7 +44,7 @@ from kalito_mcp.storage.sqlite.opening import (
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrations
 from kalito_mcp.storage.sqlite.search import ColumnCaches
 from kalito_mcp.storage.sqlite.side_files import SideFiles, create_private, leave_open
-from kalito_mcp.storage.sqlite.sweeping import Sweep
+from kalito_mcp.storage.sqlite.sweeping import Sweep, remove_old_vector_files
 from kalito_mcp.storage.sqlite.text_rebuild import rebuild
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.trips import in_one_trip, reading, write_in_one_trip
@@ -52,7 +52,6 @@ from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_mover import VectorMover
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
 
-EXACT_VECTORS: Final = 100_000
 T = TypeVar("T")
 
 
@@ -64,7 +63,6 @@ class SqliteStore:
         path: Path,
         policy: StoragePolicy,
         *,
-        exact_vectors: int = EXACT_VECTORS,
         points: VectorPoints | None = None,
     ) -> None:
         self.path = path
@@ -81,7 +79,7 @@ class SqliteStore:
         self._reader_mode = READ_WRITE
         self._idle_readers: list[aiosqlite.Connection] = []
         self._reader_slots = anyio.Semaphore(policy.readers, fast_acquire=True)
-        self._vectors = VectorCaches(path, exact_up_to=exact_vectors)
+        self._vectors = VectorCaches()
         self._columns = ColumnCaches()
         self._points = points
         self._mover = VectorMover(path, points, reading=self._reading, write=self.write)
@@ -96,15 +94,14 @@ class SqliteStore:
         steps: Sequence[Migration] | None = None,
         *,
         may_write: bool = True,
-        exact_vectors: int = EXACT_VECTORS,
         points: VectorPoints | None = None,
     ) -> Self:
         """Open the database. Creates or migrates it if needed, and rebuilds a text index of an older release, with its
         progress in the log.
 
         A file that cannot be written, on a full disk for example, opens for reading, with `warning` set.
-        `may_write=False` opens for reading on purpose, and creates nothing. More than `exact_vectors` vectors are
-        searched through an approximate index. With `points` the vectors are kept there; they are closed with the store.
+        `may_write=False` opens for reading on purpose, and creates nothing. With `points` the vectors are kept there;
+        they are closed with the store.
 
         Raises:
             ConfigurationError: this Python's SQLite is too old.
@@ -115,7 +112,7 @@ class SqliteStore:
             StorageReplaced: the -wal at its path belongs to another database.
         """
         refuse_old_sqlite()
-        store = cls(path, policy or StoragePolicy(), exact_vectors=exact_vectors, points=points)
+        store = cls(path, policy or StoragePolicy(), points=points)
         try:
             with explained(path):
                 await store._open(migrations() if steps is None else steps, may_write=may_write)
@@ -229,10 +226,6 @@ class SqliteStore:
         """Rebuild the text index if it is marked for it, as when a database of an older release is opened."""
         await rebuild(self.write)
 
-    async def build_ann_index(self) -> bool:
-        """Build the approximate index of vectors if it is due; whether it was built."""
-        return not self.is_read_only and await self._vectors.build(self._reading, self._on_opened_files)
-
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         """Move vectors to where they are kept; whether some were missing there."""
         return not self.is_read_only and await self._mover.run(is_whole=is_whole)
@@ -242,6 +235,8 @@ class SqliteStore:
         self._checked_writer()
         async with self._sweep_lock:
             elsewhere = await self._mover.sweep()
+            async with self._reading() as connection:
+                await self._vectors.drop_removed(connection)
             swept = await Sweep(self.path, write=self.write, locked=self._before_shrinking).run(up_to)
         return Swept({**swept.remaining, **elsewhere})
 
@@ -309,6 +304,8 @@ class SqliteStore:
         else:
             try:
                 create_private(self.path)
+                with suppress(OSError):  # the next sweep reports it
+                    remove_old_vector_files(self.path)
                 with explained(self.path):
                     await self._refuse_unknown(steps)
                     await self._open_writer(steps)

@@ -8,14 +8,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import VectorsUnreachable
 from kalito_mcp.ports.vector_points import VectorPoints, VectorTenant
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
-from kalito_mcp.storage.sqlite.vector_caches import SELECT_LAST_VECTOR
+from kalito_mcp.storage.sqlite.vector_caches import SELECT_LAST_ROW
+from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -37,17 +38,10 @@ SELECT_POINTS_OF_RECORDS: Final = """
 SELECT v.key, v.record_key, v.vector, r.type FROM record_vectors v JOIN records r ON r.key = v.record_key
 WHERE v.index_key = :index_key AND v.record_key IN (SELECT value FROM json_each(:record_keys))
 """
+_EXACT_UP_TO: Final = 100_000
 _SUGGESTED_FACTOR: Final = 4
 _LEAST_SUGGESTED: Final = 64
 _MOST_SUGGESTED: Final = 20_000
-
-
-class ActiveIndex(NamedTuple):
-    """The index that searches use. Its rows up to `moved_key` have their vectors outside; None: all are in the file."""
-
-    key: int
-    dimension: int
-    moved_key: int | None
 
 
 class PointHashes:
@@ -72,10 +66,9 @@ class PointHashes:
 class MovedVectors(Queries):
     """The vectors of one view that are elsewhere."""
 
-    def __init__(self, connection: "aiosqlite.Connection", points: VectorPoints | None, *, exact_up_to: int) -> None:
+    def __init__(self, connection: "aiosqlite.Connection", points: VectorPoints | None) -> None:
         super().__init__(connection)
         self._points = points
-        self._exact_up_to = exact_up_to
         self.outage: str | None = None
 
     async def nearest(
@@ -101,7 +94,7 @@ class MovedVectors(Queries):
             compared = await self.similarities(active, query, [row[0] for row in rows])
             return None if self.outage else list(compared.items())
         [[owner, agent]] = await self._all(SELECT_OWNER_OF_AGENT, agent_key=agent_key)
-        [[last_key]] = await self._all(SELECT_LAST_VECTOR)
+        [[last_key]] = await self._all(SELECT_LAST_ROW)
         hashes = await self._hashes()
         tenant = VectorTenant(
             database=hashes.database,
@@ -115,9 +108,7 @@ class MovedVectors(Queries):
         count = max(_SUGGESTED_FACTOR * k, _LEAST_SUGGESTED)
         while True:
             try:
-                found = await self._reachable().nearest(
-                    tenant, query, count=count, is_exact=last_key <= self._exact_up_to
-                )
+                found = await self._reachable().nearest(tenant, query, count=count, is_exact=last_key <= _EXACT_UP_TO)
             except VectorsUnreachable as error:
                 self.outage = str(error)
                 return None
@@ -138,7 +129,7 @@ class MovedVectors(Queries):
     ) -> dict[int, float]:
         """The inner products with those of the records that have a vector, here or there. Empty, and `outage` is set,
         if those that were moved cannot be asked."""
-        from kalito_mcp.storage.sqlite.vector_cache import ranked  # noqa: PLC0415 - numpy loads when needed
+        from kalito_mcp.storage.sqlite.vector_rows import ranked  # noqa: PLC0415 - numpy loads when needed
 
         asked = json.dumps(list(record_keys))
         rows = await self._all(SELECT_POINTS_OF_RECORDS, index_key=active.key, record_keys=asked)

@@ -37,7 +37,6 @@ from kalito_mcp.storage.sqlite.opening import READ_WRITE
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import DROP_NEW
 from kalito_mcp.storage.sqlite.unused_bytes import UnusedBytes
-from kalito_mcp.storage.sqlite.vector_files import all_files
 
 VACUUM: Final = "VACUUM"
 SELECT_IS_UNSWEPT: Final = "SELECT 1 FROM unswept WHERE key <= :up_to LIMIT 1"
@@ -86,6 +85,13 @@ class _Transaction(Protocol):
     def sweep(self) -> SweepStatements: ...
 
 
+def remove_old_vector_files(database: Path) -> None:
+    """Remove the files `<database>.vectors-<index>-<row>` in which earlier versions kept copies of the vectors."""
+    escaped = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in database.name)
+    for path in database.parent.glob(f"{escaped}.vectors-[0-9]*-[0-9]*"):
+        path.unlink(missing_ok=True)
+
+
 class Sweep:
     """One sweep of the database at `path`.
 
@@ -125,8 +131,7 @@ class Sweep:
         async with self._write() as transaction:
             if up_to and not await transaction.sweep.is_owed(up_to):
                 return True
-            for derived in all_files(self._path):
-                derived.unlink(missing_ok=True)
+            remove_old_vector_files(self._path)
             is_more = await transaction.sweep.begin_merging()
         crash_point("sweep.merging")
         while is_more:

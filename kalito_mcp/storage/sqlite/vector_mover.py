@@ -22,7 +22,6 @@ from kalito_mcp.errors import VectorsUnreachable
 from kalito_mcp.ports.vector_points import VectorPoint, VectorPoints, VectorTenant
 from kalito_mcp.storage.sqlite.moved_vectors import PointHashes
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
-from kalito_mcp.storage.sqlite.vector_files import all_files
 from kalito_mcp.storage.sqlite.vector_moves import (
     SELECT_LEFTOVER_COUNTS,
     SELECT_LEFTOVERS,
@@ -107,8 +106,6 @@ class VectorMover:
                 for index_key, _, _, place in moves:
                     if place is None:
                         await transaction.vector_moves.note_moved(index_key, points.name, ())
-            for file in all_files(self._path):
-                file.unlink(missing_ok=True)
         if not self._is_begun and any(place not in (None, points.name) for _, _, _, place in moves):
             has_some = await self._moved_count() > 0
             is_missing = await self._check(points)
@@ -202,7 +199,7 @@ async def _fetched(connection: aiosqlite.Connection, statement: str, **parameter
 def _points_of(
     hashes: PointHashes, index_key: int, dimension: int, rows: Sequence[tuple[int, bytes, int | None, str, str, str]]
 ) -> list[VectorPoint]:
-    from kalito_mcp.storage.sqlite.vector_cache import unpacked  # noqa: PLC0415 - numpy loads when needed
+    from kalito_mcp.storage.sqlite.vector_rows import unpacked  # noqa: PLC0415 - numpy loads when needed
 
     vectors = unpacked([row[1] for row in rows], dimension)
     return [

@@ -5,6 +5,7 @@ Triggers keep `record_vectors` in step with the records (see the migrations).
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import aiosqlite
@@ -15,24 +16,18 @@ from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
-from kalito_mcp.storage.sqlite.moved_vectors import ActiveIndex, MovedVectors
+from kalito_mcp.storage.sqlite.moved_vectors import MovedVectors
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
-from kalito_mcp.storage.sqlite.vector_indexes import VectorIndexQueries
+from kalito_mcp.storage.sqlite.vector_indexes import SELECT_ACTIVE_INDEX, ActiveIndex, VectorIndexQueries
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kalito_mcp.storage.sqlite.ann_file import AnnFile
-
 _EMBEDDED: Final = "CASE WHEN coalesce(r.name, '') = '' THEN r.text ELSE r.name || ': ' || r.text END"
 _EMBEDDABLE: Final = "r.deleted_at IS NULL AND r.text <> ''"
 
-SELECT_ACTIVE_INDEX: Final = """
-SELECT i.key, i.dimension, m.moved_key FROM vector_indexes i LEFT JOIN vector_moves m ON m.index_key = i.key
-WHERE i.state = 'active' AND i.fingerprint = :fingerprint
-"""
 SELECT_NEW: Final = f"""
 SELECT r.key, {_EMBEDDED} FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE} ORDER BY r.key LIMIT :limit
 """
@@ -53,15 +48,9 @@ SELECT_VECTORS_OF_RECORDS: Final = """
 SELECT record_key, vector FROM record_vectors
 WHERE index_key = :index_key AND record_key IN (SELECT value FROM json_each(:record_keys))
 """
-SELECT_VECTORS_OF_SESSION: Final = """
-SELECT record_key, vector FROM record_vectors WHERE session_key = :session_key AND index_key = :index_key
+SELECT_VECTORS_OF_ROWS: Final = """
+SELECT record_key, vector FROM record_vectors WHERE key IN (SELECT value FROM json_each(:keys))
 """
-SELECT_VECTORS_OF_AGENT: Final = """
-SELECT record_key, vector FROM record_vectors
-WHERE key IN (SELECT value FROM json_each(:keys)) AND agent_key = :agent_key
-"""
-SELECT_KEPT: Final = "SELECT key FROM record_vectors WHERE key IN (SELECT value FROM json_each(:keys))"
-SELECT_ALL_KEPT: Final = "SELECT key FROM record_vectors WHERE index_key = :index_key"
 SELECT_PLACE_OF_AGENT: Final = """
 SELECT key, NULL FROM agents
 WHERE owner = :owner AND id = coalesce(:agent, :limit_agent, :default) AND (:limit_agent IS NULL OR id = :limit_agent)
@@ -106,6 +95,17 @@ UPDATE vector_indexes SET done_key = :done_key, first_key = coalesce(
     (SELECT :first_key FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT 1), 0
 ) WHERE key = :index_key
 """
+# Of vectors that are elsewhere there is no centre: they are not searched here.
+SELECT_TOO_MANY: Final = """
+SELECT 1 FROM record_vectors WHERE index_key = (
+    SELECT key FROM vector_indexes
+    WHERE key = :index_key AND centre IS NULL AND key NOT IN (SELECT index_key FROM vector_moves)
+) LIMIT 1 OFFSET :most
+"""
+SELECT_LATEST_VECTORS: Final = """
+SELECT vector FROM record_vectors WHERE +index_key = :index_key ORDER BY key DESC LIMIT :limit
+"""
+UPDATE_CENTRE: Final = "UPDATE vector_indexes SET centre = :centre WHERE key = :index_key"
 UPDATE_STATE: Final = "UPDATE vector_indexes SET state = :state WHERE key = :index_key AND state <> 'dropped'"
 UPDATE_OTHERS_DROPPED: Final = """
 UPDATE vector_indexes SET state = 'dropped' WHERE state = :state AND key <> :index_key
@@ -120,9 +120,10 @@ DELETE FROM record_vectors WHERE key IN (
 )
 """
 DELETE_INDEX: Final = "DELETE FROM vector_indexes WHERE key = :index_key"
-_SUGGESTED_FACTOR: Final = 4
-_LEAST_SUGGESTED: Final = 64
-_MOST_SUGGESTED: Final = 20_000
+EXACT_UP_TO: Final = 20_000
+"""With more vectors an index gets a centre, and searches compare the codes first."""
+
+_CENTRE_OF: Final = 5_000
 _NOTHING_YET: Final = {"index_key": None, "first_key": 1 << 62, "done_key": 1 << 62}
 
 
@@ -138,7 +139,7 @@ class VectorQueries(VectorIndexQueries):
     ) -> None:
         super().__init__(connection)
         self._caches = caches
-        self._moved = MovedVectors(connection, points, exact_up_to=caches.exact_up_to)
+        self._moved = MovedVectors(connection, points)
 
     @property
     def outage(self) -> str | None:
@@ -170,26 +171,17 @@ class VectorQueries(VectorIndexQueries):
         place = await self._place(scope)
         if active is None or place is None or k < 1:
             return []
-        found = await self._nearest(active, place, query, k, among)
+        found = await self._scanned(active, place, query, k, among)
+        if active.moved_key:
+            from kalito_mcp.storage.sqlite.vector_rows import best  # noqa: PLC0415 - numpy loads when needed
+
+            moved = await self._moved.nearest(active, *place, query, k=k, among=among)
+            found = [] if moved is None else best([*moved, *found], k)
         if scope.limits.project is None:
             return found
         asked = {"keys": json.dumps([key for key, _ in found]), "owner": scope.owner, **limits_of(scope)}
         reached = {key for [key] in await self._all(SELECT_WITHIN, **asked)}
         return [one for one in found if one[0] in reached]
-
-    async def _nearest(
-        self,
-        active: ActiveIndex,
-        place: _Place,
-        query: "NDArray[np.float32]",
-        k: int,
-        among: "NDArray[np.int64] | None",
-    ) -> list[tuple[int, float]]:
-        if active.moved_key is not None:
-            return list(await self._moved_nearest(active, active.moved_key, place, query, k, among))
-        file = await self._caches.ann_file(self._connection, active.key) if among is None else None
-        found = None if file is None else await self._approximate(file, active, place, query, k)
-        return found if found is not None else await self._scanned(active, place, query, k, among)
 
     async def similarities(
         self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
@@ -202,28 +194,10 @@ class VectorQueries(VectorIndexQueries):
         rows = await self._all(
             SELECT_VECTORS_OF_RECORDS, index_key=active.key, record_keys=json.dumps(list(record_keys))
         )
-        from kalito_mcp.storage.sqlite.vector_cache import cosines, unpacked  # noqa: PLC0415 - numpy loads when needed
+        from kalito_mcp.storage.sqlite.vector_rows import cosines, unpacked  # noqa: PLC0415 - numpy loads when needed
 
         vectors = unpacked([row[1] for row in rows], active.dimension)
         return dict(zip((row[0] for row in rows), cosines(vectors, query).tolist(), strict=True))
-
-    async def _moved_nearest(
-        self,
-        active: ActiveIndex,
-        moved_key: int,
-        place: _Place,
-        query: "NDArray[np.float32]",
-        k: int,
-        among: "NDArray[np.int64] | None",
-    ) -> list[tuple[int, float]]:
-        """The k nearest of those that were moved, and of all later rows, compared exactly."""
-        from kalito_mcp.storage.sqlite.vector_cache import best  # noqa: PLC0415 - needs numpy
-
-        moved = await self._moved.nearest(active, *place, query, k=k, among=among) if moved_key else []
-        if moved is None:
-            return []
-        self._caches.keep_only(moved_key)
-        return best([*moved, *await self._scanned(active, place, query, k, among, after_key=moved_key)], k)
 
     async def _scanned(
         self,
@@ -232,63 +206,28 @@ class VectorQueries(VectorIndexQueries):
         query: "NDArray[np.float32]",
         k: int,
         among: "NDArray[np.int64] | None",
-        *,
-        after_key: int = 0,
     ) -> list[tuple[int, float]]:
-        """The k nearest of all rows after `after_key`, compared exactly."""
-        cache, last_key = await self._caches.current(
-            self._connection, active.key, active.dimension, after_key=after_key
-        )
-        has_compared = False
-        while True:
-            found = await anyio.to_thread.run_sync(
-                lambda: cache.nearest(query, *place, up_to=last_key, k=k, among=among)
-            )
-            rows = await self._all(SELECT_KEPT, keys=json.dumps(found.keys.tolist()))
-            if len(rows) == len(found.keys):
-                return found.pairs()
-            kept = {row[0] for row in rows}
-            cache.remove([key for key in found.keys.tolist() if key not in kept])
-            if not has_compared:
-                # Seldom are more rows gone. If a whole session is, rounds of k would be many, so check all rows next.
-                has_compared = True
-            else:
-                cache.keep([row[0] for row in await self._all(SELECT_ALL_KEPT, index_key=active.key)], up_to=last_key)
+        """The k nearest of the vectors that are in the database."""
+        cache, last_key = await self._caches.current(self._connection, active)
+        from kalito_mcp.storage.sqlite.vector_cache import Admissible  # noqa: PLC0415 - numpy loads when needed
+        from kalito_mcp.storage.sqlite.vector_rows import ranked  # noqa: PLC0415 - as above
 
-    async def _approximate(
-        self, file: "AnnFile", active: ActiveIndex, place: _Place, query: "NDArray[np.float32]", k: int
-    ) -> list[tuple[int, float]] | None:
-        """The k nearest of the file's suggestions and of all later rows, compared exactly. None if the file suggests
-        too few, because most of the nearest belong to other agents."""
-        from kalito_mcp.storage.sqlite.vector_cache import best, packed, ranked, unpacked  # noqa: PLC0415 - needs numpy
-
-        index_key, dimension, _ = active
-        agent_key, session_key = place
-        if session_key is not None:
-            # The file does not know sessions, and one session is small enough to scan.
-            rows = await self._all(SELECT_VECTORS_OF_SESSION, session_key=session_key, index_key=index_key)
-            return await anyio.to_thread.run_sync(ranked, rows, dimension, query, k)
-        [small] = unpacked(packed(query[None]), dimension)
-        count = max(_SUGGESTED_FACTOR * k, _LEAST_SUGGESTED)
-        while True:
-            keys = await anyio.to_thread.run_sync(file.nearest, small, count)
-            rows = await self._all(SELECT_VECTORS_OF_AGENT, keys=json.dumps(keys), agent_key=agent_key)
-            if len(rows) >= k or len(keys) < count:
-                break
-            count *= _SUGGESTED_FACTOR
-            if count > _MOST_SUGGESTED:
-                return None
-        later = await self._scanned(active, place, query, k, None, after_key=file.last_key)
-        return best([*ranked(rows, dimension, query, k), *later], k)
+        scope = Admissible(*place, last_key, among)
+        if active.centre is None:
+            return await anyio.to_thread.run_sync(partial(cache.nearest, query, scope, k=k))
+        keys = await anyio.to_thread.run_sync(partial(cache.suggested, query, scope, k=k))
+        rows = await self._all(SELECT_VECTORS_OF_ROWS, keys=json.dumps(keys))
+        return ranked([(row[0], row[1]) for row in rows], active.dimension, query, k)
 
     async def _active(self, fingerprint: str, query: "NDArray[np.float32]") -> ActiveIndex | None:
         """The active index, if this embedder made it."""
-        for key, dimension, moved_key in await self._all(SELECT_ACTIVE_INDEX, fingerprint=fingerprint):
-            if query.shape != (dimension,):
+        for row in await self._all(SELECT_ACTIVE_INDEX, fingerprint=fingerprint):
+            active = ActiveIndex(*row)
+            if query.shape != (active.dimension,):
                 raise InvalidInput(
-                    f"the query's vector has the shape {query.shape}, but the index needs ({dimension},)"
+                    f"the query's vector has the shape {query.shape}, but the index needs ({active.dimension},)"
                 )
-            return ActiveIndex(key, dimension, moved_key)
+            return active
         return None
 
     async def _place(self, scope: Scope) -> _Place | None:
@@ -324,7 +263,7 @@ class VectorStatements(VectorQueries):
     async def put(
         self, index: VectorIndex, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]"
     ) -> VectorIndex | None:
-        from kalito_mcp.storage.sqlite.vector_cache import packed  # noqa: PLC0415 - numpy loads when first needed
+        from kalito_mcp.storage.sqlite.vector_rows import packed  # noqa: PLC0415 - numpy loads when first needed
 
         if vectors.shape != (len(owed), index.dimension):
             raise InvalidInput(
@@ -346,7 +285,19 @@ class VectorStatements(VectorQueries):
         for from_key, to_key in ((stored.done_key + 1, done_key), (first_key, stored.first_key - 1)):
             await self._all(INSERT_DEBTS, index_key=index.key, from_key=from_key, to_key=to_key)
         await self._all(UPDATE_REACH, index_key=index.key, first_key=first_key, done_key=done_key)
+        if await self._all(SELECT_TOO_MANY, index_key=index.key, most=EXACT_UP_TO):
+            await self._set_centre(index)
         return await self._index(index.key)
+
+    async def _set_centre(self, index: VectorIndex) -> None:
+        """Take the mean of the latest vectors. Whose they are matters little: it is the model that leans to a side."""
+        import numpy as np  # noqa: PLC0415 - loads when first needed
+
+        from kalito_mcp.storage.sqlite.vector_rows import directions, unpacked  # noqa: PLC0415 - as above
+
+        rows = await self._all(SELECT_LATEST_VECTORS, index_key=index.key, limit=_CENTRE_OF)
+        mean = directions(unpacked([row[0] for row in rows], index.dimension)).mean(axis=0, dtype=np.float64)
+        await self._all(UPDATE_CENTRE, index_key=index.key, centre=mean.astype("<f2").tobytes())
 
     async def activate(self, index: VectorIndex) -> None:
         await self._all(UPDATE_OTHERS_DROPPED, state="active", index_key=index.key)

@@ -23,7 +23,7 @@ from kalito_mcp.storage.qdrant.place import MODULE
 from kalito_mcp.storage.qdrant.points import QdrantPoints, configured_points
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
-from kalito_mcp.storage.sqlite.vector_cache import packed
+from kalito_mcp.storage.sqlite.vector_rows import packed
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 from tests import drafts
 from tests.contract.test_vectors import (
@@ -325,7 +325,6 @@ async def test_without_the_setting_words_are_searched_and_reindex_brings_the_vec
             assert await view.vectors.nearest(TRIP, embedder.fingerprint, hashed_vector("apple"), k=5) == []
             assert await view.vectors.similarities(embedder.fingerprint, hashed_vector("apple"), keys) == {}
             assert view.vectors.outage is not None and "vectors.qdrant is not set" in view.vectors.outage
-        assert not await store.build_ann_index()
         findings = list(inspect(database, is_deep=True, fingerprint=embedder.fingerprint))
         assert [one.detail for one in findings if one.verdict is Verdict.WARNING] == [
             f"kept in {NAME}, but vectors.qdrant is not set: search uses words only. To change that, set it, or run "

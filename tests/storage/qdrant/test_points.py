@@ -79,9 +79,10 @@ async def test_over_http_vectors_are_moved_found_compared_and_removed(
 
 
 async def test_every_question_names_database_index_owner_and_agent_and_waits_for_what_it_changes(
-    database: Path, server: QdrantServer, clock: ScriptedClock
+    database: Path, server: QdrantServer, clock: ScriptedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await SqliteStore.open(database, points=points_at(server.url, clock), exact_vectors=2)
+    store = await SqliteStore.open(database, points=points_at(server.url, clock))
+    monkeypatch.setattr(moved_vectors, "_EXACT_UP_TO", 2)
     await append(store, "apple", "pear")
     await pay(store, await opened(store))
     await store.move_vectors()
