@@ -25,7 +25,7 @@ from kalito_mcp.editing.files import FileEditor
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
-from kalito_mcp.inference.registry import ModelRegistry, ModelServer
+from kalito_mcp.inference.registry import ModelRegistry, ModelServer, why_none
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
@@ -122,7 +122,7 @@ async def open_memory(
         store = WatchedStore(opened, lambda: switch().check_not_paused(clock.now_ms()), clock.now_ms)
         vectors = None
         if embedder is not None and not opened.is_read_only:
-            vectors = VectorWorker(opened, embedder, settings.vectors)
+            vectors = VectorWorker(opened, embedder, settings.vectors, give_way=store.calls_first)
             store.watch(vectors.nudge)
         snapshots = snapshot_folder(path)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
@@ -377,11 +377,10 @@ async def restore_backup(settings: Settings, backup: Path) -> tuple[Backup, Path
 def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
     """The findings of `kalito-mcp doctor`. Changes nothing and calls no model."""
     yield wal_reset_exposure()
-    fingerprint, points = None, None
+    embedder, points = None, None
     try:
         embedder = _registry(settings, SystemClock()).embedder(settings.vectors)
-        fingerprint = embedder.fingerprint if embedder is not None else None
-        yield Finding("embedder", Verdict.OK, fingerprint or "none: search uses words only")
+        yield Finding("embedder", Verdict.OK, embedder.fingerprint if embedder else why_none(settings.vectors))
         points = configured_points(settings.vectors)
     except ConfigurationError as error:
         yield Finding("models", Verdict.FAILED, str(error))
@@ -392,7 +391,7 @@ def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
     yield access(settings.database)
     yield log_size(settings.database)
     place = None if points is None else points.name
-    yield from inspect(settings.database, is_deep=is_deep, fingerprint=fingerprint, place=place)
+    yield from inspect(settings.database, is_deep=is_deep, embedder=embedder, place=place)
     if points is not None:
         yield inspect_points(points, settings.database)
     yield users(settings.database)

@@ -1,7 +1,7 @@
 """A deterministic embedder: texts are similar if they share letters."""
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +27,7 @@ class ScriptedEmbedder:
 
     fingerprint: str = "scripted:64"
     dimension: int = 64
+    replaces: Collection[str] = ()
     spread: float | None = None
     before: Callable[[Sequence[str]], None] = lambda texts: None
     asked: list[str] = field(default_factory=list)

@@ -37,5 +37,7 @@ def command(database: Path | None, config: Path | None, session_id: str | None, 
     click.echo(", ".join(plural(count, noun) for count, noun in counts if count or noun in _ALWAYS_COUNTED))
     if stats["vectors"]:
         click.echo(f"{plural(stats['vectors'], 'vector')}, made by {stats['vectors_made_by']}")
+    elif any(count for count, _ in counts):
+        click.echo("no vectors: search uses words only")
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     tell(f"  {session_line(session, zone)}" for session in stats["newest"])

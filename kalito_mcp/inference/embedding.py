@@ -4,7 +4,7 @@ Answers are checked: there must be one vector a text, all of one dimension, of f
 Otherwise the whole answer is refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -43,6 +43,11 @@ class _HttpEmbedder(HttpModel):
     def fingerprint(self) -> str:
         """Like `ollama:nomic-embed-text`, followed by a digest of the prefixes if there are any."""
         return self._policy.fingerprint(self._KIND, self._policy.model)
+
+    @property
+    def replaces(self) -> Collection[str]:
+        """None: what a server should embed is for the user to say."""
+        return ()
 
     @property
     def spread(self) -> None:

@@ -3,7 +3,7 @@
 What a model does blocks for a moment only, in a worker thread, and on one core.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Collection, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import anyio
@@ -35,13 +35,20 @@ class InProcessEmbedder:
     """Implements `ports.embedder.Embedder`. The model is opened with the first text."""
 
     def __init__(
-        self, policy: VectorPolicy, parts: Sequence[str], spread: float, open_model: Callable[[], OpenedModel]
+        self,
+        policy: VectorPolicy,
+        parts: Sequence[str],
+        open_model: Callable[[], OpenedModel],
+        *,
+        spread: float,
+        replaces: Collection[str],
     ) -> None:
         """`parts` are the embedder's name, the model and its version. `open_model` blocks, and raises ModelUnavailable
         if the model cannot be used."""
         self._policy = policy
         self._parts = parts
         self._spread = spread
+        self._replaces = replaces
         self._open_model = open_model
         self._model: OpenedModel | None = None
         self._opening = anyio.Lock()
@@ -51,6 +58,11 @@ class InProcessEmbedder:
     def fingerprint(self) -> str:
         """Like `meaning:use-multilingual-3:1`, followed by a digest of the prefixes if there are any."""
         return self._policy.fingerprint(*self._parts)
+
+    @property
+    def replaces(self) -> Collection[str]:
+        """Embedders of this process that are no longer there, or find less."""
+        return self._replaces
 
     @property
     def spread(self) -> float:

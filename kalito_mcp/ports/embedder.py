@@ -1,7 +1,7 @@
 """Embedders turn texts into vectors of meaning. They can be switched off: then nothing is embedded."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -59,6 +59,11 @@ class Embedder(Protocol):
 
         Only vectors of equal fingerprints may be compared.
         """
+
+    @property
+    def replaces(self) -> Collection[str]:
+        """The kinds of embedders, as their fingerprints begin, whose vectors those of this one replace without being
+        asked. Those of any other stay until `kalito-mcp reindex`."""
 
     @property
     def spread(self) -> float | None:

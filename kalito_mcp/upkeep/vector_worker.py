@@ -2,11 +2,12 @@
 
 Owed vectors are a query over stored data, so a crash loses none of them. The model is never awaited inside a
 transaction; a record that was edited meanwhile is owed again. Vectors of two embedders are never mixed in one index:
-while another embedder's index is active, nothing is embedded until `kalito-mcp reindex`.
+while another embedder's index is active, nothing is embedded until `kalito-mcp reindex`, unless this embedder replaces
+that one.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -32,10 +33,18 @@ class VectorWorker:
     """Embeds owed records, `policy.batch` at a time. After a failure it retries at the next nudge or after a pause,
     which doubles each time from 5 seconds to 10 minutes."""
 
-    def __init__(self, store: Store, embedder: Embedder, policy: VectorPolicy) -> None:
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        policy: VectorPolicy,
+        give_way: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
+    ) -> None:
+        """`give_way` is awaited before each batch."""
         self._store = store
         self._embedder = embedder
         self._policy = policy
+        self._give_way = give_way
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._is_foreign = False
@@ -71,6 +80,7 @@ class VectorWorker:
             ModelError, StorageError: a batch could not be embedded or stored, or moved to where vectors are kept.
                 Earlier batches stay, the rest is owed.
         """
+        await self._drop_replaced()
         if not self._is_cleared:
             await self._clear()
         is_owed = True
@@ -78,8 +88,24 @@ class VectorWorker:
             await self._pay_owed()
             is_owed = await self._store.move_vectors()
 
+    async def _drop_replaced(self) -> None:
+        """Stop using the active index if this embedder replaces the one that made it."""
+        async with self._store.read() as view:
+            active = _active(await view.vectors.indexes())
+        if active is None or not self._is_replaced(active):
+            return
+        async with self._store.write() as transaction:
+            await transaction.vectors.drop(active)
+        self._is_cleared = False
+        _log.info(
+            "the vectors that %s made are replaced by those of %s, the newest first; search finds the rest by words",
+            active.fingerprint,
+            self._embedder.fingerprint,
+        )
+
     async def _pay_owed(self) -> None:
         while owed := await self._owed():
+            await self._give_way()
             vectors = await self._embed(owed)
             async with self._store.write() as transaction:
                 # Meanwhile another process may have opened the first index for another embedder.
@@ -87,7 +113,6 @@ class VectorWorker:
                     continue
                 index = await transaction.vectors.open_index(self._embedder.fingerprint, vectors.shape[1])
                 await transaction.vectors.put(index, owed, vectors)
-            await anyio.lowlevel.checkpoint()
 
     async def rebuild(self, progress: Callable[[int, int], None], *, is_anew: bool = False) -> VectorIndex:
         """Complete this embedder's index, activate it, remove the previous one, and move the vectors to where they are
@@ -177,6 +202,9 @@ class VectorWorker:
             )
         self._is_foreign = is_foreign
         return owed
+
+    def _is_replaced(self, index: VectorIndex) -> bool:
+        return self._is_other(index) and index.fingerprint.partition(":")[0] in self._embedder.replaces
 
     def _is_other(self, index: VectorIndex | None) -> bool:
         return index is not None and index.fingerprint != self._embedder.fingerprint

@@ -177,14 +177,18 @@ class WatchedStore:
         """As the store's."""
         return await self._store.revision()
 
+    async def calls_first(self) -> None:
+        """Wait until no call has a transaction, but not for long."""
+        if self._calls:
+            with anyio.move_on_after(MOST_WAIT_S):
+                while self._calls:
+                    await self._no_calls.wait()
+
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """Background work waits here until no call has a transaction, but not for long."""
+        """Background work waits here for calls."""
         if _IS_BACKGROUND.get():
-            if self._calls:
-                with anyio.move_on_after(MOST_WAIT_S):
-                    while self._calls:
-                        await self._no_calls.wait()
+            await self.calls_first()
             yield
             return
         self._calls += 1

@@ -9,9 +9,10 @@ from tests.cli.conftest import Invoke
 def test_the_memory_in_numbers_and_its_sessions_newest_first(invoke: Invoke, remembered: Path) -> None:
     outcome = invoke("stats", "--database", str(remembered))
     assert (outcome.code, outcome.err) == (0, "")
-    path, totals, *sessions = outcome.out.splitlines()
+    path, totals, vectors, *sessions = outcome.out.splitlines()
     assert path == f"{remembered}  ({remembered.stat().st_size:,} bytes)"
     assert totals == "2 sessions, 3 messages, 1 pin, 0 summaries"
+    assert vectors == "no vectors: search uses words only"
     assert [line.split()[-1] for line in sessions] == ["tax", "trip/oslo"]
 
 

@@ -58,5 +58,6 @@ def test_switched_off_nothing_is_embedded(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     said(database, "remember", FACTS[0])
     assert vector_count(database) == 0
-    assert "embedder: none: search uses words only" in said(database, "doctor")
-    assert "vectors" not in said(database, "stats")
+    reason = 'embedder: none, so search uses words only: vectors.embedder is "none"'
+    assert reason in said(database, "doctor")
+    assert "no vectors: search uses words only" in said(database, "stats")

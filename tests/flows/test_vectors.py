@@ -18,7 +18,7 @@ import pytest
 from kalito_mcp import CreatePinRequest, NewMessage, Role, Settings, open_memory
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
-from tests.scripted_embedder import hashed_vector
+from tests.scripted_embedder import ScriptedEmbedder, hashed_vector
 from tests.server import prepared
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served
 from tests.stored import talk
@@ -273,7 +273,7 @@ def test_whatever_is_written_by_any_verb_has_its_vector(embeddings: Embeddings, 
 
     def has_all() -> bool:
         """Every record that is not gone has its vector, and no other."""
-        found = list(inspect(database, is_deep=True, fingerprint=SMALL))
+        found = list(inspect(database, is_deep=True, embedder=ScriptedEmbedder(SMALL)))
         assert [one for one in found if one.verdict is not Verdict.OK] == []
         return any("every record has one" in one.detail for one in found)
 

@@ -31,10 +31,13 @@ def embedded(copy: Path) -> Path:
     return copy
 
 
-def vectors(database: Path, fingerprint: str | None = OURS, *, is_deep: bool = False) -> Finding | None:
+def vectors(
+    database: Path, fingerprint: str | None = OURS, *, is_deep: bool = False, replaces: tuple[str, ...] = ()
+) -> Finding | None:
     """What is said of vectors, or of whose they are."""
     name = "vectors' records" if is_deep else "vectors"
-    findings = inspect(database, is_deep=is_deep, fingerprint=fingerprint)
+    embedder = None if fingerprint is None else ScriptedEmbedder(fingerprint, replaces=replaces)
+    findings = inspect(database, is_deep=is_deep, embedder=embedder)
     return next((finding for finding in findings if finding.check == name), None)
 
 
@@ -77,6 +80,12 @@ def test_vectors_of_another_embedder_fail_with_both_names_and_the_remedy(embedde
     assert found is not None and found.verdict is Verdict.FAILED
     assert f"made by {OURS}, but other:9 is configured" in found.detail
     assert "run `kalito-mcp reindex`" in found.detail
+
+
+def test_vectors_that_a_server_replaces_are_a_warning(embedded: Path) -> None:
+    assert vectors(embedded, "better:9", replaces=("scripted",)) == Finding(
+        "vectors", Verdict.WARNING, f"made by {OURS}: `serve` replaces them by those of better:9 in the background"
+    )
 
 
 @pytest.mark.parametrize(

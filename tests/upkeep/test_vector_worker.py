@@ -276,6 +276,28 @@ async def test_the_old_index_is_served_and_kept_complete_while_the_new_one_is_bu
     assert await indexes(store) == {"second": (True, 6)}
 
 
+async def test_the_index_of_an_embedder_that_this_one_replaces_gives_way_to_its_own(store: SqliteStore) -> None:
+    await append(store, "We fly to Oslo.", "The cat sleeps.")
+    await worker_of(store, ScriptedEmbedder()).pay()
+    await worker_of(store, ScriptedEmbedder("better:64", replaces=("scripted",))).pay()
+    assert await indexes(store) == {"better:64": (True, 2)}
+
+    await worker_of(store, ScriptedEmbedder()).pay()
+    assert await indexes(store) == {"better:64": (True, 2)}, "it does not go back by itself"
+
+
+async def test_each_batch_gives_way_to_calls_first(store: SqliteStore) -> None:
+    await append(store, *"We fly to Oslo. The cat sleeps. It rains.".split(". "))
+    done: list[str] = []
+
+    async def give_way() -> None:
+        done.append("calls")
+
+    embedder = ScriptedEmbedder(before=lambda texts: done.append("batch"))
+    await VectorWorker(store, embedder, VectorPolicy(batch=2), give_way).pay()
+    assert done == ["calls", "batch"] * 2
+
+
 async def test_a_rebuild_that_another_embedders_rebuild_overtook_says_so(store: SqliteStore) -> None:
     await append(store, "apple", "pear", "plum")
     await worker_of(store, ScriptedEmbedder("first")).pay()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kalito_mcp.errors import StorageReplaced
+from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.storage.sqlite.audit_check import audit_fault
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
@@ -157,11 +158,14 @@ def wal_reset_exposure(version: tuple[int, ...] = sqlite3.sqlite_version_info) -
 
 
 def inspect(
-    path: Path, *, is_deep: bool, fingerprint: str | None = None, place: str | None = None
+    path: Path,
+    *,
+    is_deep: bool,
+    embedder: Embedder | None = None,
+    place: str | None = None,
 ) -> Iterator[Finding]:
     """The findings about the database at `path`, which must exist. A finding that makes the other checks meaningless is
-    the last. `fingerprint` is the configured embedder's, None without one; `place` is where vectors are kept outside
-    the database."""
+    the last. `place` is where vectors are kept outside the database."""
     try:
         SideFiles(path).refuse_foreign_wal()
         with closing(_open(path)) as connection:
@@ -182,7 +186,7 @@ def inspect(
             )
             yield from _unswept(connection)
             yield from _audit(connection)
-            for verdict, detail in vector_findings(connection, fingerprint, place):
+            for verdict, detail in vector_findings(connection, embedder, place):
                 yield Finding("vectors", Verdict(verdict), detail)
             owed = owed_rebuild(connection)
             if owed is not None:

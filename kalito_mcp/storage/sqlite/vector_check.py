@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.storage.sqlite.moved_vectors import PointHashes
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_INDEXES, SELECT_VECTOR_COUNT
@@ -44,7 +45,7 @@ _FAILED: Final = "FAILED"
 
 
 def vector_findings(
-    connection: sqlite3.Connection, fingerprint: str | None, place: str | None
+    connection: sqlite3.Connection, embedder: Embedder | None, place: str | None
 ) -> Iterator[tuple[str, str]]:
     """Verdicts and what they say. None if there is no embedder and no vector."""
     [version] = connection.execute(_SELECT_VERSION).fetchone()
@@ -58,7 +59,7 @@ def vector_findings(
             [owed] = connection.execute(SELECT_OWED_COUNT, asked).fetchone()
             if version >= MOVED_SINCE:
                 move = connection.execute(SELECT_MOVE, {"index_key": key}).fetchone()
-    finding = _of_embedder(fingerprint, made_by, count, owed, "the database" if move is None else move[0])
+    finding = _of_embedder(embedder, made_by, count, owed, "the database" if move is None else move[0])
     if finding is not None:
         yield finding
     if move is not None:
@@ -91,18 +92,23 @@ def moved_points(path: Path) -> tuple[str, int] | None:
 
 
 def _of_embedder(
-    fingerprint: str | None, made_by: str | None, count: int, owed: int, kept_in: str
+    embedder: Embedder | None, made_by: str | None, count: int, owed: int, kept_in: str
 ) -> tuple[str, str] | None:
     if made_by is None:
-        return None if fingerprint is None else (_OK, f"none yet; `serve` makes them with {fingerprint}")
-    if fingerprint is None:
+        return None if embedder is None else (_OK, f"none yet; `serve` makes them with {embedder.fingerprint}")
+    if embedder is None:
         return (
             _WARNING,
             f"{count} made by {made_by} and kept in {kept_in}, but no embedder is configured: search uses words only",
         )
-    if made_by != fingerprint:
+    if made_by != embedder.fingerprint and made_by.partition(":")[0] in embedder.replaces:
+        return (
+            _WARNING,
+            f"made by {made_by}: `serve` replaces them by those of {embedder.fingerprint} in the background",
+        )
+    if made_by != embedder.fingerprint:
         remedy = "search uses words only until you run `kalito-mcp reindex`"
-        return _FAILED, f"made by {made_by}, but {fingerprint} is configured: {remedy}"
+        return _FAILED, f"made by {made_by}, but {embedder.fingerprint} is configured: {remedy}"
     if owed:
         remedy = "`serve` makes them in the background, `kalito-mcp reindex --vectors` makes them now"
         return _WARNING, f"{count} made by {made_by} and kept in {kept_in}, {owed} missing: {remedy}"

@@ -90,9 +90,9 @@ async def test_vectors_leave_the_database_and_are_found_as_before(database: Path
         assert lengths(database)[-1] == 64
         await store.sweep()
     assert not [path for path in database.parent.rglob("*") if path.is_file() and vector in path.read_bytes()]
-    assert {finding.verdict for finding in inspect(database, is_deep=True, fingerprint=HASHED, place=NAME)} == {
-        Verdict.OK
-    }
+    assert {
+        finding.verdict for finding in inspect(database, is_deep=True, embedder=ScriptedEmbedder(HASHED), place=NAME)
+    } == {Verdict.OK}
 
 
 async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(database: Path, client: Any) -> None:
@@ -325,7 +325,7 @@ async def test_without_the_setting_words_are_searched_and_reindex_brings_the_vec
             assert await view.vectors.nearest(TRIP, embedder.fingerprint, hashed_vector("apple"), k=5) == []
             assert await view.vectors.similarities(embedder.fingerprint, hashed_vector("apple"), keys) == {}
             assert view.vectors.outage is not None and "vectors.qdrant is not set" in view.vectors.outage
-        findings = list(inspect(database, is_deep=True, fingerprint=embedder.fingerprint))
+        findings = list(inspect(database, is_deep=True, embedder=embedder))
         assert [one.detail for one in findings if one.verdict is Verdict.WARNING] == [
             f"kept in {NAME}, but vectors.qdrant is not set: search uses words only. To change that, set it, or run "
             "`kalito-mcp reindex --vectors` to keep them in the database again"
