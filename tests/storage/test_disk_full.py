@@ -189,7 +189,7 @@ from tests.storage.test_disk_full import append, texts, write_until_full
 async def main():
     store = await SqliteStore.open(pathlib.Path({str(database)!r}))
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_200_000, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, hard))
     acknowledged, error = await write_until_full(store)
     assert isinstance(error, StorageFull), repr(error)
     assert {str(database)!r} in str(error)

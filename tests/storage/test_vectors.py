@@ -20,6 +20,8 @@ from kalito_mcp.storage.sqlite import vectors as statements
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.vector_cache import Admissible, VectorCache
+from kalito_mcp.storage.sqlite.vector_caches import SELECT_LAST_REMOVAL
+from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
 from kalito_mcp.storage.sqlite.vector_rows import cosines, packed, unpacked
 from tests import drafts
 from tests.scripted import START_MS
@@ -176,6 +178,23 @@ async def test_nothing_is_loaded_before_somebody_asks_what_is_near(store: Sqlite
         assert store._vectors._cache is None
         await view.vectors.nearest(TRIP, "hashed", hashed_vector("apple"), k=1)
     assert store._vectors._cache is not None
+
+
+async def test_rows_that_an_older_view_loads_late_are_removed_when_they_are_gone(store: SqliteStore) -> None:
+    keys = await append(store, "apple", "pear", "plum")
+    await embed_everything(store)
+    async with store.read() as older:
+        [index] = await older.vectors.indexes()
+        await purge(store, keys[1])
+        async with store.read() as newer:
+            # A search that was cancelled before it had loaded a row.
+            active = ActiveIndex(index.key, 64, None, None)
+            store._vectors._of(active, (await newer.connection.execute_fetchall(SELECT_LAST_REMOVAL))[0][0])
+        found = await older.vectors.nearest(TRIP, "hashed", hashed_vector("pear"), k=9)
+        assert {key for key, _ in found} == set(keys)
+    async with store.read() as view:
+        found = await view.vectors.nearest(TRIP, "hashed", hashed_vector("pear"), k=9)
+    assert {key for key, _ in found} == {keys[0], keys[2]}
 
 
 def rows(vectors: NDArray[np.float32], *, first_key: int = 1, agent: int = 1) -> Sequence[Sequence[Any]]:

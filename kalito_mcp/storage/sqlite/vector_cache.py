@@ -22,7 +22,7 @@ _BLOCK_ROWS: Final = 32_768
 _NOBODY: Final = -1
 # Below this share it is cheaper to pick the rows of the scope than to scan all.
 _PICKED_SHARE: Final = 0.25
-# Of 10^5 vectors this suggests 98 % of the 100 nearest, and the first ten of all.
+# Of 10^5 vectors this suggests 97 % of the 100 nearest, and all of the first ten.
 _LEAST_NEAR: Final = 1_000
 _NEAR_SHARE: Final = 0.02
 _LEAST_SUGGESTED: Final = 500
@@ -149,8 +149,8 @@ class VectorCache:
     def suggested(self, query: NDArray[np.float32], scope: Admissible, *, k: int) -> list[int]:
         """Keys of some hundred admissible rows, nearly always with the k nearest. Only with a centre.
 
-        The rows with the least different bits come first; what the bits say of the inner product with the query itself
-        decides among them. Equal ones are all taken or all left.
+        Of the rows with the fewest different bits, those whose bits have the largest inner products with the query
+        minus the centre. Equal ones are all taken or all left.
         """
         length = float(np.sqrt(np.vecdot(query, query)))
         asked = query / (length or 1.0) - self._centre

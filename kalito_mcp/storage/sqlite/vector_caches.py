@@ -34,6 +34,9 @@ class VectorCaches:
         [[last_removal]] = await connection.execute_fetchall(SELECT_LAST_REMOVAL)
         async with self._lock:
             cache = self._of(active, last_removal)
+            if cache.last_key < last_key:
+                # This view may be older than the last one, and have rows that have been removed since.
+                cache.last_removal = min(cache.last_removal, last_removal)
             while cache.last_key < last_key:
                 asked = {"after_key": cache.last_key, "index_key": active.key}
                 rows = list(await connection.execute_fetchall(SELECT_VECTORS, asked))
