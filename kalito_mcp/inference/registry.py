@@ -19,7 +19,7 @@ from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.breaker import BreakerPolicy, CircuitBreaker
 from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
 from kalito_mcp.inference.http import CallLimits, address_flaw
-from kalito_mcp.inference.in_process import MEANING_PACKAGE
+from kalito_mcp.inference.in_process import E5_PACKAGE, MEANING_PACKAGE
 from kalito_mcp.ports.chat import ChatModel
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
@@ -157,15 +157,20 @@ class ModelRegistry:
         Nothing is connected or loaded before the first text.
 
         Raises:
-            ConfigurationError: no server has that name, no model is named, or the model of `meaning` is not installed.
+            ConfigurationError: no server has that name, no model is named, or the model of `meaning` or `e5` is not
+                installed.
         """
-        name = policy.embedder
-        if name in ("", "none") or (name == "auto" and find_spec(MEANING_PACKAGE) is None):
+        name = _best_installed() if policy.embedder == "auto" else policy.embedder
+        if name in ("", "none"):
             return None
-        if name in ("auto", "meaning"):
+        if name == "meaning":
             from kalito_mcp.inference.meaning import MeaningEmbedder  # noqa: PLC0415 - only if it is used
 
             self._embedders.append(MeaningEmbedder(policy))
+        elif name == "e5":
+            from kalito_mcp.inference.e5 import E5Embedder  # noqa: PLC0415 - the same
+
+            self._embedders.append(E5Embedder(policy))
         else:
             self._embedders.append(self._server_embedder(policy))
         return self._embedders[-1]
@@ -191,7 +196,7 @@ class ModelRegistry:
                     f"vectors.embedder={_REMOVED!r} is no longer there: delete the line, and the model that comes with "
                     "kalito-mcp is used; a server replaces the vectors in the background"
                 )
-            names = ", ".join(repr(name) for name in ("auto", "none", "meaning", *servers))
+            names = ", ".join(repr(name) for name in ("auto", "none", "meaning", "e5", *servers))
             raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is not a model server; use one of {names}")
         server = servers[policy.embedder]
         if not policy.model:
@@ -216,6 +221,12 @@ class ModelRegistry:
                 max_reply_bytes=server.max_reply_bytes,
             ),
         }
+
+
+def _best_installed() -> str:
+    """The embedder that `auto` stands for."""
+    packages = {"e5": E5_PACKAGE, "meaning": MEANING_PACKAGE}
+    return next((name for name, package in packages.items() if find_spec(package) is not None), "none")
 
 
 def why_none(policy: VectorPolicy) -> str:

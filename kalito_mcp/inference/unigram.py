@@ -52,7 +52,7 @@ class Unigram:
 
     def _pieces_of(self, word: str) -> tuple[int, ...]:
         """The numbers of the word's pieces, in order. Of equal sums, the one that is found first counts."""
-        characters = [character.encode() for character in word]
+        characters = [character.encode("utf-8", "replace") for character in word]
         best = [0.0, *[_NO_WAY] * len(characters)]
         cut: list[tuple[int, int]] = [(0, 0)] * (len(characters) + 1)  # where the last piece begins, and its number
         for start in range(len(characters)):

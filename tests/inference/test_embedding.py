@@ -314,7 +314,7 @@ async def test_the_registry_builds_the_embedder_that_is_named() -> None:
 
 
 async def test_an_embedder_that_cannot_be_is_refused_at_once() -> None:
-    usable = "'auto', 'none', 'meaning', 'home', 'cloud'"
+    usable = "'auto', 'none', 'meaning', 'e5', 'home', 'cloud'"
     with pytest.raises(ConfigurationError, match=f"'hoem' is not a model server; use one of {usable}"):
         servers().embedder(VectorPolicy("hoem", "m"))
     with pytest.raises(ConfigurationError, match=r"vectors\.model is empty; name the model .* 'home' embeds with"):
