@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.sign_codes import bits, codes, distances
 from kalito_mcp.storage.sqlite.vector_rows import directions, inverse_lengths, products, unpacked
 
@@ -22,13 +23,17 @@ _BLOCK_ROWS: Final = 32_768
 _NOBODY: Final = -1
 # Below this share it is cheaper to pick the rows of the scope than to scan all.
 _PICKED_SHARE: Final = 0.25
-# Of 10^5 vectors this suggests 97 % of the 100 nearest, and all of the first ten.
+# Of 10^5 or 10^6 vectors this suggests 97 % of the 100 nearest, and all or nearly all of the first ten.
 _LEAST_NEAR: Final = 1_000
 _NEAR_SHARE: Final = 0.02
+_MOST_NEAR: Final = 10_000
 _LEAST_SUGGESTED: Final = 500
+_SUGGESTED_SHARE: Final = 0.001
 _SUGGESTED_FACTOR: Final = 5
 
 Rows = NDArray[np.intp] | slice
+Chosen = NDArray[np.intp] | None
+"""Rows of a block. None: all that the view has."""
 
 
 class Admissible(NamedTuple):
@@ -88,12 +93,14 @@ class _Block:
         """In how many bits each of these rows differs from the code."""
         return distances(self.codes[:, rows], code)
 
-    def admissible(self, scope: Admissible) -> tuple[NDArray[np.intp], int]:
+    def admissible(self, scope: Admissible) -> tuple[Chosen, int]:
         """The rows that may be found, and how many rows the view has."""
         count = int(np.searchsorted(self.keys[: self.count], scope.up_to, "right"))
         is_asked = self.agents[:count] == scope.agent
         if scope.session is not None:
             is_asked &= self.sessions[:count] == scope.session
+        if scope.among is None and is_asked.all():
+            return None, count
         rows = np.flatnonzero(is_asked)
         if scope.among is not None and rows.size:
             keys = self.record_keys[rows]
@@ -113,7 +120,9 @@ class VectorCache:
         self.after_key = self.last_key = after_key
         self.last_removal = last_removal
         self._dimension = dimension
-        self._centre = np.frombuffer(centre or b"", "<f2").astype(np.float32)
+        with intact_rows():
+            halves = np.frombuffer(centre or b"", "<f2").reshape(0 if centre is None else dimension)
+        self._centre = halves.astype(np.float32)
         self._blocks: list[_Block] = []
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
@@ -138,8 +147,8 @@ class VectorCache:
         for block, rows, count in self._admissible(scope):
             scores = _of_each(rows, count, partial(block.cosines, query))
             # Keep all ties: the newest of them are chosen over all blocks.
-            best = scores >= np.partition(scores, -k)[-k] if k < rows.size else slice(None)
-            parts.append((block.record_keys[rows[best]], scores[best]))
+            best = scores >= np.partition(scores, -min(k, scores.size))[-min(k, scores.size)]
+            parts.append((block.record_keys[_those(rows, best)], scores[best]))
         if not parts:
             return []
         record_keys, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -155,7 +164,7 @@ class VectorCache:
         length = float(np.sqrt(np.vecdot(query, query)))
         asked = query / (length or 1.0) - self._centre
         code = codes(asked[np.newaxis])[:, 0]
-        parts: list[tuple[_Block, NDArray[np.intp], NDArray[np.uint16]]] = []
+        parts: list[tuple[_Block, Chosen, NDArray[np.uint16]]] = []
         counts = np.zeros(self._dimension + 1, np.int64)
         for block, rows, count in self._admissible(scope):
             differing = _of_each(rows, count, partial(block.distances, code))
@@ -163,10 +172,11 @@ class VectorCache:
             parts.append((block, rows, differing))
         if not parts:
             return []
-        total, suggested = int(counts.sum()), max(_LEAST_SUGGESTED, _SUGGESTED_FACTOR * k)
-        near = min(max(_LEAST_NEAR, suggested, round(_NEAR_SHARE * total)), total)
-        farthest = np.searchsorted(np.cumsum(counts), near)
-        nearest = [(block, rows[differing <= farthest]) for block, rows, differing in parts]
+        total = int(counts.sum())
+        suggested = max(_LEAST_SUGGESTED, round(_SUGGESTED_SHARE * total), _SUGGESTED_FACTOR * k)
+        near = max(_LEAST_NEAR, min(round(_NEAR_SHARE * total), _MOST_NEAR), suggested)
+        farthest = np.searchsorted(np.cumsum(counts), min(near, total))
+        nearest = [(block, _those(rows, differing <= farthest)) for block, rows, differing in parts]
         keys = np.concatenate([block.keys[rows] for block, rows in nearest])
         estimates = np.concatenate(
             [products(bits(block.codes[:, rows], self._dimension), asked) for block, rows in nearest]
@@ -175,17 +185,23 @@ class VectorCache:
             keys = keys[estimates >= np.partition(estimates, -suggested)[-suggested]]
         return [int(key) for key in keys]
 
-    def _admissible(self, scope: Admissible) -> Iterator[tuple[_Block, NDArray[np.intp], int]]:
+    def _admissible(self, scope: Admissible) -> Iterator[tuple[_Block, Chosen, int]]:
         """Each block that has admissible rows, these, and how many rows the view has of it."""
         for block in self._blocks:
             rows, count = block.admissible(scope)
-            if rows.size:
+            if count and (rows is None or rows.size):
                 yield block, rows, count
 
 
-def _of_each(rows: NDArray[np.intp], count: int, measure: Callable[[Rows], NDArray[Any]]) -> NDArray[Any]:
+def _of_each(rows: Chosen, count: int, measure: Callable[[Rows], NDArray[Any]]) -> NDArray[Any]:
     """What `measure` gives for each of the rows: measured alone, or with all `count`, whichever is cheaper."""
-    if rows.size < _PICKED_SHARE * count:
+    if rows is not None and rows.size < _PICKED_SHARE * count:
         return measure(rows)
     measured = measure(slice(0, count))
-    return measured if rows.size == count else measured[rows]
+    return measured if rows is None else measured[rows]
+
+
+def _those(rows: Chosen, are_wanted: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Those of the rows that are wanted."""
+    wanted = np.flatnonzero(are_wanted)
+    return wanted if rows is None else rows[wanted]
