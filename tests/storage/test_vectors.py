@@ -169,6 +169,17 @@ async def test_a_vector_that_was_cut_short_is_damage(store: SqliteStore, databas
             await view.vectors.similarities("hashed", hashed_vector("apple"), keys)
 
 
+async def test_a_centre_that_was_cut_short_is_damage(store: SqliteStore, database: Path) -> None:
+    await append(store, "apple")
+    await embed_everything(store)
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE vector_indexes SET centre = x'0102'")
+        connection.commit()
+    with pytest.raises(StorageDamaged):
+        async with store.read() as view:
+            await view.vectors.nearest(TRIP, "hashed", hashed_vector("apple"), k=1)
+
+
 async def test_nothing_is_loaded_before_somebody_asks_what_is_near(store: SqliteStore) -> None:
     await append(store, "apple")
     await embed_everything(store)
@@ -217,7 +228,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_nearest_over_many_blocks_are_those_of_all_rows_at_once(small_blocks: None) -> None:
     vectors = random_vectors(9_000)
-    cache = VectorCache(1, 24)
+    cache = VectorCache(ActiveIndex(1, 24, None, None))
     stored = rows(vectors)
     for start in range(0, 9_000, 1_700):
         cache.add(stored[start : start + 1_700])
@@ -237,7 +248,10 @@ def test_the_nearest_over_many_blocks_are_those_of_all_rows_at_once(small_blocks
 def test_rows_that_are_removed_are_not_found_again_and_leave_memory(small_blocks: None) -> None:
     stored = rows(random_vectors(5_000))
     query = random_vectors(1, seed=6)[0]
-    whole, coded = VectorCache(1, 24), VectorCache(1, 24, np.zeros(24, "<f2").tobytes())
+    whole, coded = (
+        VectorCache(ActiveIndex(1, 24, None, None)),
+        VectorCache(ActiveIndex(1, 24, np.zeros(24, "<f2").tobytes(), None)),
+    )
     for cache in (whole, coded):
         cache.add(stored)
     scope = Admissible(1, None, 5_000)
@@ -255,7 +269,7 @@ def test_rows_that_are_removed_are_not_found_again_and_leave_memory(small_blocks
 
 
 def test_equal_ones_at_the_edge_are_decided_by_the_newer_over_all_blocks(small_blocks: None) -> None:
-    cache = VectorCache(1, 24)
+    cache = VectorCache(ActiveIndex(1, 24, None, None))
     cache.add(rows(np.repeat(random_vectors(1), 10_000, axis=0)))
     found = cache.nearest(random_vectors(1)[0], Admissible(1, None, 10_000), k=3)
     assert [key for key, _ in found] == [100_000, 99_990, 99_980]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.sign_codes import bits, codes, distances
+from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
 from kalito_mcp.storage.sqlite.vector_rows import directions, inverse_lengths, products, unpacked
 
 _BLOCK_ROWS: Final = 32_768
@@ -110,27 +111,23 @@ class _Block:
 
 
 class VectorCache:
-    """The rows of one index after `after_key`, up to `last_key`, without those of removals up to `last_removal`."""
+    """The rows of an index that are in the database, up to `last_key`, without the removals up to `last_removal`."""
 
-    def __init__(
-        self, index_key: int, dimension: int, centre: bytes | None = None, *, after_key: int = 0, last_removal: int = 0
-    ) -> None:
-        self.index_key = index_key
-        self.centre = centre
-        self.after_key = self.last_key = after_key
+    def __init__(self, index: ActiveIndex, *, last_removal: int = 0) -> None:
+        self.index = index
+        self.last_key = index.moved_key or 0
         self.last_removal = last_removal
-        self._dimension = dimension
         with intact_rows():
-            halves = np.frombuffer(centre or b"", "<f2").reshape(0 if centre is None else dimension)
+            halves = np.frombuffer(index.centre or b"", "<f2").reshape(index.dimension if index.centre else 0)
         self._centre = halves.astype(np.float32)
         self._blocks: list[_Block] = []
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Add at least one row (key, record, agent, session or None, bytes). Keys are in order, after `last_key`."""
-        vectors, added = unpacked([row[4] for row in rows], self._dimension), 0
+        vectors, added = unpacked([row[4] for row in rows], self.index.dimension), 0
         while added < len(rows):
             if not self._blocks or self._blocks[-1].count == _BLOCK_ROWS:
-                self._blocks.append(_Block(self._dimension, self._centre))
+                self._blocks.append(_Block(self.index.dimension, self._centre))
             added += self._blocks[-1].add(rows[added:], vectors[added:])
         # Set here, not by the caller: one that is cancelled while this thread runs must not add the rows twice.
         self.last_key = rows[-1][0]
@@ -165,7 +162,7 @@ class VectorCache:
         asked = query / (length or 1.0) - self._centre
         code = codes(asked[np.newaxis])[:, 0]
         parts: list[tuple[_Block, Chosen, NDArray[np.uint16]]] = []
-        counts = np.zeros(self._dimension + 1, np.int64)
+        counts = np.zeros(self.index.dimension + 1, np.int64)
         for block, rows, count in self._admissible(scope):
             differing = _of_each(rows, count, partial(block.distances, code))
             counts += np.bincount(differing, minlength=counts.size)
@@ -179,7 +176,7 @@ class VectorCache:
         nearest = [(block, _those(rows, differing <= farthest)) for block, rows, differing in parts]
         keys = np.concatenate([block.keys[rows] for block, rows in nearest])
         estimates = np.concatenate(
-            [products(bits(block.codes[:, rows], self._dimension), asked) for block, rows in nearest]
+            [products(bits(block.codes[:, rows], self.index.dimension), asked) for block, rows in nearest]
         )
         if suggested < keys.size:
             keys = keys[estimates >= np.partition(estimates, -suggested)[-suggested]]

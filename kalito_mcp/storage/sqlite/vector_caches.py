@@ -57,16 +57,11 @@ class VectorCaches:
     def _of(self, active: ActiveIndex, last_removal: int) -> "VectorCache":
         from kalito_mcp.storage.sqlite.vector_cache import VectorCache  # noqa: PLC0415 - numpy loads when first needed
 
-        cache, after_key = self._cache, active.moved_key or 0
-        if cache is not None and (cache.index_key, cache.centre, cache.after_key) == (
-            active.key,
-            active.centre,
-            after_key,
-        ):
-            return cache
-        made = VectorCache(active.key, active.dimension, active.centre, after_key=after_key, last_removal=last_removal)
+        if self._cache is not None and self._cache.index == active:
+            return self._cache
+        made = VectorCache(active, last_removal=last_removal)
         # A view may be older than the previous search. Then it must not replace what newer ones use.
-        if cache is None or _version(made) >= _version(cache):
+        if self._cache is None or _version(active) >= _version(self._cache.index):
             self._cache = made
         return made
 
@@ -78,5 +73,5 @@ async def _remove(cache: "VectorCache", connection: aiosqlite.Connection, last_r
         cache.last_removal = last_removal
 
 
-def _version(cache: "VectorCache") -> tuple[int, bool]:
-    return cache.index_key, cache.centre is not None
+def _version(index: ActiveIndex) -> tuple[int, bool]:
+    return index.key, index.centre is not None

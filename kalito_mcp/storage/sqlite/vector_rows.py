@@ -38,19 +38,20 @@ def unpacked(blobs: Sequence[bytes], dimension: int) -> NDArray[np.int8]:
 def directions(rows: NDArray[np.int8]) -> NDArray[np.float32]:
     """Rows of (n, d) with unit length. Zeros stay zeros."""
     vectors = rows.astype(np.float32)
-    vectors *= _inverse_lengths(vectors)[:, np.newaxis]
+    vectors *= inverse_lengths(vectors)[:, np.newaxis]
     return vectors
 
 
 def cosines(rows: NDArray[np.int8], query: NDArray[np.float32]) -> NDArray[np.float32]:
     """The inner product of the direction of each row of (n, d) with the query (d,). 0 for a row of zeros."""
-    vectors = rows.astype(np.float32)
-    return np.asarray(np.vecdot(vectors, query) * _inverse_lengths(vectors), np.float32)
+    return products(rows, query) * inverse_lengths(rows)
 
 
-def inverse_lengths(rows: NDArray[np.int8]) -> NDArray[np.float32]:
+def inverse_lengths(rows: NDArray[np.int8] | NDArray[np.float32]) -> NDArray[np.float32]:
     """1 divided by the length of each row of (n, d). 0 for a row of zeros."""
-    return _inverse_lengths(rows.astype(np.float32))
+    vectors = np.asarray(rows, np.float32)
+    lengths = np.sqrt(np.vecdot(vectors, vectors))
+    return np.asarray(np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0), np.float32)
 
 
 def products(rows: NDArray[np.int8] | NDArray[np.uint8], query: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -78,8 +79,3 @@ def ranked(
 def best(pairs: Iterable[tuple[int, float]], k: int) -> list[tuple[int, float]]:
     """The k pairs with the largest cosines, best first. Ties: the newer record first."""
     return sorted(pairs, key=lambda pair: (-pair[1], -pair[0]))[:k]
-
-
-def _inverse_lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.sqrt(np.vecdot(vectors, vectors))
-    return np.asarray(np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0), np.float32)
