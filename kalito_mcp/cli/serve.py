@@ -36,6 +36,8 @@ _SWITCH_S: Final = 0.0005
 long, and a search changes threads some ten times."""
 _LISTEN_AGAIN_S: Final = 5.0
 """How long after the memory could not be opened, or hooks could not be listened to, that is tried again."""
+_CALLS_FIRST_S: Final = 0.1
+"""How long the model waits for calls that came while the memory was being opened."""
 _LAST_SECONDS: Final = 3.0
 """How long the process may take to end after it stopped serving."""
 
@@ -169,9 +171,11 @@ async def _listening(server: "KalitoServer", database: Path | None, config: Path
 
 
 async def _warm_up(server: "KalitoServer") -> None:
-    """Load the model that a prompt would wait for, while the host is still starting."""
+    """Load the model that a prompt would wait for, while the host is still starting. Calls that came first go first."""
     with suppress(KalitoError):  # what is wrong with the memory, every call says
-        await (await server.opened.memory()).warm_up()
+        memory = await server.opened.memory()
+        await anyio.sleep(_CALLS_FIRST_S)
+        await memory.warm_up()
 
 
 async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config: Path | None) -> None:

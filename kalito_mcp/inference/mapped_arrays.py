@@ -7,6 +7,7 @@ made from what is installed, so it may be deleted at any time.
 import json
 import mmap
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import prod
@@ -21,6 +22,8 @@ from kalito_mcp.default_places import default_cache
 
 Arrays = Mapping[str, NDArray[Any]]
 _SUFFIX: Final = ".arrays"
+_UNFINISHED: Final = ".part"
+_LONGEST_WRITE_S: Final = 3_600
 _ALIGNED: Final = 64
 _LENGTH_BYTES: Final = 8
 
@@ -28,20 +31,29 @@ _LENGTH_BYTES: Final = 8
 def mapped_arrays(model: str, content: str, build: Callable[[], Arrays], *, is_anew: bool = False) -> Arrays:
     """The arrays that `build` returns, read-only, from the file of this model and content.
 
-    It is written first if it is missing or cut short, or if it `is_anew`; then files of this model's other contents are
+    It is written first if it is missing or cut short, or if it `is_anew`; then what was left of this model before is
     removed. If it cannot be written, the arrays are in the memory of this process.
     """
-    path = default_cache() / f"{model}-{content}{_SUFFIX}"
+    try:
+        path = default_cache() / f"{model}-{content}{_SUFFIX}"
+    except RuntimeError:  # the user has no home
+        return build()
     found = None if is_anew else _mapped(path)
     if found is not None:
         return found
     arrays = build()
     with suppress(OSError):
         _write(path, arrays)
-        for other in path.parent.glob(f"{model}-*{_SUFFIX}"):
-            if other != path:
-                other.unlink()
+        _remove_others(path, model)
     return _mapped(path) or arrays
+
+
+def _remove_others(path: Path, model: str) -> None:
+    """Remove files of this model's other contents, and what killed processes were writing. Raises OSError."""
+    for other in path.parent.glob(f"{model}-*"):
+        is_given_up = other.suffix == _UNFINISHED and time.time() - other.stat().st_mtime > _LONGEST_WRITE_S
+        if is_given_up or (other.suffix == _SUFFIX and other != path):
+            other.unlink()
 
 
 def _mapped(path: Path) -> Arrays | None:
@@ -70,7 +82,7 @@ def _write(path: Path, arrays: Arrays) -> None:
     placed = {name: (dtype, shape, offset + room) for name, (dtype, shape, offset) in described.items()}
     header = json.dumps(placed).encode().ljust(room - _LENGTH_BYTES)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, delete=False) as file:
+    with NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=_UNFINISHED, delete=False) as file:
         try:
             file.write(len(header).to_bytes(_LENGTH_BYTES, "little") + header)
             for array in arrays.values():

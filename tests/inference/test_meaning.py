@@ -1,5 +1,6 @@
 """The model of every installation: the vectors of the real package, and packages that cannot be used."""
 
+import os
 import shutil
 import sys
 from functools import cache
@@ -14,6 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
+from kalito_mcp.inference import mapped_arrays as laid_out
+from kalito_mcp.inference.mapped_arrays import mapped_arrays
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.inference.registry import ModelRegistry
 from kalito_mcp.inference.sentence_encoder.encoder import Encoder
@@ -129,7 +132,7 @@ def own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "installed" / NAME
     shutil.copytree(Path(spec.origin).parent, folder)
     monkeypatch.syspath_prepend(folder.parent)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(laid_out, "default_cache", lambda: tmp_path / "cache")
     return folder / "resources"
 
 
@@ -173,25 +176,46 @@ async def test_what_is_laid_out_is_used_as_it_is_and_made_again_if_it_is_damaged
 ) -> None:
     texts = ["Where does my cat sleep?"]
     rows = await MeaningEmbedder(VectorPolicy()).embed(texts)
-    [laid_out] = (tmp_path / "cache" / "kalito").iterdir()
-    written = laid_out.stat()
+    [file] = (tmp_path / "cache").iterdir()
+    written = file.stat()
     np.testing.assert_array_equal(await MeaningEmbedder(VectorPolicy()).embed(texts), rows)
-    assert laid_out.stat() == written, "it was not written again"
+    assert file.stat() == written, "it was not written again"
 
-    whole = laid_out.read_bytes()
+    whole = file.read_bytes()
     for damaged in (whole[:5_000_000], whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2)):
-        laid_out.write_bytes(damaged)
+        file.write_bytes(damaged)
         np.testing.assert_array_equal(await MeaningEmbedder(VectorPolicy()).embed(texts), rows)
-        assert laid_out.read_bytes() == whole
+        assert file.read_bytes() == whole
 
 
-@pytest.mark.usefixtures("meaning_installed")
-async def test_without_a_folder_to_write_to_the_model_is_in_the_memory_of_the_process(
+def test_without_a_folder_to_write_to_the_arrays_are_in_the_memory_of_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def nobodys() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    built = {"counts": np.arange(6).reshape(2, 3)}
     (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert (await MeaningEmbedder(VectorPolicy()).embed(["We fly to Oslo."])).shape == (1, 512)
+    for folder in (lambda: tmp_path / "file", nobodys):
+        monkeypatch.setattr(laid_out, "default_cache", folder)
+        assert mapped_arrays("model", "1", lambda: built) is built
+
+
+def test_what_is_laid_out_takes_the_place_of_what_there_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laid_out, "default_cache", lambda: tmp_path)
+    built = {"counts": np.arange(6).reshape(2, 3), "one": np.float64(0.5)[...], "none": np.empty((0, 4), np.float32)}
+    for content in ("1", "2"):
+        found = mapped_arrays("model", content, lambda: built)
+        assert found is not built
+        for name, array in built.items():
+            np.testing.assert_array_equal(found[name], array)
+            assert (found[name].dtype, found[name].flags.writeable) == (array.dtype, False)
+    assert [path.name for path in tmp_path.iterdir()] == ["model-2.arrays"]
+    (tmp_path / "model-killed.part").touch()
+    os.utime(tmp_path / "model-killed.part", (0, 0))
+    (tmp_path / "model-now.part").touch()
+    mapped_arrays("model", "2", lambda: built, is_anew=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model-2.arrays", "model-now.part"]
 
 
 @given(st.lists(st.text(max_size=80) | st.sampled_from(TEXTS), min_size=1, max_size=4))
