@@ -55,8 +55,8 @@ class VectorReader(Protocol):
         """How many vectors the index has."""
 
     async def owed(self, index: VectorIndex | None, *, limit: int) -> Sequence[OwedVector]:
-        """At most `limit` records without a vector: new ones, then changed ones, then older ones, newest first. `index`
-        is None for an index that is not opened yet."""
+        """At most `limit` records without a vector: new ones, then changed ones, then older ones, each newest first.
+        `index` is None for an index that is not opened yet."""
 
     async def owed_count(self, index: VectorIndex | None) -> int:
         """How many records have no vector. Slow, because it reads every record that is not covered."""

@@ -139,7 +139,7 @@ async def test_what_is_new_comes_before_what_is_old(store: Store) -> None:
     old = await append(store, "a", "b", "c")
     index = await opened(store)
     new = await append(store, "d", "e")
-    assert await owed_keys(store, index) == [*new, *old[::-1]]
+    assert await owed_keys(store, index) == [*new[::-1], *old[::-1]]
     await put(store, index, await owed(store, index, limit=3))
     newest = await append(store, "f")
     assert await owed_keys(store, index) == [*newest, *old[1::-1]]

@@ -286,6 +286,27 @@ async def test_the_index_of_an_embedder_that_this_one_replaces_gives_way_to_its_
     assert await indexes(store) == {"better:64": (True, 2)}, "it does not go back by itself"
 
 
+async def test_of_what_is_new_the_newest_is_embedded_first_and_nothing_is_skipped(store: SqliteStore) -> None:
+    await append(store, "The first record opens the index.")
+    embedder = ScriptedEmbedder()
+    await worker_of(store, embedder, batch=2).pay()
+    texts = [f"Message {number} of an import." for number in range(7)]
+    await append(store, *texts)
+
+    def killed(asked: Sequence[str]) -> None:
+        if texts[3] in asked:
+            raise ModelUnavailable("the process is killed here")
+
+    embedder.before = killed
+    with pytest.raises(ModelUnavailable):
+        await worker_of(store, embedder, batch=2).pay()
+    await append(store, "What is said meanwhile goes first.")
+    embedder.before = lambda texts: None
+    await worker_of(store, embedder, batch=2).pay()
+    assert [*embedder.asked[1:]] == [texts[6], texts[5], "What is said meanwhile goes first.", *texts[4::-1]]
+    assert await indexes(store) == {"scripted:64": (True, 9)}
+
+
 async def test_each_batch_gives_way_to_calls_first(store: SqliteStore) -> None:
     await append(store, *"We fly to Oslo. The cat sleeps. It rains.".split(". "))
     done: list[str] = []

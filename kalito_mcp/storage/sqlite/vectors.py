@@ -29,7 +29,7 @@ _EMBEDDED: Final = "CASE WHEN coalesce(r.name, '') = '' THEN r.text ELSE r.name 
 _EMBEDDABLE: Final = "r.deleted_at IS NULL AND r.text <> ''"
 
 SELECT_NEW: Final = f"""
-SELECT r.key, {_EMBEDDED} FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE} ORDER BY r.key LIMIT :limit
+SELECT r.key, {_EMBEDDED} FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
 """
 SELECT_DEBTS: Final = f"""
 SELECT r.key, {_EMBEDDED} FROM vector_debts d JOIN records r ON r.key = d.record_key
@@ -82,7 +82,7 @@ WHERE index_key = :index_key AND record_key IN (SELECT value FROM json_each(:rec
     SELECT 1 FROM record_vectors v WHERE v.index_key = :index_key AND v.record_key = vector_debts.record_key
 )
 """
-# Records of the range that have no vector because their text changed meanwhile.
+# Records of the range that have no vector: newer ones went first, or their text changed meanwhile.
 INSERT_DEBTS: Final = f"""
 INSERT OR IGNORE INTO vector_debts (index_key, record_key)
 SELECT :index_key, r.key FROM records r
