@@ -57,13 +57,13 @@ class _Model:
     encoder: "Encoder"
 
     @classmethod
-    def open(cls, path: Path, is_anew: bool) -> "_Model":
+    def open(cls, path: Path, must_build: bool) -> "_Model":
         from kalito_mcp.inference.e5_small.encoder import Encoder  # noqa: PLC0415 - numpy comes with these
         from kalito_mcp.inference.e5_small.package_file import arrays_of, content_of, words_of  # noqa: PLC0415
         from kalito_mcp.inference.e5_small.tokens import Tokenizer  # noqa: PLC0415
         from kalito_mcp.inference.mapped_arrays import mapped_arrays  # noqa: PLC0415
 
-        arrays = mapped_arrays(_NAME, content_of(path), partial(arrays_of, path), is_anew=is_anew)
+        arrays = mapped_arrays(_NAME, content_of(path), partial(arrays_of, path), must_build=must_build)
         return cls(Tokenizer(arrays), Encoder(arrays, words_of(path, arrays)))
 
     def rows(self, texts: Sequence[str]) -> "Iterator[NDArray[np.float32]]":

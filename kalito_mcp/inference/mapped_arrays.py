@@ -28,17 +28,17 @@ _ALIGNED: Final = 64
 _LENGTH_BYTES: Final = 8
 
 
-def mapped_arrays(model: str, content: str, build: Callable[[], Arrays], *, is_anew: bool = False) -> Arrays:
+def mapped_arrays(model: str, content: str, build: Callable[[], Arrays], *, must_build: bool = False) -> Arrays:
     """The arrays that `build` returns, read-only, from the file of this model and content.
 
-    It is written first if it is missing or cut short, or if it `is_anew`; then what was left of this model before is
+    If the file is missing or cut short, or with `must_build`, it is written first, and older files of the model are
     removed. If it cannot be written, the arrays are in the memory of this process.
     """
     try:
         path = default_cache() / f"{model}-{content}{_SUFFIX}"
     except RuntimeError:  # the user has no home
         return build()
-    found = None if is_anew else _mapped(path)
+    found = None if must_build else _mapped(path)
     if found is not None:
         return found
     arrays = build()

@@ -60,13 +60,13 @@ class _Model:
     encoder: "Encoder"
 
     @classmethod
-    def open(cls, folder: Path, is_anew: bool) -> "_Model":
+    def open(cls, folder: Path, must_build: bool) -> "_Model":
         from kalito_mcp.inference.mapped_arrays import mapped_arrays  # noqa: PLC0415 - numpy comes with these
         from kalito_mcp.inference.sentence_encoder.encoder import Encoder  # noqa: PLC0415
         from kalito_mcp.inference.sentence_encoder.package_files import arrays_of, content_of  # noqa: PLC0415
         from kalito_mcp.inference.sentence_encoder.tokens import Tokenizer  # noqa: PLC0415
 
-        arrays = mapped_arrays(_NAME, content_of(folder), partial(arrays_of, folder), is_anew=is_anew)
+        arrays = mapped_arrays(_NAME, content_of(folder), partial(arrays_of, folder), must_build=must_build)
         return cls(Tokenizer(arrays), Encoder(arrays))
 
     def rows(self, texts: Sequence[str]) -> "Iterator[NDArray[np.float32]]":

@@ -3,6 +3,7 @@
 import struct
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,17 +45,22 @@ def folder_of(package: str) -> Path | None:
 
 
 def checked_model(open_files: Callable[[bool], _Model], probe: Probe, folder: Path, *, again: str) -> _Model:
-    """The model that `open_files` opens, checked by the probe. With True, it lays its files out anew.
+    """The model that `open_files` opens, if it passes the probe. With True, that lays the files out first.
 
     Raises:
         ModelUnavailable: the files cannot be read, or are those of another model; `again` says how to install it.
     """
+    with suppress(*_DAMAGED):
+        laid_out = open_files(False)
+        if probe.is_passed_by(laid_out):
+            return laid_out
+    # What was laid out is damaged, or another release did it.
     try:
-        for is_anew in (False, True):  # what was laid out may be damaged
-            model = open_files(is_anew)
-            if probe.is_passed_by(model):
-                return model
+        model = open_files(True)
+        is_right = probe.is_passed_by(model)
     except _DAMAGED as error:
         reason = f"the model in {folder} cannot be read ({type(error).__name__}); install it again: {again}"
         raise ModelUnavailable(reason) from error
-    raise ModelUnavailable(f"{folder} contains another model; install it again: {again}")
+    if not is_right:
+        raise ModelUnavailable(f"{folder} contains another model; install it again: {again}")
+    return model

@@ -182,7 +182,12 @@ async def test_what_is_laid_out_is_used_as_it_is_and_made_again_if_it_is_damaged
     assert file.stat() == written, "it was not written again"
 
     whole = file.read_bytes()
-    for damaged in (whole[:5_000_000], whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2)):
+    of_another_release = whole.replace(b'"table"', b'"words"', 1)
+    for damaged in (
+        of_another_release,
+        whole[:5_000_000],
+        whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2),
+    ):
         file.write_bytes(damaged)
         np.testing.assert_array_equal(await MeaningEmbedder(VectorPolicy()).embed(texts), rows)
         assert file.read_bytes() == whole
@@ -214,7 +219,7 @@ def test_what_is_laid_out_takes_the_place_of_what_there_was(tmp_path: Path, monk
     (tmp_path / "model-killed.part").touch()
     os.utime(tmp_path / "model-killed.part", (0, 0))
     (tmp_path / "model-now.part").touch()
-    mapped_arrays("model", "2", lambda: built, is_anew=True)
+    mapped_arrays("model", "2", lambda: built, must_build=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model-2.arrays", "model-now.part"]
 
 

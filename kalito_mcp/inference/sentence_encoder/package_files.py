@@ -5,7 +5,6 @@ The package's code is not run: it would take a second and 120 MB in every proces
 
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ from kalito_mcp.inference.mapped_arrays import Arrays
 from kalito_mcp.inference.unigram import vocabulary_arrays
 
 CHUNKS: Final = 17
-"""The table of embeddings comes in so many parts: that of a piece is its number modulo this."""
+"""The table of embeddings is in this many parts. A piece is in the part that is its number modulo this."""
 _ORDERS: Final = (2, 3, 5)
 _PIECES, _NORMALIZER = 1, 3
 _TEXT, _SCORE = 1, 2
@@ -38,13 +37,13 @@ def arrays_of(folder: Path) -> Arrays:
     Raises:
         OSError, ValueError, KeyError and what else damaged files make their readers raise.
     """
-    model = dict(_by_field((folder / "sp.model").read_bytes()))
+    model = _by_field((folder / "sp.model").read_bytes())
     pieces, scores = [], []
     for piece in model[_PIECES]:
-        fields = dict(_by_field(piece))
+        fields = _by_field(piece)
         pieces.append(fields[_TEXT][0])
         scores.append(struct.unpack("<f", fields[_SCORE][0])[0] if _SCORE in fields else 0.0)
-    charsmap = dict(_by_field(model[_NORMALIZER][0]))[_CHARSMAP][0]
+    charsmap = _by_field(model[_NORMALIZER][0])[_CHARSMAP][0]
     [trie_bytes] = struct.unpack_from("<I", charsmap)
     with np.load(folder / "weights.npz", allow_pickle=False) as weights:
         first = weights["q1"]
@@ -68,7 +67,7 @@ def arrays_of(folder: Path) -> Arrays:
     }
 
 
-def _by_field(message: bytes) -> Iterator[tuple[int, list[bytes]]]:
+def _by_field(message: bytes) -> dict[int, list[bytes]]:
     """The values of each field of a protocol buffer that has bytes or a 32-bit number."""
     found: dict[int, list[bytes]] = {}
     at = 0
@@ -83,7 +82,7 @@ def _by_field(message: bytes) -> Iterator[tuple[int, list[bytes]]]:
             length, at = _number_at(message, at)
         found.setdefault(tag >> 3, []).append(message[at : at + length])
         at += length
-    return iter(found.items())
+    return found
 
 
 def _number_at(message: bytes, at: int) -> tuple[int, int]:

@@ -48,7 +48,7 @@ class Tokenizer:
         return found.decode()
 
     def _longest(self, written: bytes, at: int) -> tuple[int | None, int]:
-        """Where the usual form of the longest sequence from here is, and where that ends. None if there is none."""
+        """Where the usual form of the longest sequence from here is (None if it has no other), and where that ends."""
         value, end = None, at
         node = _offset(self._trie[0])
         for place in range(at, len(written)):
