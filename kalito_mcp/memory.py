@@ -282,6 +282,8 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         asked = SearchRequest(request) if isinstance(request, str) else request
         scope = await self._of_session(session_id, agent_id)
         page = await self._searcher.search(scope, asked)
+        if page.note is None and self._vectors is not None:
+            page = replace(page, note=await self._vectors.absence())
         self._usage.used(hit.record_id for hit in page.hits)
         self.counts.searched(len(page.hits))
         return replace(page, hits=await self._titled(scope, page.hits))

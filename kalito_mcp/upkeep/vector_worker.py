@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("kalito.vectors")
 _CLEARED_AT_ONCE: Final = 2_000
+_NO_VECTOR: Final = "searched by words only: the first vectors are still being made"
 _PROBE: Final = "How long is a vector?"
 _RETRY_AFTER_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 600.0
@@ -47,9 +48,17 @@ class VectorWorker:
         self._give_way = give_way
         self._wake = anyio.Event()
         self._idle = anyio.Event()
+        self._has_vectors = False
         self._is_foreign = False
         self._is_cleared = False
         self._failures = 0
+
+    async def absence(self) -> str | None:
+        """What a search says as long as there is no vector to compare with. None from then on."""
+        if not self._has_vectors:
+            async with self._store.read() as view:
+                self._has_vectors = _active(await view.vectors.indexes()) is not None
+        return None if self._has_vectors else _NO_VECTOR
 
     def nudge(self) -> None:
         """Report that there may be records without a vector. Returns at once."""

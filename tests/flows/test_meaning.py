@@ -7,6 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
+import anyio
+import pytest
+
+from kalito_mcp import NewMessage, Role, open_memory
+from kalito_mcp.upkeep.vector_worker import VectorWorker
 from tests.meaning_package import MEANING
 from tests.server.wire import COVERED, PATIENCE_S, clean_environment, served
 from tests.server.wire import call as wire_call
@@ -61,3 +66,25 @@ def test_switched_off_nothing_is_embedded(tmp_path: Path) -> None:
     reason = 'embedder: none, so search uses words only: vectors.embedder is "none"'
     assert reason in said(database, "doctor")
     assert "no vectors: search uses words only" in said(database, "stats")
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("meaning_installed")
+async def test_a_search_before_the_first_vectors_says_that_it_went_by_words(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_run, run = anyio.Event(), VectorWorker.run
+
+    async def run_later(worker: VectorWorker) -> None:
+        await may_run.wait()
+        await run(worker)
+
+    monkeypatch.setattr(VectorWorker, "run", run_later)
+    async with open_memory(database) as memory:
+        await memory.record_messages("home", [NewMessage(Role.USER, "My cat sleeps on the printer.")])
+        page = await memory.search_memory("cat")
+        assert len(page.hits) == 1
+        assert page.note == "searched by words only: the first vectors are still being made"
+        may_run.set()
+        await memory.settled()
+        assert (await memory.search_memory("cat")).note is None
