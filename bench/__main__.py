@@ -30,7 +30,6 @@ BENCHMARKS: Final = (
     "recall",
     "growth",
     "elsewhere",
-    "abstention",
     "languages",
     "personal",
     "changes",

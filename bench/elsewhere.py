@@ -24,7 +24,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
@@ -38,8 +37,8 @@ from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.memory import Memory
+from kalito_mcp.retrieval import ranking
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked_section
 from kalito_mcp.text.analysis import STOP_WORDS
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
@@ -227,7 +226,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=Path, metavar="FOLDER", help=f"a checkout of {name}'s repository")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the databases there, and reuse them")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of the section `search`")
-    parser.add_argument("--weight", nargs="+", default=[], metavar="NAME=VALUE", help="weights of the features")
+    parser.add_argument("--weight", nargs="+", default=[], metavar="NAME=VALUE", help="weights of the formula")
     given = parser.parse_args()
     search = checked_section(SearchPolicy, pairs(given.set, parser), "search")
     changed = {name: float(value) for name, value in pairs(given.weight, parser).items()}
@@ -249,7 +248,7 @@ def main() -> None:
             database = (given.keep or Path(scratch)) / f"{name}{len(asked)}.db"
             if not database.exists():
                 anyio.run(fill, database, asked)
-            with patch.object(wiring, "Searcher", partial(Searcher, weights=weights_with(changed, parser))):
+            with patch.object(ranking, "WITH_VECTORS", weights_with(changed, parser)):
                 figures[name] = anyio.run(ask, database, asked, search)
             progress(f"elsewhere: {name} {json.dumps(figures[name])}")
     emit("elsewhere", figures)

@@ -8,7 +8,7 @@ the questions.
 `--in-process` (the default) opens each conversation as a memory of its own, waits for its owed work, and searches it.
 `--stdio` asks a server as an assistant would. `fts5` is a table of the stemmed texts, asked for any word of the
 question except function words. `--typos 0.5` asks everything again with a mistake in half of the longer words.
-`--ablate` sets each weight of the evidence to 0 in turn; `change` is the effect on R@10, in points.
+`--ablate` sets each weight of the formula to 0 in turn; `change` is the effect on R@10, in points.
 
 Latencies are of searches for `--depth` hits, and over stdio of the whole call. Messages may have 1 MiB, because some
 messages of the data sets exceed the default limit.
@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -44,9 +44,9 @@ from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.memory import Memory
+from kalito_mcp.retrieval import ranking
+from kalito_mcp.retrieval.formula import WITH_VECTORS, Weights
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.retrieval.weights import FEATURES, WEIGHTS, FeatureWeights
 from kalito_mcp.settings import Settings, checked_section
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
@@ -61,6 +61,7 @@ _QUICK_CONVERSATIONS: Final = 2
 _METRICS: Final = ("R@5", "R@10")
 _OVERALL: Final = "overall"
 _SEED: Final = 1
+_TERMS: Final = tuple(one.name for one in fields(Weights) if one.name != "full")
 _LIMITS: Final = LimitsPolicy(max_text_bytes=2**20)
 
 
@@ -139,7 +140,7 @@ class Memories:
 
     @contextmanager
     def opened(
-        self, turns: Sequence[Mapping[str, Any]], search: SearchPolicy, weights: FeatureWeights | None = None
+        self, turns: Sequence[Mapping[str, Any]], search: SearchPolicy, weights: Weights | None = None
     ) -> Iterator[Memory]:
         """The conversation's memory with this search policy, and with these weights if they are given."""
         name = hashlib.blake2b(json.dumps(turns).encode(), digest_size=8).hexdigest()
@@ -151,7 +152,7 @@ class Memories:
         with ExitStack() as stack:
             if weights is not None:
                 # There is no setting for the weights: they are measured, not chosen.
-                stack.enter_context(patch.object(wiring, "Searcher", partial(Searcher, weights=weights)))
+                stack.enter_context(patch.object(ranking, "WITH_VECTORS", weights))
             yield stack.enter_context(self._portal.wrap_async_context_manager(wiring.open_memory(database, settings)))
 
     def search(self, memory: Memory, text: str, k: int) -> tuple[SearchPage, float]:
@@ -187,7 +188,7 @@ class Retriever:
 
     memories: Memories
     search_policy: SearchPolicy
-    weights: FeatureWeights | None
+    weights: Weights | None
     times_s: list[float]
     _stack: ExitStack = field(default_factory=ExitStack)
     _memory: Memory | None = None
@@ -230,7 +231,7 @@ class Campaign:
         self._stack.close()
 
     def in_process(
-        self, asked: Mapping[str, Any], search: SearchPolicy, weights: FeatureWeights | None = None
+        self, asked: Mapping[str, Any], search: SearchPolicy, weights: Weights | None = None
     ) -> dict[str, Any]:
         """The result of memories in this process."""
         times_s: list[float] = []
@@ -282,19 +283,19 @@ def mistyped(asked: Mapping[str, Any], share: float) -> dict[str, Any]:
     }
 
 
-def ablated(weights: FeatureWeights) -> Iterator[tuple[str, FeatureWeights]]:
+def ablated(weights: Weights) -> Iterator[tuple[str, Weights]]:
     """The weights with one of them set to 0, for each that is not 0."""
-    for feature in FEATURES:
-        if getattr(weights, feature):
-            without: dict[str, float] = {feature: 0.0}
-            yield feature, replace(weights, **without)
+    for term in _TERMS:
+        if getattr(weights, term):
+            without: dict[str, float] = {term: 0.0}
+            yield term, replace(weights, **without)
 
 
-def weights_with(changed: Mapping[str, float], parser: argparse.ArgumentParser) -> FeatureWeights:
+def weights_with(changed: Mapping[str, float], parser: argparse.ArgumentParser) -> Weights:
     """The shipped weights, with these replaced."""
-    if unknown := changed.keys() - set(FEATURES):
-        parser.error(f"no weight is called {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
-    return replace(WEIGHTS, **changed)
+    if unknown := changed.keys() - set(_TERMS):
+        parser.error(f"no weight is called {', '.join(sorted(unknown))}; there are {', '.join(_TERMS)}")
+    return replace(WITH_VECTORS, **changed)
 
 
 def measure(
@@ -302,7 +303,7 @@ def measure(
     asked: Mapping[str, Any],
     given: argparse.Namespace,
     set_: Mapping[str, str],
-    weights: FeatureWeights | None,
+    weights: Weights | None,
 ) -> dict[str, Any]:
     """The figures of one data set."""
     search = checked_section(SearchPolicy, set_, "search")
@@ -312,7 +313,7 @@ def measure(
         ours = campaign.over_stdio(questions, set_) if given.stdio else campaign.in_process(questions, search, weights)
         figures[_joined("kalito", version)] = ours
         figures[_joined("fts5", version)] = campaign.fts5(questions)
-        for name, without in ablated(weights or WEIGHTS) if given.ablate else ():
+        for name, without in ablated(weights or WITH_VECTORS) if given.ablate else ():
             found = campaign.in_process(questions, search, without)
             figures[_joined(f"without {name}", version)] = found | {"change": found["R@10"] - ours["R@10"]}
     if given.typos:
@@ -348,7 +349,7 @@ def main() -> None:
     )
     parser.add_argument("--per-category", action="store_true", help="also the figures of each kind of question")
     parser.add_argument("--depth", type=int, default=_DEPTH, help=f"hits a search (default {_DEPTH})")
-    parser.add_argument("--weight", nargs="+", default=[], metavar="NAME=VALUE", help="weights of the evidence")
+    parser.add_argument("--weight", nargs="+", default=[], metavar="NAME=VALUE", help="weights of the formula")
     parser.add_argument("--ablate", action="store_true", help="set each weight to 0 in turn")
     given = parser.parse_args()
     if given.stdio and (given.ablate or given.weight):

@@ -16,7 +16,6 @@ from kalito_mcp.contexts.cache import CachePolicy
 from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.default_places import default_database
-from kalito_mcp.domain.decay import DecayPolicy
 from kalito_mcp.domain.graph import (
     CheckpointPolicy,
     GraphConfig,
@@ -62,7 +61,6 @@ class Settings:
     importance: ImportancePolicy = ImportancePolicy()
     tokens: TokenPolicy = TokenPolicy()
     search: SearchPolicy = SearchPolicy()
-    decay: DecayPolicy = DecayPolicy()
     usage: UsagePolicy = UsagePolicy()
     chunking: ChunkPolicy = ChunkPolicy()
     graph: GraphPolicy = GraphPolicy()
@@ -83,7 +81,18 @@ class Settings:
 
 
 _QDRANT_KEY: Final = f"{PREFIX}VECTORS_QDRANT_API_KEY_ENV"
-_GONE: Final = {"vectors_exact_up_to": ": a search chooses by itself how it compares vectors; remove the setting"}
+_NO_AGE: Final = ": age does not lower what is found; remove the setting"
+_NO_BAR: Final = ": a search shows what is nearest, however near; remove the setting"
+_GONE: Final = {
+    "vectors_exact_up_to": ": a search chooses by itself how it compares vectors; remove the setting",
+    "search_min_score": _NO_BAR,
+    "search_min_score_by_meaning": _NO_BAR,
+    "injection_min_score_if_plain": ": use injection.min_score",
+    "injection_min_score_if_asked": ": use injection.min_score",
+    **dict.fromkeys(("decay", "decay_half_life_days", "decay_importance_weight", "decay_floor"), _NO_AGE),
+}
+"""What became of settings that were removed."""
+
 _SECTIONS: Final[Mapping[str, type[Policy]]] = {
     one.name: type(one.default) for one in fields(Settings) if isinstance(one.default, Policy)
 }
@@ -128,7 +137,8 @@ def _checked_form(sources: Sources) -> tuple[dict[str, dict[str, Any]], list[dic
     known = [*_SECTIONS, "database", "owner", "servers"]
     for section, values in sections.items():
         if section not in _SECTIONS:
-            raise ConfigurationError(f"{path}: unknown section {section!r}{did_you_mean(section, known)}")
+            remedy = _GONE.get(section) or did_you_mean(section, known)
+            raise ConfigurationError(f"{path}: unknown section {section!r}{remedy}")
         if not isinstance(values, dict):
             raise ConfigurationError(f"{path}: {section!r} is a section; write [{section}] with its keys below")
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):

@@ -68,8 +68,8 @@ class Summary(Output):
     redacted: Redacted = None
 
 
-class AnswerOfHit(Output):
-    """What somebody else said right after a hit that asks."""
+class TurnOfHit(Output):
+    """A turn just before or after a hit, shown with it. A long text is cut."""
 
     record_id: str
     role: RoleName | None = None
@@ -98,8 +98,7 @@ class Hit(Output):
     same: list[str] | None = None
     parts: dict[str, float] | None = None
     why: str | None = None
-    answer: AnswerOfHit | None = None
-    turns: list[AnswerOfHit] | None = None
+    turns: list[TurnOfHit] | None = None
     valid_until: str | None = None
     superseded_by: str | None = None
 

@@ -190,7 +190,7 @@ async def _assemble(
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     summarizer = Summarizer(registry, settings.summaries)
-    searcher = Searcher(store, settings.search, clock, settings.decay, embedder=embedder, zone=zone)
+    searcher = Searcher(store, settings.search, clock, embedder, zone)
     summaries = SummaryKeeper(
         store,
         summarizer,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kalito_mcp.errors import ModelReplyInvalid
+from kalito_mcp.ports.embedder import Unrelated
 
 
 def hashed_vector(text: str, dimension: int = 64) -> NDArray[np.float32]:
@@ -28,7 +29,7 @@ class ScriptedEmbedder:
     fingerprint: str = "scripted:64"
     dimension: int = 64
     replaces: Collection[str] = ()
-    spread: float | None = None
+    unrelated: Unrelated | None = None
     before: Callable[[Sequence[str]], None] = lambda texts: None
     asked: list[str] = field(default_factory=list)
 

@@ -90,13 +90,12 @@ def hit_line(hit: Hit, query: str = "", zone: Zone = UTC_ZONE, names: Mapping[st
     return f"{hit.record_id}  {kind}  {zone.date(hit.created_at)}{place}  {who}: {words}{again}"
 
 
-def answer_lines(hit: Hit) -> list[str]:
-    """What somebody else said after a hit that asks, on a line; none for other hits."""
-    answer = hit.answer
-    if answer is None:
-        return []
-    who = one_line(answer.name or answer.role or "")
-    return indented([f"{answer.record_id}  {who}: {one_line(answer.text, HIT_CHARS)}"])
+def turn_lines(hit: Hit) -> list[str]:
+    """What was said just before and after a hit, a line each."""
+    return indented(
+        f"{turn.record_id}  {one_line(turn.name or turn.role or '')}: {one_line(turn.text, HIT_CHARS)}"
+        for turn in hit.turns
+    )
 
 
 def why_lines(hit: Hit) -> list[str]:

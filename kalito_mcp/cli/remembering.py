@@ -11,11 +11,11 @@ import click
 
 from kalito_mcp.cli.options import settings_of, settings_of_existing, with_assignments, with_settings
 from kalito_mcp.cli.record_lines import (
-    answer_lines,
     hit_line,
     nothing_lines,
     redaction_lines,
     remembered_line,
+    turn_lines,
     why_lines,
 )
 from kalito_mcp.cli.running import this_person, with_memory
@@ -208,7 +208,7 @@ def search(
             for hit in page.hits
             for line in (
                 hit_line(hit, query, zone, projects),
-                *answer_lines(hit),
+                *turn_lines(hit),
                 *(why_lines(hit) if is_explained else ()),
             )
         )

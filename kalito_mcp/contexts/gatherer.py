@@ -127,7 +127,7 @@ class Gatherer:
             SessionNotFound: a session is named that does not exist, and it is mistyped, or there is no query.
             InvalidInput: the agent is mistyped, or the session is of another project.
         """
-        query = await self._recaller.prepare(asked.query, asked.include, asked.also)
+        query = await self._recaller.prepare(asked.scope, asked.query, asked.include, asked.also)
         moment = Moment(await self._store.revision(), self._clock.steady_s())
         if query is None:
             session = self._cached_session(asked, moment)

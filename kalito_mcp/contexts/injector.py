@@ -38,7 +38,10 @@ _READ_HITS: Final = 24
 _MOST_HITS: Final = 12
 """More do not fit with what belongs to them."""
 
-_PLAIN_WORDS: Final = 32
+_MORE_PER_WORD: Final = 0.015
+_MOST_MORE: Final = 0.65
+"""How the least score grows with the words of a prompt. Chosen on two conversations each of LoCoMo and BEAM."""
+
 _SPECIFIC: Final = 4
 _SPECIFIC_IF_MUCH: Final = 3
 _MUCH: Final = 0.4
@@ -53,18 +56,17 @@ _START: Final = "Known of the user and the project."
 
 @dataclass(frozen=True, slots=True)
 class InjectionPolicy(Policy):
-    """What hooks may put into a prompt. A record needs `min_share` of the best one's score, and a least score: of a
-    prompt that only asks, in a few words, and of one that asks among other things. One that asks for what was said
-    earlier needs none. Of one that states or orders it needs specific words."""
+    """What hooks may put into a prompt. A record needs `min_share` of the best one's score, and for a prompt that asks
+    at least `min_score`, and more the longer the prompt is. One that asks for what was said earlier needs none. Of one
+    that states or orders it needs specific words."""
 
     enabled: bool = True
     max_tokens: int = bounded(600, most=MOST_TOKENS)
     known_tokens: int = bounded(600, most=MOST_TOKENS)
     """Of what is known of the person and the project, and of how the latest conversations ended, at the start of a
     session."""
-    min_score_if_plain: float = bounded(0.15, most=1)
-    min_score_if_asked: float = bounded(0.3, most=1)
-    min_share: float = bounded(0.6, most=1)
+    min_score: float = bounded(0.3, most=1)
+    min_share: float = bounded(0.5, most=1)
     timeout_s: float = bounded(0.25, most=4)
     """A prompt does not wait longer, except for the first one of a server. What is not found by then is left out."""
 
@@ -106,13 +108,13 @@ class Injector:
         if not self.policy.enabled or not self.policy.max_tokens or request is None:
             return Injection()
         request = replace(request, is_urgent=True)
-        prepared = await self._searcher.prepare(request)
+        prepared = await self._searcher.prepare(scope, request)
 
         def is_new(one: Hit | Candidate) -> bool:
             return one.record_id not in shown and not is_withheld(one.origin, one.text)
 
         async def find(view: ReadView) -> tuple[Sequence[Hit], Sequence[Candidate]]:
-            page = await self._searcher.page(view, scope, request, prepared)
+            page = await self._searcher.page(view, scope, request, prepared, has_turns=False)
             new = [trustily_named(hit) for hit in page.hits if is_new(hit) and shown.isdisjoint(hit.same)]
             if not new:
                 return (), ()
@@ -172,11 +174,11 @@ class Injector:
         ]
 
     def _least_score(self, prompt: str, asked: Sequence[str]) -> float:
-        """People who ask for something they told before ask plainly; a long prompt brings what it is about itself."""
+        """People who ask for something they told before ask in a few words; a long prompt brings what it is about
+        itself, and is a little similar to much."""
         if any(refers_to_the_past(one) for one in asked):
             return 0.0
-        is_plain = len(prompt.split()) <= _PLAIN_WORDS and len(asked) == len(split_sentences(prompt))
-        return self.policy.min_score_if_plain if is_plain else self.policy.min_score_if_asked
+        return self.policy.min_score + min(_MOST_MORE, _MORE_PER_WORD * len(prompt.split()))
 
     def _packed(
         self, hits: Sequence[Hit], around: Sequence[Candidate], prompt: str, scope: Scope, session_id: str

@@ -7,7 +7,7 @@ from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import History
 from kalito_mcp.contexts.parts import ContextParts
 from kalito_mcp.contexts.passages import Turn, ends, passages, steps
-from kalito_mcp.domain.search import Answer, Hit
+from kalito_mcp.domain.search import Hit, TurnBeside
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class TakenPassages:
     def hits(self) -> tuple[Hit, ...]:
         """The hits among the turns, in their order, each with its text as it is shown. The first of a passage has the
         turns around them."""
-        around: dict[int, tuple[Answer, ...]] = {}
+        around: dict[int, tuple[TurnBeside, ...]] = {}
         for passage in passages(self.turns):
             first = next((one.said.key for one in passage if one.is_hit), 0)
             around[first] = tuple(_said(one) for one in passage if not one.is_hit)
@@ -58,8 +58,8 @@ class Packing:
         return True
 
 
-def _said(turn: Turn) -> Answer:
-    return Answer(turn.said.record_id, turn.said.role, turn.said.name, turn.text)
+def _said(turn: Turn) -> TurnBeside:
+    return TurnBeside(turn.said.record_id, turn.said.role, turn.said.name, turn.text)
 
 
 class Histories:

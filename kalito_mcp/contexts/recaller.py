@@ -52,12 +52,14 @@ class Recaller:
         self._searcher = searcher
         self._wanted = wanted
 
-    async def prepare(self, text: str | None, include: frozenset[Include], also: tuple[str, ...] = ()) -> Query | None:
+    async def prepare(
+        self, scope: Scope, text: str | None, include: frozenset[Include], also: tuple[str, ...] = ()
+    ) -> Query | None:
         """What a search needs before it reads; None if nothing is asked or wanted."""
         request = self._searcher.lenient(text or "", wanted=self._wanted, filters=_filters(include), also=also)
         if request is None:
             return None
-        return Query(request.query, await self._searcher.prepare(request), include, request.also)
+        return Query(request.query, await self._searcher.prepare(scope, request), include, request.also)
 
     async def recall(
         self,
@@ -79,7 +81,9 @@ class Recaller:
         if request is None:
             return Recalled()
         try:
-            found = await self._searcher.page(view, scope, request, query.prepared, least_share=_LEAST_OF_BEST)
+            found = await self._searcher.page(
+                view, scope, request, query.prepared, least_share=_LEAST_OF_BEST, has_turns=False
+            )
         except QueryTooLong as error:
             return Recalled(note=str(error))
 

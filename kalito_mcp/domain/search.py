@@ -9,6 +9,9 @@ from kalito_mcp.domain.request_keys import chosen_by_caller
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.zone import Zone
 
+_NEAR_FROM: Final = 0.3
+"""The score from which on a hit is near. Of three people's questions that had an answer, a third had none so near."""
+
 MOST_ALSO: Final = 4
 """Other wordings of a query that are searched."""
 
@@ -96,7 +99,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TurnBeside:
     """What was said next to a hit. `text` is the part of it that is shown."""
 
     record_id: str
@@ -119,11 +122,10 @@ class Answer:
 class Hit:
     """One found record.
 
-    `score`, in (0, 1], is the weighted sum of its features; age lowers it by up to a tenth. A message takes the score
-    of its pin or summary if that is higher. `parts` are the sum's parts by feature, and `why` explains them in words;
-    both only on request. `same` lists records left out because they say the same. Only messages have a `client_key`
-    and a `seq`, and only tasks a `status` and a `due_date`. `answer` is the next turn of a message that asks, if
-    somebody else said it and it is no hit itself. `turns` are those that a context shows around it. `project` is that
+    `score`, in (0, 1], is the sum of its `parts` (`retrieval.formula`), and `why` explains them in words; both only on
+    request. `same` lists records left out because they say the same. Only messages have a `client_key` and a `seq`, and
+    only tasks a `status` and a `due_date`. `turns` are shown around it, in their order: those just before and after it,
+    unless a better hit shows them; in a context all that there is room for. `project` is that
     of a record of another project than the search's. `valid_until` and `superseded_by` say until when it was true and
     which record says so, if one does. `session_title` is what the session is called, if its id is not its name."""
 
@@ -145,12 +147,11 @@ class Hit:
     parts: Mapping[str, float] = field(default_factory=dict)
     why: str | None = None
     seq: int | None = None
-    answer: Answer | None = None
     project: str | None = None
     valid_until: int | None = None
     superseded_by: str | None = None
     session_title: str | None = None
-    turns: tuple[Answer, ...] = ()
+    turns: tuple[TurnBeside, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -173,7 +174,6 @@ class Hit:
             "same": list(self.same) or None,
             "parts": {name: round(part, 4) for name, part in self.parts.items()} or None,
             "why": self.why,
-            "answer": self.answer and self.answer.to_dict(),
             "turns": [one.to_dict() for one in self.turns] or None,
             "valid_until": None if self.valid_until is None else to_iso(self.valid_until),
             "superseded_by": self.superseded_by,
@@ -192,5 +192,5 @@ class SearchPage:
 
     @property
     def is_weak(self) -> bool:
-        """Whether other wordings of the query may find more than this."""
-        return not self.hits
+        """Whether other wordings of the query may find more than this: nothing is near it."""
+        return not self.hits or max(hit.score for hit in self.hits) < _NEAR_FROM

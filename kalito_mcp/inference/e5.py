@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.in_process import E5_PACKAGE, InProcessEmbedder, in_steps
 from kalito_mcp.inference.package_model import Probe, checked_model, folder_of
-from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.ports.embedder import Unrelated, VectorPolicy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ _INSTALL: Final = 'pip install "kalito-mcp[e5]"'
 _PROBE: Final = Probe(
     ("The dog sleeps in the garden.", "Der Hund schläft im Garten.", "我们五月飞往奥斯陆。"), (0.8653, 0.6977)
 )
-_SPREAD: Final = 0.027
+_UNRELATED: Final = Unrelated(mean=0.75, spread=0.027)
 _REPLACED: Final = ("minilm", "meaning")
 _PREFIXES: Final = ("query: ", "passage: ")
 _MOST_CHARS: Final = 1_000
@@ -46,7 +46,9 @@ class E5Embedder(InProcessEmbedder):
         again = f"{_INSTALL} --force-reinstall"
         path = folder / "e5-small-q4.bin"
         opened = partial(checked_model, partial(_Model.open, path), _PROBE, folder, again=again)
-        super().__init__(policy, ("e5", _NAME, "1"), opened, spread=_SPREAD, replaces=_REPLACED, prefixes=_PREFIXES)
+        super().__init__(
+            policy, ("e5", _NAME, "1"), opened, unrelated=_UNRELATED, replaces=_REPLACED, prefixes=_PREFIXES
+        )
 
 
 @dataclass(frozen=True, slots=True)

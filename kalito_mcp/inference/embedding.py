@@ -50,7 +50,7 @@ class _HttpEmbedder(HttpModel):
         return ()
 
     @property
-    def spread(self) -> None:
+    def unrelated(self) -> None:
         """Not known: the server may run any model."""
         return
 

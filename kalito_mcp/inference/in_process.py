@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.inference.blas import one_blas_thread
-from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.ports.embedder import Unrelated, VectorPolicy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,7 @@ class InProcessEmbedder:
         parts: Sequence[str],
         open_model: Callable[[], OpenedModel],
         *,
-        spread: float,
+        unrelated: Unrelated,
         replaces: Collection[str],
         prefixes: tuple[str, str] = ("", ""),
     ) -> None:
@@ -51,7 +51,7 @@ class InProcessEmbedder:
         self._policy = policy
         self._parts = parts
         self._query_prefix, self._passage_prefix = prefixes
-        self._spread = spread
+        self._unrelated = unrelated
         self._replaces = replaces
         self._open_model = open_model
         self._model: OpenedModel | None = None
@@ -69,9 +69,9 @@ class InProcessEmbedder:
         return self._replaces
 
     @property
-    def spread(self) -> float:
+    def unrelated(self) -> Unrelated:
         """As measured with this model."""
-        return self._spread
+        return self._unrelated
 
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":
         """As the port says. Runs in worker threads, step by step, so that two calls take turns."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.in_process import MEANING_PACKAGE, InProcessEmbedder, in_steps
 from kalito_mcp.inference.package_model import Probe, checked_model, folder_of
-from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.ports.embedder import Unrelated, VectorPolicy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ _NAME: Final = "use-multilingual-3"
 _PROBE: Final = Probe(
     ("The dog sleeps in the garden.", "Der Hund schläft im Garten.", "我们五月飞往奥斯陆。"), (0.8568, 0.0294)
 )
-_SPREAD: Final = 0.079
+_UNRELATED: Final = Unrelated(mean=0.05, spread=0.079)
 _REPLACED: Final = ("minilm",)
 _MOST_CHARS: Final = 300
 """Of a text. The vector is a mean over its words: with more of them, it says less about each. The mean vector of all
@@ -49,7 +49,7 @@ class MeaningEmbedder(InProcessEmbedder):
         again = "pip install --force-reinstall kalito-mcp"
         resources = folder / "resources"
         opened = partial(checked_model, partial(_Model.open, resources), _PROBE, resources, again=again)
-        super().__init__(policy, ("meaning", _NAME, "1"), opened, spread=_SPREAD, replaces=_REPLACED)
+        super().__init__(policy, ("meaning", _NAME, "1"), opened, unrelated=_UNRELATED, replaces=_REPLACED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kalito_mcp.domain.validation import Policy, bounded
 
@@ -50,6 +50,13 @@ class VectorPolicy(Policy):
         return ":".join(parts)
 
 
+class Unrelated(NamedTuple):
+    """The mean and the standard deviation of the cosines of texts that have nothing to do with each other."""
+
+    mean: float
+    spread: float
+
+
 class Embedder(Protocol):
     """Makes vectors of texts. Never share one between event loops."""
 
@@ -66,10 +73,10 @@ class Embedder(Protocol):
         asked. Those of any other stay until `kalito-mcp reindex`."""
 
     @property
-    def spread(self) -> float | None:
-        """The standard deviation of a query's cosines with unrelated texts, by this model. None if it is not known.
+    def unrelated(self) -> Unrelated | None:
+        """The cosines of a query with unrelated texts, by this model. None if they are not known.
 
-        Models differ in it by a factor of three, so cosines are divided by it before they are added to anything else.
+        Models differ in them, so cosines are measured from there before they are added to anything else.
         """
 
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> "NDArray[np.float32]":

@@ -1,11 +1,10 @@
 """Candidate generation: the records that may be hits, scored, the best read first. One search on one index.
 
-Four sources: the text index (for the terms, for hyponyms and for corrections of mistyped words), the times that the
-query names, and the vectors if there are any. Nothing is left out for its age. The scores of at most
-`SearchPolicy.candidates` are compared: of those records that match best by their own words.
+Three sources: the words of the question and of its other wordings (`bm25f`), the times that it names, and the vectors
+if there are any. Nothing is left out for its age. The scores of at most `SearchPolicy.candidates` of each are compared.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
@@ -16,26 +15,20 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.ports.search import SearchIndex
+from kalito_mcp.retrieval.bm25f import Bm25F
 from kalito_mcp.retrieval.corrections import corrected
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
-from kalito_mcp.retrieval.matches import Matches
-from kalito_mcp.retrieval.neighbourhood import HALVING_WORDS
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question
-from kalito_mcp.retrieval.ranking import Ranker
-from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
-from kalito_mcp.retrieval.translations import translated
-from kalito_mcp.retrieval.weights import FeatureWeights
+from kalito_mcp.retrieval.ranking import Scores, Similarities
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate, shown_score
 from kalito_mcp.retrieval.word_forms import prefixes_of, word_forms
 from kalito_mcp.text.languages import ENGLISH, UNKNOWN
-
-_MAX_BASELINE: Final = 0.95
-_MIN_FOR_BASELINE: Final = 10
-"""Vectors needed to say how similar any text is to the query."""
 
 _ENGLISH_ALONE: Final = ("the", "and", "of", "with", "our", "are", "was", "my", "you", "this", "that")
 _ENGLISH_SHARE: Final = 0.25
 _MAX_SPANS: Final = 3
+_MOST: Final = 0.5
 _SAMPLE: Final = 4_096
 _SAMPLE_MARGIN: Final = 16
 _RETOLD: Final = [tuple(RecordType).index(one) for one in (RecordType.PIN, RecordType.SUMMARY)]
@@ -43,8 +36,7 @@ _RETOLD: Final = [tuple(RecordType).index(one) for one in (RecordType.PIN, Recor
 
 
 class CandidateGenerator:
-    """Finds the candidates of one search. Built on the thread of the index; `nearest` are the keys of the records with
-    the most similar vectors."""
+    """Finds the candidates of one search. Built on the thread of the index."""
 
     def __init__(
         self,
@@ -52,25 +44,34 @@ class CandidateGenerator:
         question: Question,
         filters: SearchFilters,
         policy: SearchPolicy,
-        weights: FeatureWeights,
-        nearest: Sequence[int] = (),
+        *,
+        has_vectors: bool = False,
     ) -> None:
         self._index = index
         self._policy = policy
-        self._weights = weights
         self._records = index.records
-        self._question = translated(self._looked_up(question), index)
+        self._question = self._looked_up(question)
         self._in_scope = in_scope(index, filters)
-        self._matches = Matches(index, self._in_scope, self._question)
+        shares = _shares(self._question, has_vectors=has_vectors)
+        self._bm25f = Bm25F(index, self._in_scope, self._question, shares)
         self._filters = filters
-        self._dated = self._of_named_times()
-        self._places = self._best(self._known(nearest))
+        self._places = self._best()
         self.read_count = 0
         """How many texts were read."""
         self.excluded_count = 0
         """How many of them contain an excluded word."""
         self.note: str | None = None
         """Which part of the query was given up, in words for the user; None if nothing was."""
+
+    @property
+    def admissible_keys(self) -> NDArray[np.int64] | None:
+        """The keys of the records that may be hits, ascending; None if these are most of them."""
+        places = self._admitted(np.flatnonzero(self._in_scope))
+        return self._records.keys[places] if len(places) < _MOST * self._records.count else None
+
+    def add_nearest(self, keys: Sequence[int]) -> None:
+        """Add the records with these keys to the candidates, if they may be hits."""
+        self._places = np.union1d(self._places, self._admitted(self._known(keys)))
 
     @property
     def compared_keys(self) -> list[int]:
@@ -81,18 +82,15 @@ class CandidateGenerator:
         found: list[int] = records.keys[np.union1d(places, known)].tolist()
         return found
 
-    def batches(self, similarities: Mapping[int, float]) -> Iterator[list[ScoredCandidate]]:
-        """The scored candidates in batches; a later batch never changes the order of an earlier one. `similarities` are
-        the cosines of the query's vector with those of `compared_keys`, by key."""
-        by_place = self._by_place(similarities)
-        places = self._places[self._may_be_hit(by_place)]
-        if not len(places):
+    def batches(self, similarities: Similarities | None) -> Iterator[list[ScoredCandidate]]:
+        """The scored candidates in batches, best first. `similarities` are those of `compared_keys`."""
+        if not len(self._places):
             return
-        ranker = Ranker(self._records, self._question, self._matches, places, self._weights, by_place)
-        order = iter(ranker.order().tolist())
+        scores = Scores(self._records, self._question, self._bm25f, self._places, similarities)
+        order = iter(scores.order().tolist())
         has_phrase = bool(self._question.query.phrases)
         while chosen := list(islice(order, self._policy.phrase_texts if has_phrase else self._policy.read)):
-            batch = self._read(chosen, places)
+            batch = self._read(chosen)
             if has_phrase:
                 matching = [(at, one) for at, one in batch if self._question.query.phrase_match(one.text)]
                 # If no text contains the phrase, it was quoted from memory: then its words count.
@@ -106,44 +104,39 @@ class CandidateGenerator:
                     batch = [(at, one) for at, one in batch if at in first]
             kept = [(at, one) for at, one in batch if not self._question.query.is_excluded(one.text)]
             self.excluded_count += len(batch) - len(kept)
-            yield ranker.rank(np.array([at for at, _ in kept], np.int64), [one for _, one in kept])
+            yield [
+                ScoredCandidate(
+                    self._question, one, shown_score(float(scores.values[at])), scores.parts(at), self._nearby(at)
+                )
+                for at, one in kept
+            ]
 
-    def _may_be_hit(self, similarities: Mapping[int, float]) -> NDArray[np.bool_]:
-        """Which candidates contain something of the question, were said at its time, or are similar to it.
-
-        A record that contains nothing of the query is no hit, whatever its neighbours say: such hits would gain 0.2
-        points on LoCoMo, and nobody would understand them.
-        """
-        is_similar = [similarities.get(place, 0.0) > 0 for place in self._places.tolist()] if similarities else False
-        found: NDArray[np.bool_] = (
-            (self._matches.masks[self._places] != 0) | np.isin(self._places, self._dated) | is_similar
+    def _nearby(self, at: int) -> tuple[str, ...]:
+        """The terms that only the turns around a candidate have."""
+        place = self._places[at]
+        around = [links[place] for links in (self._records.previous_turns, self._records.next_turns)]
+        turns = np.array([one for one in around if 0 <= one < self._records.count], np.int64)
+        if not len(turns):
+            return ()
+        return tuple(
+            term
+            for term in self._question.terms
+            if not self._bm25f.has(term, self._places[at : at + 1])[0] and self._bm25f.has(term, turns).any()
         )
-        return found
 
-    def _read(self, chosen: Sequence[int], places: NDArray[np.int64]) -> list[tuple[int, Candidate]]:
+    def _read(self, chosen: Sequence[int]) -> list[tuple[int, Candidate]]:
         """The records of these candidates, with their texts."""
-        keys = self._records.keys[places[chosen]].tolist()
+        keys = self._records.keys[self._places[chosen]].tolist()
         found = {one.key: one for one in self._index.candidates(keys)}
         self.read_count += len(found)
         return [(at, found[key]) for at, key in zip(chosen, keys, strict=True) if key in found]
 
-    def _best(self, nearest: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places of the candidates: those that match best by their own words, of a named time, or nearest."""
-        found = self._admitted(self._matches.places)
+    def _best(self) -> NDArray[np.int64]:
+        """The places of the records that match best by words, or are of a named time."""
+        found = self._admitted(self._bm25f.places)
         if len(found) > self._policy.candidates:
-            found = found[highest(self._promise(found), self._policy.candidates)]
-        return np.union1d(found, np.concatenate([self._dated, self._admitted(nearest)]))
-
-    def _promise(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The score of each of these records by its own words, without its session and the turns around it."""
-        matches, weights = self._matches, self._weights
-        found = np.float32(weights.lexical) * matches.lexical[places]
-        found += np.float32(weights.hyponym) * matches.hyponym[places]
-        damped = self._records.word_counts[places].astype(np.float32)
-        damped *= np.float32(1 / HALVING_WORDS)
-        damped += np.float32(1)
-        found += np.float32(weights.neighbours) * matches.own[places] / damped
-        return found
+            found = found[highest(self._bm25f.shares(found), self._policy.candidates)]
+        return np.union1d(found, self._of_named_times())
 
     def _admitted(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the places whose records the filters admit."""
@@ -166,19 +159,6 @@ class CandidateGenerator:
             of_span = self._admitted(np.flatnonzero(is_then & is_first_hand & self._in_scope))
             found.append(of_span[-self._policy.nearest :])
         return np.concatenate(found)
-
-    def _by_place(self, similarities: Mapping[int, float]) -> dict[int, float]:
-        """The similarity of each record to the query above the mean of all, by place."""
-        if not similarities:
-            return {}
-        # Unrelated texts have a cosine of 0.1 by one embedder and of 0.8 by another.
-        has_baseline = len(similarities) >= _MIN_FOR_BASELINE
-        baseline = min(sum(similarities.values()) / len(similarities), _MAX_BASELINE) if has_baseline else 0.0
-        places = np.searchsorted(self._records.keys, list(similarities)).tolist()
-        return {
-            place: (cosine - baseline) / (1 - baseline)
-            for place, cosine in zip(places, similarities.values(), strict=True)
-        }
 
     def _looked_up(self, question: Question) -> Question:
         """The question with the forms that its terms are looked up as.
@@ -218,6 +198,14 @@ class CandidateGenerator:
         is_known = question.language not in {ENGLISH, UNKNOWN}
         found = self._index.terms_with_prefixes(prefixes_of(terms, is_known=is_known))
         return question.with_word_forms(word_forms(terms, found, is_known=is_known))
+
+
+def _shares(question: Question, *, has_vectors: bool) -> list[float]:
+    """The weight of each wording: the same, but without vectors the query counts as much as all others together."""
+    others = len(question.wordings) - 1
+    if not others or has_vectors:
+        return [1 / (others + 1)] * (others + 1)
+    return [0.5, *[0.5 / others] * others]
 
 
 def highest(values: NDArray[np.float32], count: int) -> NDArray[np.int64]:

@@ -1,17 +1,14 @@
 """The hits of a search: each once, with the ids of the records that say the same. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.search import Candidate
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
 
 if TYPE_CHECKING:
     from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
-
-Ager = Callable[[Sequence[ScoredCandidate]], Sequence[ScoredCandidate]]
-"""Lowers the scores of candidates by age, and sorts them best first."""
+    from kalito_mcp.retrieval.ranking import Similarities
 
 _Statement = tuple[str | None, frozenset[str]]
 """Who says something, and the words of it."""
@@ -26,65 +23,74 @@ _SAME_FROM: Final = 0.9
 """The share of their words that two texts must have in common to say the same."""
 
 _MAX_SAME_IDS: Final = 20
+TURN_CHARS: Final = 300
+"""Of a turn that is shown beside a hit."""
+
+_STANDS_FROM: Final = 0.75
+"""The share of the score of the hit beside it from which on a turn is a hit of its own. At 0.75, among five hits the
+wanted message is shown as often as without this, and R@10 of LoCoMo loses one point, not five."""
 
 
 class Collector:
-    """Collects the hits of a search: each once, with the ids of records that say the same."""
+    """Collects the hits of a search: each once, with the ids of records that say the same. A turn beside a hit is shown
+    with it, and is no hit of its own."""
 
-    def __init__(
-        self, is_noise: Callable[[Sequence[ScoredCandidate]], bool], *, wanted: int, least_share: float = 0.0
-    ) -> None:
+    def __init__(self, *, wanted: int, least_share: float = 0.0, has_turns: bool = True) -> None:
         """With `least_share`, hits below this share of the best score are not wanted: a batch that reaches so low is
-        the last."""
+        the last. Unless it `has_turns`, no turn is shown beside a hit."""
         self.hits: list[ScoredCandidate] = []
-        self.noise: list[ScoredCandidate] = []
-        """The first batch, if it does not answer the query."""
         self.note: str | None = None
         """Which part of the query was given up; None if nothing was."""
         self.read_count = self.excluded_count = 0
         """How many texts were read, and how many of them contain an excluded word."""
-        self._is_noise = is_noise
         self._wanted = wanted
         self._least_share = least_share
+        self._has_turns = has_turns
         self._statements: list[_Statement] = []
         self._messages: list[ScoredCandidate] = []
         self._same: dict[int, list[str]] = {}
-        self._equals: dict[int, list[Candidate]] = {}
-        self._words: dict[int, frozenset[str]] = {}
+        self._best_beside: dict[tuple[str | None, int], float] = {}
+        """The score of the best hit beside each turn, by session and seq."""
 
     @property
     def is_enough(self) -> bool:
         """Whether there are as many as wanted."""
         return len(self.hits) >= self._wanted
 
-    def collect(self, generator: "CandidateGenerator", similarities: Mapping[int, float], aged: Ager) -> None:
-        """Add the hits of a generator until there are enough, or the first ones are noise."""
+    def collect(self, generator: "CandidateGenerator", similarities: "Similarities | None") -> None:
+        """Add the hits of a generator until there are enough."""
         for batch in generator.batches(similarities):
-            scored = aged(batch)
-            self.add(scored)
-            if self.is_enough or self.noise or self._is_low(scored):
+            self.add(batch)
+            if self.is_enough or self._is_low(batch):
                 break
         self.note = generator.note
         self.read_count, self.excluded_count = generator.read_count, generator.excluded_count
 
     def add(self, batch: Sequence[ScoredCandidate]) -> None:
-        """Add the hits of a batch, best first, until there are enough. If the first batch is noise, add none."""
-        if not self.hits and batch and self._is_noise(batch):
-            self.noise.extend(batch)
-            return
+        """Add the hits of a batch, best first, until there are enough."""
         for scored in self._without_derived(batch):
             if self.is_enough:
                 return
             candidate = scored.candidate
-            statement = candidate.name, self._words_of(scored) if candidate.type in _COLLAPSIBLE else frozenset[str]()
+            if self._is_shown_beside(scored):
+                continue
+            statement = candidate.name, scored.words if candidate.type in _COLLAPSIBLE else frozenset[str]()
             earlier = _place_of_same(statement, self._statements)
             if earlier is None:
                 self.hits.append(scored)
                 self._statements.append(statement)
+                if candidate.seq is not None and self._has_turns:
+                    for step in (-1, 1):
+                        self._best_beside.setdefault((candidate.session_id, candidate.seq + step), scored.score)
             else:
                 same = self._same.setdefault(self.hits[earlier].candidate.key, [])
                 same += [candidate.record_id, *self._same.pop(candidate.key, ())]
-                self._equals.setdefault(self.hits[earlier].candidate.key, []).append(candidate)
+
+    def _is_shown_beside(self, scored: ScoredCandidate) -> bool:
+        """Whether a better hit shows it, whole, as the turn before or after. One about as good stands for itself."""
+        candidate = scored.candidate
+        better = self._best_beside.get((candidate.session_id, candidate.seq or 0), 0.0)
+        return len(candidate.text) <= TURN_CHARS and scored.score < _STANDS_FROM * better
 
     def _is_low(self, batch: Sequence[ScoredCandidate]) -> bool:
         if not self.hits or not batch or not self._least_share:
@@ -95,23 +101,17 @@ class Collector:
         """The ids of other records that say the same as this hit."""
         return tuple(self._same.get(scored.candidate.key, ())[:_MAX_SAME_IDS])
 
-    def equals_of(self, scored: ScoredCandidate) -> Sequence[Candidate]:
-        """Those of them that are shown as this hit, because they have nearly the same words."""
-        return self._equals.get(scored.candidate.key, ())
-
     def _without_derived(self, batch: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
-        """The batch without pins and summaries that only repeat messages. A message takes the score of its pin."""
+        """The batch without pins and summaries that only repeat messages."""
         self._messages += [scored for scored in batch if scored.candidate.type is RecordType.MESSAGE]
         kept: list[ScoredCandidate] = []
         for scored in batch:
             message = self._repeated_message(scored) if scored.candidate.type in _DERIVED else None
             if message is None:
                 kept.append(scored)
-                continue
-            self._same.setdefault(message.candidate.key, []).append(scored.candidate.record_id)
-            if scored.candidate.type is RecordType.PIN:
-                message.score = max(message.score, scored.score)
-        return sorted(kept, key=best_first)
+            else:
+                self._same.setdefault(message.candidate.key, []).append(scored.candidate.record_id)
+        return kept
 
     def _repeated_message(self, derived: ScoredCandidate) -> ScoredCandidate | None:
         """The best message that a pin or summary repeats. The message is better to show: it says who said it, when, and
@@ -120,25 +120,14 @@ class Collector:
         Both have nothing of the query that the messages do not have. A pin repeats a message that has its words too. A
         summary repeats messages of its session together.
         """
-        own, asked = self._words_of(derived), derived.terms
+        own, asked = derived.words, derived.terms
         if derived.candidate.type is RecordType.PIN:
             has_all = (one for one in self._messages if asked <= one.terms)
-            return next((one for one in has_all if _contains(self._words_of(one), own)), None)
+            return next((one for one in has_all if _contains(one.words, own)), None)
         session = derived.candidate.session_id
         messages = [one for one in self._messages if one.candidate.session_id == session]
         matching = [one for one in messages if not asked.isdisjoint(one.terms)]
         return matching[0] if matching and asked <= set().union(*(one.terms for one in matching)) else None
-
-    def _words_of(self, scored: ScoredCandidate) -> frozenset[str]:
-        found = self._words.get(scored.candidate.key)
-        if found is None:
-            found = self._words[scored.candidate.key] = frozenset(scored.text)
-        return found
-
-
-def best_first(scored: ScoredCandidate) -> tuple[float, int]:
-    """A sort key; ties newest first."""
-    return -scored.score, -scored.candidate.key
 
 
 def _place_of_same(statement: _Statement, earlier: Sequence[_Statement]) -> int | None:

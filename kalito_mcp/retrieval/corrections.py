@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kalito_mcp.ports.search import SearchIndex
-from kalito_mcp.retrieval.hyponyms import is_listed
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.text.analysis import STOP_WORDS, stem, words
 from kalito_mcp.text.languages import ENGLISH
@@ -24,7 +23,7 @@ _CREDIT: Final = 0.9
 def corrected(question: Question, missing: Sequence[str], index: SearchIndex) -> Question:
     """The question with what is meant as another form of its mistyped terms. `missing` are the terms that no record
     contains. A mistyped function word ("waht") is left out, unless nothing else is asked."""
-    mistyped = {question.surface[term]: term for term in missing if not is_listed(question.surface[term])}
+    mistyped = {question.surface[term]: term for term in missing}
     if not mistyped:
         return question
     if question.language == ENGLISH:

@@ -9,22 +9,17 @@ from kalito_mcp.domain.validation import Policy, bounded
 class SearchPolicy(Policy):
     """What one search may cost, whatever is asked.
 
-    Every record of every term is looked at. The `candidates` that match best by their own words get a score, and
-    `nearest` more that have the most similar vectors. The texts of the best `read` are read, and when a page
-    needs more, of the next `read`. A quoted phrase is looked for in the best `phrase_texts`.
-
-    A page is empty if its best hit does not reach `min_score` as an answer (`retrieval.answerability`). With vectors it
-    is enough that one of the first hits gets `min_score_by_meaning` of its score from its similarity. An embedder has
-    `embedding_timeout_s` to answer; after that the search uses words only.
+    Every record of every term is looked at. The `candidates` that match best by words get a score, and `nearest` more
+    that have the most similar vectors. The texts of the best `read` are read, and when a page needs more, of the next
+    `read`. A quoted phrase is looked for in the best `phrase_texts`. An embedder has `embedding_timeout_s` to answer;
+    after that the search uses words only.
     """
 
     max_k: int = bounded(100, least=1)
     max_query_chars: int = 100_000
     max_terms: int = bounded(400, least=1)
-    candidates: int = bounded(2_000, least=1)
-    nearest: int = 64
+    candidates: int = bounded(400, least=1)
+    nearest: int = 200
     read: int = bounded(40, least=1)
     phrase_texts: int = bounded(1_000, least=1)
-    min_score: float = 0.135
-    min_score_by_meaning: float = 0.07
     embedding_timeout_s: float = 2.0

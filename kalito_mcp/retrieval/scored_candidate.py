@@ -1,94 +1,53 @@
-"""A candidate with its score. Pure, and without numpy, so that importing it is cheap."""
+"""A candidate that was read, with its score. Pure, and without numpy, so that importing it is cheap."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
 from kalito_mcp.domain.search import Candidate
-from kalito_mcp.retrieval.features import AnalyzedText, analyze
-from kalito_mcp.retrieval.question import Question
-from kalito_mcp.text.times.expressions import date_match
+from kalito_mcp.retrieval.question import Question, match_words
+from kalito_mcp.text.analysis import indexed_words, words
 
 DECIMALS: Final = 4
 """Of a score."""
 
-_NEAR_IN_TIME: Final = 0.2
+_LEAST: Final = 10**-DECIMALS
 
 
-class Scores(Protocol):
-    """What a ranker knows of its candidates, by their numbers."""
-
-    @property
-    def speakers(self) -> Sequence[str]: ...
-    def parts(self, at: int, spelling: float) -> Mapping[str, float]: ...
-    def terms(self, at: int) -> Sequence[str]: ...
-    def neighbour_terms(self, at: int) -> Sequence[str]: ...
-    def has_hyponym(self, at: int) -> bool: ...
-    def is_alone(self, at: int) -> bool: ...
-
-
+@dataclass(slots=False)
 class ScoredCandidate:
-    """A candidate that was read. `text` has its words. `score` is the sum of its parts, which age lowers later.
-    `topic_score` is that without the parts for the manner of speaking, which texts about any other subject have too,
-    and for the meaning, which has a bar of its own."""
+    """A record that may be a hit. `score`, in (0, 1], is the sum of its `parts`."""
 
-    def __init__(
-        self,
-        *,
-        question: Question,
-        candidate: Candidate,
-        text: Sequence[str],
-        scores: Scores,
-        at: int,
-        score: float,
-        topic_score: float,
-        spelling: float,
-    ) -> None:
-        self.question = question
-        self.candidate = candidate
-        self.text = text
-        self.score = score
-        self.topic_score = topic_score
-        self._scores = scores
-        self._at = at
-        self._spelling = spelling
+    question: Question
+    candidate: Candidate
+    score: float
+    parts: Mapping[str, float]
+    nearby: tuple[str, ...] = ()
+    """The terms of the question that only the turns around it have."""
 
     @cached_property
-    def parts(self) -> Mapping[str, float]:
-        """What each feature adds to the score."""
-        return self._scores.parts(self._at, self._spelling)
+    def words(self) -> frozenset[str]:
+        """The words of the text."""
+        return frozenset(words(self.candidate.text))
 
     @cached_property
+    def matched_words(self) -> Mapping[str, str]:
+        """For each term of the question that the text has, the first word that says it."""
+        said = indexed_words(self.candidate.text)
+        matches = match_words(self.question, set(said))
+        found: dict[str, str] = {}
+        for word in said:
+            if word in matches:
+                found.setdefault(matches[word], word)
+        return found
+
+    @property
     def terms(self) -> frozenset[str]:
-        """The terms of the question that the text or the speaker's name contains."""
-        return frozenset(self._scores.terms(self._at))
+        """The terms of the question that the text has."""
+        return frozenset(self.matched_words)
 
-    @property
-    def has_hyponym(self) -> bool:
-        """Whether the text contains a hyponym of a kind that the question names."""
-        return self._scores.has_hyponym(self._at)
 
-    @cached_property
-    def neighbour_terms(self) -> tuple[str, ...]:
-        """The terms of the turns around it that its own text does not contain."""
-        return tuple(term for term in self._scores.neighbour_terms(self._at) if term not in self.terms)
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether no other candidate of its session contains a term of the question."""
-        return self._scores.is_alone(self._at)
-
-    @property
-    def speakers(self) -> Sequence[str]:
-        """The names of the speakers whom the question names."""
-        return self._scores.speakers
-
-    @cached_property
-    def analyzed(self) -> AnalyzedText:
-        """Which words of the text match the question, for the reasons of a hit."""
-        return analyze(self.question, self.candidate)
-
-    @property
-    def is_of_named_time(self) -> bool:
-        """Whether it was said in or near the time that the query names. The same year alone is not near."""
-        return date_match(self.question.dates, self.question.zone.day(self.candidate.created_at)) >= _NEAR_IN_TIME
+def shown_score(score: float) -> float:
+    """The score as it is shown."""
+    return min(1.0, max(round(score, DECIMALS), _LEAST))

@@ -1,12 +1,11 @@
 """`search_memory`: from a request to a page of hits.
 
-The candidates are scored by `ranking`, lowered by age, and collapsed where several say the same. If they do not answer
-the query (`answerability`) the page is empty, because nothing is better than noise.
+The best candidates (`candidate_generator`) become hits, each with the turns around it; those that say the same become
+one (`collector`). What is nearest is shown, with its date. Whether it is an answer, its reader can tell.
 """
 
 import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -14,19 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import anyio
 
-from kalito_mcp.domain.decay import DEFAULT_DECAY, DecayPolicy, decayed, retention
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL, Scope
-from kalito_mcp.domain.search import Answer, Candidate, Hit, SearchFilters, SearchPage, SearchRequest
-from kalito_mcp.domain.time import DAY_MS
+from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SearchPage, SearchRequest, TurnBeside
 from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput, ModelError, damage_note
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.embedder import Embedder
+from kalito_mcp.ports.embedder import Embedder, Unrelated
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView, Store
-from kalito_mcp.retrieval.answerability import confidence
-from kalito_mcp.retrieval.collector import Ager, Collector, best_first
+from kalito_mcp.retrieval.collector import TURN_CHARS, Collector
 from kalito_mcp.retrieval.ended import with_ends
 from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
 from kalito_mcp.retrieval.hits import hit_of, with_superseded
@@ -34,15 +31,16 @@ from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.retrieval.latest import latest_ends
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, parse_question
-from kalito_mcp.retrieval.scored_candidate import DECIMALS, ScoredCandidate
-from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
-from kalito_mcp.retrieval.wordings import merged, within
+from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
+from kalito_mcp.safety.trust import is_withheld
+from kalito_mcp.text.sentences import cut
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from kalito_mcp.retrieval.candidate_generator import CandidateGenerator
+    from kalito_mcp.retrieval.ranking import Similarities
 
 _NO_WORD: Final = "the query has no word to look for"
 _MAX_READ_CHARS: Final = 4_000
@@ -52,9 +50,7 @@ _LONG_CHARS: Final = 1_000
 """Of a query that takes a millisecond to parse."""
 
 _OTHER_EMBEDDER: Final = "searched by words only: the vectors are from another embedder; run kalito-mcp reindex"
-_SEMANTIC_TOP: Final = 5
-"""How many top hits are checked for semantic similarity before a page is called noise."""
-
+_LEAST_SPREAD: Final = 0.02
 _AT_ONCE_S: Final = 0.1
 """How long an urgent search waits for a vector."""
 
@@ -62,18 +58,17 @@ T = TypeVar("T")
 
 
 class Prepared(NamedTuple):
-    """A query, parsed at a moment, its vector if one is compared, what a page says of that, and its other wordings."""
+    """A query, parsed at a moment, its vector if one is compared, and what a page says of that."""
 
     question: Question
     now_ms: int
     vector: "NDArray[np.float32] | None" = None
     note: str | None = None
-    also: "tuple[Prepared, ...]" = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether it asks for nothing."""
-        return not (self.question.terms or self.question.spans or self.question.asks_where_left_off or self.also)
+        return not (self.question.terms or self.question.spans or self.question.asks_where_left_off)
 
 
 class Searcher:
@@ -84,26 +79,19 @@ class Searcher:
         store: Store,
         policy: SearchPolicy,
         clock: Clock,
-        decay: DecayPolicy = DEFAULT_DECAY,
-        weights: FeatureWeights = WEIGHTS,
         embedder: Embedder | None = None,
         zone: Zone = UTC_ZONE,
     ) -> None:
         self._store = store
         self._policy = policy
         self._clock = clock
-        self._decay = decay
-        self._weights = weights
         self._embedder = embedder
         self._zone = zone
-        self._has_embedded = False  # until then, its model may have to be loaded
 
     async def warm_up(self, scope: Scope) -> None:
         """Load the embedder's model and the index. Without an embedder, a first search is not worth the memory."""
         if self._embedder is not None:
-            await self.search(scope, SearchRequest("hello", is_urgent=True))
-            with suppress(ModelError):
-                self._has_embedded = len(await self._embedder.embed(["hello"])) > 0
+            await self.search(scope, SearchRequest("hello"))
 
     async def search(self, scope: Scope, request: SearchRequest) -> SearchPage:
         """The best k records, best first; ties newest first. `note` says why there are none, or what was not searched.
@@ -115,38 +103,31 @@ class Searcher:
                 or the agent is mistyped.
             SessionNotFound: the session is mistyped.
         """
-        prepared = await self.prepare(request)
+        prepared = await self.prepare(scope, request)
+        if prepared.is_empty:
+            _offset(request.cursor, _fingerprint(scope, request))
+            return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
         return await self.read(prepared, lambda view: self.page(view, scope, request, prepared))
 
-    async def prepare(self, request: SearchRequest) -> "Prepared":
+    async def prepare(self, scope: Scope, request: SearchRequest) -> "Prepared":
         """What a search needs before it reads.
 
         Raises:
             InvalidInput: k is outside 1 to `max_k`, or the query is empty or too long.
         """
         self._check(request)
-        asked = await self._prepared(request)
-        if asked.question.asks_where_left_off:
-            return asked
-        others = [await self._prepared(replace(request, query=one)) for one in request.other_wordings]
-        others = [one for one in others if one.question.terms or one.question.spans]
-        also = tuple(one._replace(question=within(asked.question, one.question)) for one in others)
-        return asked._replace(also=also)
-
-    async def _prepared(self, request: SearchRequest) -> "Prepared":
-        """The query of the request alone."""
         now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
-        question = await self._parsed(request.query, now_ms, request.zone or self._zone)
+        question = await self._parsed(request, now_ms)
         if question.asks_where_left_off or not (question.terms or question.spans):
             return Prepared(question, now_ms)
-        if request.is_urgent and not self._has_embedded:
+        if self._embedder is None or question.asks_time_alone:
             return Prepared(question, now_ms)
         limit_s = min(_AT_ONCE_S if request.is_urgent else math.inf, self._policy.embedding_timeout_s)
-        return Prepared(question, now_ms, *await self._vector(question.query.words, limit_s))
+        return Prepared(question, now_ms, *await self._vector(self._embedder, scope, question, limit_s))
 
     async def read(self, prepared: "Prepared", work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
         """The result of `work` on one view: in one trip, unless vectors are compared."""
-        if all(one.vector is None for one in (prepared, *prepared.also)):
+        if prepared.vector is None:
             return await self._store.trip(work)
         async with self._store.read() as view:
             return await work(view)
@@ -159,57 +140,43 @@ class Searcher:
         prepared: "Prepared",
         *,
         least_share: float = 0.0,
+        has_turns: bool = True,
     ) -> SearchPage:
-        """As `search`, on this view. Of hits below this share of the best score, not all are looked for."""
-        question, now_ms, vector, note, also = prepared
-        fingerprint = _fingerprint(scope, request)
-        offset = _offset(request.cursor, fingerprint)
+        """As `search`, on this view. Of hits below this share of the best score, not all are looked for. Unless it
+        `has_turns`, each turn is a hit of its own, and none has the turns around it."""
         if prepared.is_empty:
             return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
-        if also:
-            alone = replace(request, cursor=None, k=self._policy.max_k)
-            each = [prepared._replace(also=()), *also]
-            pages = [await self.page(view, scope, alone, one, least_share=least_share) for one in each]
-            return merged(pages, offset=offset, k=request.k, fingerprint=fingerprint)
+        question, _, vector, note = prepared
+        fingerprint = _fingerprint(scope, request)
+        offset = _offset(request.cursor, fingerprint)
         if question.asks_where_left_off and (ends := await self._latest(view, scope, request, prepared, offset)).hits:
             return ends
         if vector is not None and not await self._is_served(view, len(vector)):
             vector, note = None, _OTHER_EMBEDDER
-        found = Collector(self._is_noise, wanted=offset + request.k + 1, least_share=least_share)
-        if not await self._find(view, scope, question, request.filters, found, vector, now_ms):
+        found = Collector(wanted=offset + request.k + 1, least_share=least_share, has_turns=has_turns)
+        if not await self._find(view, scope, question, request.filters, found, vector):
             await refuse_mistaken(view, scope)
-        hits = found.hits[offset : offset + request.k]
-        answers = await self._answers(view, scope, question, [(one.candidate, *found.equals_of(one)) for one in hits])
         page = [
-            _hit(
-                scored,
-                found.same_ids(scored),
-                answers.get(scored.candidate.key),
-                project=scope.project,
-                is_explained=request.explain,
-            )
-            for scored in hits
+            _hit(scored, found.same_ids(scored), project=scope.project, is_explained=request.explain)
+            for scored in found.hits[offset : offset + request.k]
         ]
         page = with_ends(await with_superseded(view, scope, page))
-        checked = [one.record_id for one in page] + [one.record_id for one in answers.values()]
-        damaged = await view.records.damaged(checked)
         if view.vectors.outage:
             note = f"searched by words only: {view.vectors.outage}"
         note = note or found.note
-        if not page and (found.noise or not offset):
+        if not page and not offset:
             is_all = request.filters == SearchFilters() and scope.session is None
             why = why_empty(question, found, is_all=is_all)
             if (left_out := _not_searched(scope)) is not None:
                 why = f"{why or NOTHING}; {left_out}"
             note = "; ".join(filter(None, (why, note))) or None
+        damaged = await view.records.damaged([one.record_id for one in page])
         if damaged:
-            page = [
-                replace(one, answer=None if one.answer and one.answer.record_id in damaged else one.answer)
-                for one in page
-                if one.record_id not in damaged
-            ]
+            page = [one for one in page if one.record_id not in damaged]
             note = "; ".join(filter(None, (f"left out, {damage_note(damaged)}", note)))
-        more = f"{offset + len(hits)}-{fingerprint}" if found.is_enough else None
+        if has_turns:
+            page = await _with_turns(view, scope, page, request.filters, question)
+        more = f"{offset + request.k}-{fingerprint}" if found.is_enough else None
         return SearchPage(hits=tuple(page), next_cursor=more, note=note)
 
     async def _latest(
@@ -224,22 +191,6 @@ class Searcher:
         more = f"{wanted}-{_fingerprint(scope, request)}" if len(hits) > wanted else None
         return SearchPage(hits=tuple(hits[offset:wanted]), next_cursor=more)
 
-    async def _answers(
-        self, view: ReadView, scope: Scope, question: Question, hits: Sequence[Sequence[Candidate]]
-    ) -> Mapping[int, Answer]:
-        """The answers to those of the hits that ask, by the hit's key. Each hit is given with those that say the same:
-        if a question got no answer this time, it has that of an earlier time."""
-        from kalito_mcp.retrieval.answers import answers_to, asks  # noqa: PLC0415 - numpy comes with it
-
-        of_assistant = question.asks_assistant
-        if not any(asks(equals[0], of_assistant=of_assistant) for equals in hits):
-            return {}
-        said = [one for equals in hits for one in equals]
-        found = await view.search.in_index(scope, lambda index: answers_to(index, said, of_assistant=of_assistant))
-        answers = found or {}
-        of_hits = {equals[0].key: [answers[one.key] for one in equals if one.key in answers] for equals in hits}
-        return {key: of_hit[0] for key, of_hit in of_hits.items() if of_hit}
-
     def lenient(
         self, query: str, *, wanted: int, filters: SearchFilters, also: Sequence[str] = ()
     ) -> SearchRequest | None:
@@ -249,12 +200,17 @@ class Searcher:
         k = min(wanted, self._policy.max_k)
         return SearchRequest(query=asked, k=k, filters=filters, also=tuple(others)) if asked and k >= 1 else None
 
-    async def _parsed(self, query: str, now_ms: int, zone: Zone) -> Question:
+    async def _parsed(self, request: SearchRequest, now_ms: int) -> Question:
         """The query as a question. A long one takes milliseconds, so not on the event loop."""
         parse = partial(
-            parse_question, query[:_MAX_READ_CHARS], max_terms=self._policy.max_terms, now_ms=now_ms, zone=zone
+            parse_question,
+            request.query[:_MAX_READ_CHARS],
+            max_terms=self._policy.max_terms,
+            now_ms=now_ms,
+            zone=request.zone or self._zone,
+            also=[one[:_MAX_READ_CHARS] for one in request.other_wordings],
         )
-        return await anyio.to_thread.run_sync(parse) if len(query) > _LONG_CHARS else parse()
+        return await anyio.to_thread.run_sync(parse) if len(request.query) > _LONG_CHARS else parse()
 
     async def _find(
         self,
@@ -264,41 +220,54 @@ class Searcher:
         filters: SearchFilters,
         found: Collector,
         vector: "NDArray[np.float32] | None",
-        now_ms: int,
     ) -> bool:
         """Collect the hits, on the thread of the view. Whether the scope exists."""
 
-        def by_words(index: SearchIndex) -> bool:
-            found.collect(self._generator(index, question, filters), {}, self._ager(now_ms))
-            return True
+        def generated(index: SearchIndex) -> "CandidateGenerator":
+            from kalito_mcp.retrieval.candidate_generator import CandidateGenerator  # noqa: PLC0415 - numpy loads late
 
-        if vector is None:
-            return await view.search.in_index(scope, by_words) or False
-        fingerprint = "" if self._embedder is None else self._embedder.fingerprint
-        nearest = await view.vectors.nearest(scope, fingerprint, vector, k=self._policy.nearest)
-        keys = [key for key, _ in nearest]
-        generator = await view.search.in_index(scope, lambda index: self._generator(index, question, filters, keys))
-        if generator is not None:
-            similarities = await view.vectors.similarities(fingerprint, vector, generator.compared_keys)
-            await view.search.in_index(scope, lambda _: found.collect(generator, similarities, self._ager(now_ms)))
+            generator = CandidateGenerator(index, question, filters, self._policy, has_vectors=vector is not None)
+            if vector is None:
+                found.collect(generator, None)
+            return generator
+
+        generator = await view.search.in_index(scope, generated)
+        if generator is not None and vector is not None and self._embedder is not None:
+            similarities = await self._compared(view, scope, generator, vector, self._embedder)
+            await view.search.in_index(scope, lambda _: found.collect(generator, similarities))
         return generator is not None
 
-    def _generator(
-        self, index: SearchIndex, question: Question, filters: SearchFilters, nearest: Sequence[int] = ()
-    ) -> "CandidateGenerator":
-        from kalito_mcp.retrieval.candidate_generator import CandidateGenerator  # noqa: PLC0415 - numpy comes with it
+    async def _compared(
+        self,
+        view: ReadView,
+        scope: Scope,
+        generator: "CandidateGenerator",
+        vector: "NDArray[np.float32]",
+        embedder: Embedder,
+    ) -> "Similarities | None":
+        """The similarities of the candidates, to which the nearest records are added; None if nothing has a vector."""
+        fingerprint = embedder.fingerprint
+        nearest = await view.vectors.nearest(
+            scope, fingerprint, vector, k=self._policy.nearest, among=generator.admissible_keys
+        )
+        if not nearest:
+            return None
+        generator.add_nearest([key for key, _ in nearest])
+        cosines = await view.vectors.similarities(fingerprint, vector, generator.compared_keys)
+        return _similarities(cosines, embedder.unrelated)
 
-        return CandidateGenerator(index, question, filters, self._policy, self._weights, nearest)
+    async def _vector(
+        self, embedder: Embedder, scope: Scope, question: Question, limit_s: float
+    ) -> "tuple[NDArray[np.float32] | None, str | None]":
+        """The mean of the vectors of all wordings, if the embedder answers in time; else a note on why not.
 
-    async def _vector(self, text: str, limit_s: float) -> "tuple[NDArray[np.float32] | None, str | None]":
-        """The query's vector if an embedder answers in time; else a note on why not, if one is configured."""
-        if self._embedder is None:
-            return None, None
+        Its product with the vector of a text is the mean of their cosines.
+        """
+        texts = await self._store.trip(lambda view: _nameless(view, scope, question.texts))
         try:
             with anyio.fail_after(limit_s):
-                [vector] = await self._embedder.embed([text], is_query=True)
-                self._has_embedded = True
-                return vector, None
+                vectors = await embedder.embed(texts, is_query=True)
+                return vectors.mean(axis=0), None
         except ModelError as error:
             reason = str(error)
         except TimeoutError:
@@ -310,38 +279,6 @@ class Searcher:
         active = [index for index in await view.vectors.indexes() if index.is_active]
         ours = None if self._embedder is None else (self._embedder.fingerprint, dimension)
         return not active or (active[0].fingerprint, active[0].dimension) == ours
-
-    def _is_noise(self, ranked: Sequence[ScoredCandidate]) -> bool:
-        """Whether these hits, best first, do not answer the query."""
-        if ranked[0].question.asks_time_alone:
-            return False
-        # Other words may say the same: with a similar text, unmatched words mean nothing.
-        semantic = max(scored.parts.get("semantic", 0.0) for scored in ranked[:_SEMANTIC_TOP])
-        if semantic and semantic >= self._policy.min_score_by_meaning:
-            return False
-        return confidence(ranked) < self._policy.min_score
-
-    def _ager(self, now_ms: int) -> Ager:
-        """Lowers the scores of a batch by age; the result is best first."""
-
-        def aged(ranked: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
-            for scored in ranked:
-                scored.score = self._decayed(scored, now_ms)
-            return sorted(ranked, key=best_first)
-
-        return aged
-
-    def _decayed(self, scored: ScoredCandidate, now_ms: int) -> float:
-        candidate = scored.candidate
-        last_ms = max(candidate.created_at, candidate.last_used or candidate.created_at)
-        retained = retention(
-            importance=candidate.importance,
-            usage_count=candidate.usage_count,
-            age_days=(now_ms - last_ms) / DAY_MS,
-            is_critical=candidate.is_critical,
-            policy=self._decay,
-        )
-        return round(decayed(scored.score, retained, self._decay), DECIMALS)
 
     def _check(self, request: SearchRequest) -> None:
         if not 1 <= request.k <= self._policy.max_k:
@@ -369,12 +306,68 @@ def _not_searched(scope: Scope) -> str | None:
     return f"{'no project was' if scope.project == PERSONAL else 'other projects were not'} searched"
 
 
-def _hit(
-    scored: ScoredCandidate, same: tuple[str, ...], answer: Answer | None, *, project: str | None, is_explained: bool
-) -> Hit:
-    hit = hit_of(scored.candidate, scored.score, project)
-    if same or answer is not None:
-        hit = replace(hit, same=same, answer=answer)
+async def _nameless(view: ReadView, scope: Scope, texts: Sequence[str]) -> Sequence[str]:
+    """The texts without the names of the speakers of this memory."""
+    from kalito_mcp.retrieval.ranking import without_names  # noqa: PLC0415 - numpy comes with it
+
+    found = await view.search.in_index(scope, lambda index: [without_names(one, index.records) for one in texts])
+    return found or texts
+
+
+def _similarities(cosines: Mapping[int, float], unrelated: Unrelated | None) -> "Similarities":
+    """The similarities of these records. If nobody knows the cosines of unrelated texts, those of the records serve."""
+    import numpy as np  # noqa: PLC0415 - by now it is there
+
+    from kalito_mcp.retrieval.ranking import Similarities  # noqa: PLC0415
+
+    keys = np.array(sorted(cosines), np.int64)
+    found = np.array([cosines[key] for key in keys.tolist()], np.float32)
+    if unrelated is None:
+        unrelated = Unrelated(float(found.mean()), max(float(found.std()), _LEAST_SPREAD))
+    return Similarities(keys, found, unrelated)
+
+
+async def _with_turns(
+    view: ReadView, scope: Scope, page: list[Hit], filters: SearchFilters, question: Question
+) -> list[Hit]:
+    """The hits with the turns just before and after them, as far as the filters and the query admit them."""
+    if not any(one.seq is not None for one in page):
+        return page
+    from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy comes with it
+
+    of_hits = [one.key for one in page if one.seq is not None]
+    beside = replace(filters, types=frozenset({RecordType.MESSAGE}), roles=frozenset(), names=frozenset())
+    found = (
+        await view.search.in_index(scope, lambda index: turns_around(index, of_hits, beside, with_centres=True)) or ()
+    )
+    damaged = await view.records.damaged([one.record_id for one in found])
+    turns = {
+        (one.session_id, one.seq): one
+        for one in found
+        if one.record_id not in damaged
+        and not is_withheld(one.origin, one.text)
+        and not question.query.is_excluded(one.text)
+    }
+    shown: set[int] = set()
+
+    def around(hit: Hit) -> tuple[TurnBeside, ...]:
+        shown.add(hit.key)
+        if hit.seq is None:
+            return ()
+        beside = [turns.get((hit.session_id, hit.seq + step)) for step in (-1, 1)]
+        new = [one for one in beside if one is not None and one.key not in shown]
+        shown.update(one.key for one in new)
+        return tuple(map(_turn, new))
+
+    return [replace(one, turns=around(one)) for one in page]
+
+
+def _turn(said: Candidate) -> TurnBeside:
+    return TurnBeside(said.record_id, said.role, said.name, cut(" ".join(said.text.split()), TURN_CHARS))
+
+
+def _hit(scored: ScoredCandidate, same: tuple[str, ...], *, project: str | None, is_explained: bool) -> Hit:
+    hit = replace(hit_of(scored.candidate, scored.score, project), same=same)
     return replace(hit, parts=scored.parts, why=explain(scored)) if is_explained else hit
 
 

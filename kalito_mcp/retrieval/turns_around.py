@@ -11,16 +11,24 @@ from kalito_mcp.retrieval.filtering import in_scope, is_admitted
 
 
 def turns_around(
-    index: SearchIndex, keys: Sequence[int], filters: SearchFilters, *, before: int = 1, after: int = 1
+    index: SearchIndex,
+    keys: Sequence[int],
+    filters: SearchFilters,
+    *,
+    before: int = 1,
+    after: int = 1,
+    with_centres: bool = False,
 ) -> Sequence[Candidate]:
-    """The messages so many places before and after those with these keys, without these. A forgotten one counts as
-    one."""
+    """The messages so many places before and after those with these keys. A forgotten one counts as one. Only with
+    `with_centres`, one of these that is beside another is among them."""
     records = index.records
     places = np.searchsorted(records.keys, keys)
     # A record may have been erased since its key was found.
     places = places[np.append(records.keys, -1)[places] == keys]
     linked = [*_following(records.previous_turns, places, before), *_following(records.next_turns, places, after)]
-    around = np.setdiff1d(np.concatenate([places, *linked]), places)
+    around = np.unique(np.concatenate(linked))
+    if not with_centres:
+        around = np.setdiff1d(around, places)
     around = around[in_scope(index, filters)[around] & is_admitted(records, around, filters)]
     return index.candidates(records.keys[around].tolist())
 

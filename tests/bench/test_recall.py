@@ -8,8 +8,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from bench import recall
+from kalito_mcp.retrieval.formula import Weights
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.retrieval.weights import FEATURES, FeatureWeights
 
 TURNS = [
     {"id": "D1:1", "session": "1", "speaker": "Ann", "text": "I adopted a turtle.", "ts": "2023-05-08T13:56:00"},
@@ -49,11 +49,8 @@ def test_a_question_finds_its_turn_in_a_memory_that_is_filled_once(tmp_path: Pat
 
 
 def test_an_ablation_takes_each_weight_that_is_set_in_turn() -> None:
-    some = replace(FeatureWeights(**dict.fromkeys(FEATURES, 0.0)), lexical=0.2, neighbours=0.4)
-    assert list(recall.ablated(some)) == [
-        ("lexical", replace(some, lexical=0.0)),
-        ("neighbours", replace(some, neighbours=0.0)),
-    ]
+    some = Weights(meaning=0.2, nearby=0.0, words=0.4, time=0.0, speaker=0.0, assistant=0.0, full=1.0)
+    assert list(recall.ablated(some)) == [("meaning", replace(some, meaning=0.0)), ("words", replace(some, words=0.0))]
 
 
 def test_typing_mistakes_change_the_questions_and_nothing_else() -> None:

@@ -68,12 +68,12 @@ HIT = Hit("msg_1", RecordType.MESSAGE, "s", Role.USER, None, "Apples.", 0, 0.5, 
 
 
 def test_the_parts_of_a_score_are_aligned_and_what_weighs_most_comes_first() -> None:
-    parts = {"lexical": 0.21, "assistant": -0.3, "hyponym": 0.04321}
+    parts = {"words": 0.21, "assistant": -0.3, "meaning": 0.04321}
     assert why_lines(replace(HIT, parts=parts, why="says apples")) == [
         "  because: says apples",
         "    assistant  -0.3000",
-        "    lexical    +0.2100",
-        "    hyponym    +0.0432",
+        "    words      +0.2100",
+        "    meaning    +0.0432",
     ]
     assert why_lines(HIT) == []
 

@@ -221,10 +221,10 @@ def test_a_search_finds_what_another_wording_of_it_finds(invoke: Invoke, apples:
 
 def test_an_explained_search_says_below_each_hit_why_it_is_there(invoke: Invoke, apples: Path) -> None:
     hit, *why = done(invoke, apples, "search", "apples", "-k", "1", "--explain").splitlines()
-    assert hit.startswith("msg_1  message  ")
+    assert "message" in hit
     assert {line[:2] for line in why} == {"  "}
     parts = dict(line.split() for line in why if line.startswith("    "))
-    assert float(parts["lexical"]) > 0
+    assert float(parts["words"]) > 0
     line = done(invoke, apples, "search", "apples", "-k", "1", "--explain", "--json")
     assert json.loads(line)["parts"].keys() == parts.keys()
     assert "parts" not in done(invoke, apples, "search", "apples", "--json")

@@ -117,9 +117,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
         (1, MOST),
     ),
     **dict.fromkeys(
-        """graph.min_similarity context.known_share promotion.min_rank decay.floor agent_graph.diffusion
-        session_graph.diffusion sleep.min_rank injection.min_score_if_asked
-        injection.min_score_if_plain injection.min_share""".split(),
+        """graph.min_similarity context.known_share promotion.min_rank agent_graph.diffusion
+        session_graph.diffusion sleep.min_rank injection.min_score injection.min_share""".split(),
         (0, 1),
     ),
     **dict.fromkeys(
@@ -127,7 +126,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
         "sleep.similarity_threshold".split(),
         (NEXT, 1),
     ),
-    **dict.fromkeys("agent_graph.half_life_min session_graph.half_life_min decay.half_life_days".split(), (NEXT, MOST)),
+    **dict.fromkeys("agent_graph.half_life_min session_graph.half_life_min".split(), (NEXT, MOST)),
     "context.token_limit": (1, 10_000_000),
     "injection.max_tokens": (0, 10_000_000),
     "injection.known_tokens": (0, 10_000_000),

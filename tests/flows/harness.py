@@ -13,6 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
+from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.clock import Clock, IdSource
@@ -103,12 +104,12 @@ async def served(
     project: str | None = None,
 ) -> AsyncIterator[Harness]:
     """Serve a memory, or what one project has of it, to a client of the given era. Yields the connected client. Days
-    are of UTC without `settings`."""
+    are of UTC without `settings`, and hooks wait however slow the machine is."""
     if _IDLE:
         server, opener = _IDLE.pop()
     else:
         server = build_server(opener := Opener())
-    chosen = settings or Settings(time=TimePolicy("UTC"))
+    chosen = settings or Settings(time=TimePolicy("UTC"), injection=InjectionPolicy(timeout_s=4))
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[Memory]:

@@ -148,7 +148,7 @@ async def test_a_conversation_stays_in_the_project_that_it_began_in(database: Pa
 
 
 async def test_who_asks_for_what_was_said_gets_whatever_a_search_finds(database: Path, era: str) -> None:
-    injection = InjectionPolicy(min_score_if_asked=1, min_score_if_plain=1, known_tokens=0)
+    injection = InjectionPolicy(min_score=1, known_tokens=0)
     async with served(database, era, settings=Settings(injection=injection)) as h:
         await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1")
         await h.settled()

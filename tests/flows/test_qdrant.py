@@ -35,7 +35,7 @@ async def record(memory: Memory, *texts: str) -> list[str]:
 
 
 async def found(memory: Memory, query: str) -> tuple[list[str], str | None]:
-    page = await memory.search_memory(SearchRequest(query=query))
+    page = await memory.search_memory(SearchRequest(query=query, k=1))
     return [hit.text for hit in page.hits], page.note
 
 

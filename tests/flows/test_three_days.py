@@ -90,14 +90,14 @@ async def test_on_day_four_a_question_finds_what_is_true_now(database: Path, era
     clock = ScriptedClock()
     async with served(database, era, clock=clock, project="billing") as h:
         await live_through(h, clock)
-        for question, now, before in (
-            ("Where do I live?", "York", "Leeds"),
-            ("Where do I work?", "Brightwave", "Northgas"),
-            ("Who is my boss?", "Ifeoma", "Colin"),
-            ("Which database does the billing project use?", "PostgreSQL", "to use MySQL"),
+        for question, also, now, before in (
+            ("Where do I live?", [], "York", "Leeds"),
+            ("Where do I work?", ["I work at ...", "I start at a new employer"], "Brightwave", "Northgas"),
+            ("Who is my boss?", [], "Ifeoma", "Colin"),
+            ("Which database does the billing project use?", [], "PostgreSQL", "to use MySQL"),
         ):
-            hits = (await h.facts("search_memory", query=question))["hits"]
+            hits = (await h.facts("search_memory", query=question, also=also))["hits"]
             assert any(now in hit["text"] for hit in hits), question
-            context = await h.text("build_context", query=question)
+            context = await h.text("build_context", query=question, also=also)
             assert now in context, question
             assert before not in context or day_of(context, before), question

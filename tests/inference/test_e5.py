@@ -56,7 +56,7 @@ def test_without_the_package_a_setting_that_names_it_says_how_to_install_it() ->
 def test_where_it_is_installed_it_is_used_and_replaces_the_vectors_of_the_other_model() -> None:
     found = embedder("auto")
     assert found is not None
-    assert (found.fingerprint, found.spread) == ("e5:multilingual-e5-small:1", 0.027)
+    assert (found.fingerprint, found.unrelated) == ("e5:multilingual-e5-small:1", (0.75, 0.027))
     other = embedder("meaning")
     assert other is not None
     assert other.fingerprint.partition(":")[0] in found.replaces

@@ -287,8 +287,8 @@ def test_the_fingerprint_says_what_made_the_vectors_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("kind", [OllamaEmbedder, OpenAIEmbedder])
-def test_the_spread_of_a_servers_model_is_not_known(kind: Kind) -> None:
-    assert embedder("http://127.0.0.1:9", kind).spread is None
+def test_the_cosines_of_unrelated_texts_by_a_servers_model_are_not_known(kind: Kind) -> None:
+    assert embedder("http://127.0.0.1:9", kind).unrelated is None
 
 
 def servers() -> ModelRegistry:

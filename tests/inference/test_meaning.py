@@ -88,7 +88,7 @@ async def test_the_same_in_other_words_and_other_languages_is_near() -> None:
 
 
 @pytest.mark.usefixtures("meaning_installed")
-async def test_unrelated_texts_differ_in_their_cosines_by_the_spread_that_the_model_states() -> None:
+async def test_unrelated_texts_have_cosines_about_as_the_model_states() -> None:
     model = MeaningEmbedder(VectorPolicy())
     subjects = ["The train", "My sister", "This bread", "A lawyer", "The garden", "Our router", "The choir", "Her knee"]
     ends = ["was late on Monday.", "costs forty euros.", "needs water.", "moved to Lyon.", "sounds better now."]
@@ -96,7 +96,9 @@ async def test_unrelated_texts_differ_in_their_cosines_by_the_spread_that_the_mo
     queries = await model.embed(["What is my blood group?", "Which book did I lend to Ana?"], is_query=True)
     await model.aclose()
 
-    assert (rows @ queries.T).std(axis=0).mean() == pytest.approx(model.spread, rel=0.4)
+    cosines = rows @ queries.T
+    assert cosines.mean() == pytest.approx(model.unrelated.mean, abs=0.05)
+    assert cosines.std(axis=0).mean() == pytest.approx(model.unrelated.spread, rel=0.4)
 
 
 @pytest.mark.usefixtures("meaning_installed")

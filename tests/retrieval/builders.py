@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.ports.embedder import Unrelated
 from kalito_mcp.ports.search import RecordColumns
-from kalito_mcp.retrieval.features import AnalyzedText, analyze
+from kalito_mcp.retrieval.bm25f import Bm25F
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
-from kalito_mcp.retrieval.matches import Matches
-from kalito_mcp.retrieval.neighbourhood import Neighbourhood
 from kalito_mcp.retrieval.question import Question, parse_question
-from kalito_mcp.retrieval.ranking import Ranker
-from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
-from kalito_mcp.retrieval.weights import WEIGHTS, FeatureWeights
+from kalito_mcp.retrieval.ranking import Scores, Similarities
 from kalito_mcp.text.analysis import MANY, SEVERAL, index_text
 from tests.scripted import START_MS
 
@@ -27,8 +24,8 @@ _NONE = -1
 _NO_ROLE = 255
 
 
-def question(text: str, *, max_terms: int = 32, now_ms: int | None = START_MS) -> Question:
-    return parse_question(text, max_terms=max_terms, now_ms=now_ms)
+def question(text: str, *also: str, max_terms: int = 32, now_ms: int | None = START_MS) -> Question:
+    return parse_question(text, max_terms=max_terms, now_ms=now_ms, also=also)
 
 
 def candidate(
@@ -53,10 +50,6 @@ def candidate(
         seq=key,
         client_key=None,
     )
-
-
-def analyzed_text(query: str, text: str, *, role: Role | None = Role.USER, name: str | None = None) -> AnalyzedText:
-    return analyze(question(query), candidate(text, role=role, name=name))
 
 
 def columns(*said: Candidate) -> RecordColumns:
@@ -119,56 +112,43 @@ class IndexOf:
         return np.flatnonzero([term in getattr(one, of_times) for one in self._indexed]).astype(np.int32)
 
 
-def matches(asked: Question, *said: Candidate, hidden: frozenset[int] = frozenset()) -> Matches:
-    """What these records contain of a question. Those with the `hidden` keys are out of scope."""
+def bm25f(
+    asked: Question, *said: Candidate, weights: Sequence[float] | None = None, hidden: frozenset[int] = frozenset()
+) -> Bm25F:
+    """How these records match the words of a question. Those with the `hidden` keys are out of scope."""
     index = IndexOf(*said)
-    return Matches(index, ~np.isin(index.records.keys, list(hidden)), asked)
+    each = [1 / len(asked.wordings)] * len(asked.wordings)
+    return Bm25F(index, ~np.isin(index.records.keys, list(hidden)), asked, weights or each)
 
 
-def neighbourhood(asked: Question, *said: Candidate, hidden: frozenset[int] = frozenset()) -> Neighbourhood:
-    """The surroundings of all these records."""
-    return Neighbourhood(columns(*said), matches(asked, *said, hidden=hidden), np.arange(len(said)))
-
-
-def ranker(
-    asked: Question,
-    *said: Candidate,
-    weights: FeatureWeights = WEIGHTS,
-    similarities: Mapping[int, float] | None = None,
-    places: Sequence[int] | None = None,
-) -> Ranker:
-    """A ranker of all these records, or of those at some places. The similarities are by key."""
-    records = columns(*said)
-    by_place = {int(np.searchsorted(records.keys, key)): value for key, value in (similarities or {}).items()}
-    chosen = np.arange(len(said)) if places is None else np.array(places, np.int64)
-    return Ranker(records, asked, matches(asked, *said), chosen, weights, by_place)
-
-
-def scored(
-    asked: Question,
-    *said: Candidate,
-    weights: FeatureWeights = WEIGHTS,
-    similarities: Mapping[int, float] | None = None,
-) -> list[ScoredCandidate]:
-    """All these records with their scores, in their order."""
-    return ranker(asked, *said, weights=weights, similarities=similarities).rank(np.arange(len(said)), said)
-
-
-def scored_by_hand(
-    asked: Question, said: Candidate, parts: Mapping[str, float], *, score: float = 0.5, near: Sequence[str] = ()
-) -> ScoredCandidate:
-    """A record whose score has these parts. The turn after it contains the words of `near`."""
-    found = scored(asked, said, candidate(" ".join(near), said.key + 1))[0]
-    found.parts, found.score = parts, score
-    beside = ("first_person", "assistant", "semantic", "neighbour_semantic")
-    found.topic_score = sum(part for name, part in parts.items() if name not in beside)
+def shares(
+    asked: Question, *said: Candidate, weights: Sequence[float] | None = None, hidden: frozenset[int] = frozenset()
+) -> list[float]:
+    """The share of the words of the question that each of these records has."""
+    found: list[float] = bm25f(asked, *said, weights=weights, hidden=hidden).shares(np.arange(len(said))).tolist()
     return found
+
+
+def scores(asked: Question, *said: Candidate, cosines: Mapping[int, float] | None = None) -> Scores:
+    """The scores of these records. The cosines are by key; those of unrelated texts are 0, give or take 0.1."""
+    similarities = None
+    if cosines is not None:
+        known = np.array(sorted(cosines), np.int64)
+        similarities = Similarities(
+            known, np.array([cosines[key] for key in known.tolist()], np.float32), Unrelated(0.0, 0.1)
+        )
+    return Scores(columns(*said), asked, bm25f(asked, *said), np.arange(len(said)), similarities)
+
+
+def ranked(asked: Question, *said: Candidate, cosines: Mapping[int, float] | None = None) -> list[int]:
+    """The keys of these records, best first."""
+    return [said[at].key for at in scores(asked, *said, cosines=cosines).order()]
 
 
 def hits_of(asked: Question, *said: Candidate, filters: SearchFilters = NO_FILTERS) -> list[int]:
     """The keys of those records that match by their own words and that the filters admit."""
     index = IndexOf(*said)
     records = index.records
-    found = Matches(index, in_scope(index, filters), asked).places
+    found = Bm25F(index, in_scope(index, filters), asked, [1.0]).places
     admitted: NDArray[np.int64] = records.keys[found[is_admitted(records, found, filters)]]
     return admitted.tolist()

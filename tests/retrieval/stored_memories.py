@@ -15,8 +15,7 @@ from tests import drafts
 from tests.scripted import START_MS, ScriptedClock
 
 TRIP = Scope(session="trip")
-ANYTHING = SearchPolicy(min_score=0)
-"""Returns every hit, whatever its score. test_answers covers the threshold."""
+ANYTHING = SearchPolicy()
 
 
 async def remember(store: SqliteStore, *said: str | MessageDraft, scope: Scope = TRIP) -> list[int]:
@@ -25,6 +24,11 @@ async def remember(store: SqliteStore, *said: str | MessageDraft, scope: Scope =
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         return [one.id for one in await transaction.conversations.append_messages(session, batch, now_ms=START_MS)]
+
+
+async def remember_apart(store: SqliteStore, *said: str | MessageDraft) -> list[int]:
+    """Append each to a session of its own, so that none is shown beside another. Returns the keys of the records."""
+    return [key for n, one in enumerate(said) for key in await remember(store, one, scope=Scope(session=f"s{n}"))]
 
 
 async def embed(store: SqliteStore, embedder: Embedder) -> None:

@@ -32,7 +32,7 @@ async def test_pages_join_to_the_whole_ranking_without_repeats(store: SqliteStor
 async def test_pages_far_beyond_the_texts_that_one_page_compares_repeat_nothing(store: SqliteStore) -> None:
     texts = [f"ferry {'filler ' * ((n * 37) % 29)}number{n}" for n in range(300)]
     keys = await remember(store, *texts)
-    policy = SearchPolicy(min_score=0, read=15)
+    policy = SearchPolicy(read=15)
     for filters in (SearchFilters(), SearchFilters(roles=frozenset({Role.USER}))):
         all_pages = await pages(store, SearchRequest("ferry", 9, filters), policy)
         joined = [hit.key for page in all_pages for hit in page]

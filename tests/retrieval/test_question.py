@@ -1,13 +1,11 @@
-"""A parsed query: its terms, the kinds it names, what it asks for, and how it matches each word of a text."""
-
-from dataclasses import replace
+"""A parsed query and its other wordings: their terms, what it asks for, and how it matches each word of a text."""
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
-from kalito_mcp.retrieval.question import Question, WordMatch, match_words
+from kalito_mcp.retrieval.question import match_words
 from kalito_mcp.text import irregular_forms
 from kalito_mcp.text.analysis import stem
 from kalito_mcp.text.irregular_forms import base_form
@@ -37,25 +35,25 @@ def test_no_more_terms_than_allowed_are_asked_for_and_they_are_the_first() -> No
     assert set(asked.forms) == set(asked.terms)
 
 
+def test_other_wordings_have_terms_of_their_own_and_no_syntax() -> None:
+    asked = question("the ferry to Moss", "when does the boat leave -now", "")
+    assert asked.wordings == (("ferry", "moss"), ("boat", "leave"), ())
+    assert asked.terms == ("ferry", "moss", "boat", "leave")
+    assert asked.texts == ("the ferry to Moss", "when does the boat leave -now", "")
+    assert asked.query.excluded == ()
+
+
 @pytest.mark.parametrize("text", ["", " ", "!?", "\x00"])
 def test_what_has_no_word_asks_for_nothing(text: str) -> None:
     asked = question(text)
-    assert (asked.terms, dict(asked.hyponyms)) == ((), {})
+    assert asked.terms == ()
     assert not asked.dates
 
 
-def test_what_is_left_out_is_neither_a_term_nor_a_kind() -> None:
+def test_what_is_left_out_is_no_term() -> None:
     asked = question('quay -moss -"night train" -pets')
     assert asked.terms == ("quay",)
-    assert not asked.hyponyms
     assert asked.query.excluded == ("moss", "pet")
-
-
-def test_a_term_that_names_a_kind_has_its_instances_and_no_term_is_one_of_them() -> None:
-    asked = question("Which pets does she have, beside the puppy?")
-    assert {"cat", "kitten"} <= asked.hyponyms["pet"]
-    assert "puppy" not in asked.hyponyms["pet"]
-    assert "puppy" in question("Which pets?").hyponyms["pet"]
 
 
 def test_a_corrected_term_is_found_by_what_was_meant_for_less_and_stays_what_was_written() -> None:
@@ -66,53 +64,9 @@ def test_a_corrected_term_is_found_by_what_was_meant_for_less_and_stays_what_was
     assert corrected.terms == asked.terms
     assert (corrected.forms["frery"], corrected.forms["moss"]) == (("frery", "ferry"), ("moss",))
     assert corrected.surface["frery"] == "frery"
-    assert match_words(corrected, ["ferries", "frery"]) == {
-        "ferries": WordMatch("ferries", "frery", 0.8, ()),
-        "frery": WordMatch("frery", "frery", 1.0, ()),
-    }
+    assert match_words(corrected, ["ferries", "frery"]) == {"ferries": "frery", "frery": "frery"}
     assert match_words(asked, ["ferries"]) == {}
     assert corrected.credit == {"ferry": 0.8}
-
-
-@pytest.mark.parametrize(
-    ("text", "is_asked"),
-    [
-        ("What did you recommend for dinner?", True),
-        ("Which book have you suggested?", True),
-        ("WHEN DID YOU SAY THAT?", True),
-        ("the name you came up with for the boat", True),
-        ("What was your trick for the knot?", True),
-        ("Do you know where I live?", False),
-        ("Can you tell me when the ferry leaves?", False),
-        ("When did she move to Oslo?", False),
-        ("Where does the ferry leave?", False),
-    ],
-)
-def test_a_query_asks_what_the_assistant_said(text: str, is_asked: bool) -> None:
-    assert question(text).asks_assistant == is_asked
-
-
-@pytest.mark.parametrize(
-    ("text", "is_asked"),
-    [
-        ("Which ferries has she taken?", True),
-        ("What two big old ferries are there?", True),
-        ("Tell me what kinds of moss there are", True),
-        ("how many ferries did she take", True),
-        ("WHAT FERRIES WERE LATE?", True),
-        ("Which ferry leaves at seven?", False),
-        ("Which of the ferries is late?", False),
-        ("Which bus does she take?", False),
-        ("What does she think of ferries?", False),
-        ("What is the bus like, and the grass?", False),
-        ("What's in the boxes?", False),
-        ("How much do ferries cost?", False),
-        ("the ferries", False),
-        ("which", False),
-    ],
-)
-def test_several_answers_are_asked_for_by_a_noun_in_the_plural_or_by_their_number(text: str, is_asked: bool) -> None:
-    assert question(text).asks_several is is_asked
 
 
 def test_the_frame_of_a_question_is_no_term_unless_there_is_nothing_else() -> None:
@@ -132,29 +86,12 @@ def test_a_moment_in_the_query_is_read_against_now_and_left_out_without_it() -> 
     assert question("in March 2025", now_ms=None).dates
 
 
-def test_runs_are_distinct_of_four_characters_and_bounded() -> None:
-    assert question("Ab!").ngrams == (" ab ",)
-    assert question("a").ngrams == ()
-    runs = question(" ".join(f"word{n}" for n in range(900))).ngrams
-    assert {len(run) for run in runs} == {4}
-    assert len(runs) == len(set(runs)) <= 400
-
-
 @given(WORDS.filter(bool))
 @example("flies")
 @example("ying")
 def test_no_rule_of_the_stemmer_changes_the_first_two_letters(word: str) -> None:
     if stem(word):
         assert stem(word)[:2] == base_form(word.partition("'")[0])[:2]
-
-
-def by_stemming(asked: Question, word: str) -> WordMatch | None:
-    """What a word is to a question, the slow way."""
-    root = stem(word)
-    terms = [term for term in asked.terms if root in asked.forms[term]]
-    kinds = tuple(kind for kind, members in asked.hyponyms.items() if root in members)
-    credit = asked.credit.get(root, 1.0)
-    return WordMatch(word, terms[0] if terms else None, credit, kinds) if terms or kinds else None
 
 
 @given(
@@ -166,16 +103,10 @@ def by_stemming(asked: Question, word: str) -> WordMatch | None:
 @example("the men's team and X's team", ["men's", "man", "x's", "x"])
 def test_what_a_word_is_to_a_question_is_found_as_if_every_word_were_stemmed(query: str, said: list[str]) -> None:
     asked = question(f"{query} pets")
-    if asked.terms:
-        asked = asked.with_corrections({asked.terms[0]: ("kitten", 0.5)})
+    asked = asked.with_corrections({asked.terms[0]: ("kitten", 0.5)})
     vocabulary = {*said, *query.split()}
-    by_stems = {word: by_stemming(asked, word) for word in vocabulary}
-    assert match_words(asked, vocabulary) == {word: found for word, found in by_stems.items() if found is not None}
-
-
-def test_a_word_of_a_term_and_of_a_kind_is_both() -> None:
-    asked = replace(question("puppy pets"), hyponyms={"pet": frozenset({"puppy"})})
-    assert match_words(asked, ["puppies"]) == {"puppies": WordMatch("puppies", "puppy", 1.0, ("pet",))}
+    by_stems = {word: [term for term in asked.terms if stem(word) in asked.forms[term]] for word in vocabulary}
+    assert match_words(asked, vocabulary) == {word: terms[0] for word, terms in by_stems.items() if terms}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
-from tests.retrieval.stored_memories import TRIP, remember, search
+from tests.retrieval.stored_memories import TRIP, remember, remember_apart, search
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,9 @@ async def found(store: SqliteStore, query: str, **asked: Scope | SearchFilters |
 
 
 async def test_the_text_with_more_of_the_query_comes_first(store: SqliteStore) -> None:
-    await remember(store, "The ferry to Moss.", "The ferry.", "Nothing.", "Tickets for the ferry to Moss at seven.")
+    await remember_apart(
+        store, "The ferry to Moss.", "The ferry.", "Nothing.", "Tickets for the ferry to Moss at seven."
+    )
     assert await found(store, "ferry Moss tickets") == [
         "Tickets for the ferry to Moss at seven.",
         "The ferry to Moss.",
@@ -39,7 +41,7 @@ async def test_a_rare_word_counts_more_than_a_common_one(store: SqliteStore) -> 
 async def test_equal_hits_come_newest_first_whatever_the_clocks_said(store: SqliteStore) -> None:
     trees = ("ash", "elm", "fir", "oak", "yew")
     told = [drafts.message(f"ferry {tree}", created_at=START_MS - n * 1000) for n, tree in enumerate(trees)]
-    keys = await remember(store, *told)
+    keys = await remember_apart(store, *told)
     hits = await search(store, "ferry")
     assert [hit.key for hit in hits] == list(reversed(keys))
     assert len({hit.score for hit in hits}) == 1
@@ -47,7 +49,7 @@ async def test_equal_hits_come_newest_first_whatever_the_clocks_said(store: Sqli
 
 async def test_scores_lie_in_zero_to_one_and_never_rise(store: SqliteStore) -> None:
     long = "moss " + "filler " * 3_000
-    await remember(store, "ferry", "ferry seven " * 50, "ferry moss", long, "a b " * 60_000 + "moss")
+    await remember_apart(store, "ferry", "ferry seven " * 50, "ferry moss", long, "a b " * 60_000 + "moss")
     hits = await search(store, "ferry moss " + " ".join(f"absent{n}" for n in range(30)))
     assert len(hits) == 5
     assert all(0 < hit.score <= 1 for hit in hits)
@@ -140,7 +142,9 @@ async def test_words_that_only_share_letters_are_not_found(store: SqliteStore, t
     "form", [unicodedata.normalize(form, "Crème brûlée à Besançon 제주도 がぎぐ") for form in ("NFC", "NFD", "NFKC")]
 )
 async def test_the_normal_form_of_the_query_makes_no_difference(store: SqliteStore, form: str) -> None:
-    await remember(store, "crème brûlée", "Besançon", "제주도", "がぎぐ", unicodedata.normalize("NFD", "crème fraîche"))
+    await remember_apart(
+        store, "crème brûlée", "Besançon", "제주도", "がぎぐ", unicodedata.normalize("NFD", "crème fraîche")
+    )
     assert len(await found(store, form)) == 5
 
 

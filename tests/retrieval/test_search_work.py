@@ -11,7 +11,7 @@ from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.search_index import SqliteSearchIndex
 from tests import drafts
-from tests.retrieval.stored_memories import ANYTHING, remember, search
+from tests.retrieval.stored_memories import ANYTHING, remember, remember_apart, search
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,7 @@ async def test_a_common_word_among_many_records_costs_no_more_than_the_policy_al
     for part in range(4):
         await remember(store, *(f"the data of today {part}x{n}" for n in range(5_000)))
     assert len(await search(store, "data today", k=10)) == 10
-    assert looked.texts == ANYTHING.read
+    assert looked.texts <= ANYTHING.read + 2 * 10  # with the turns around ten hits
     looked.texts = 0
     assert await search(store, "data today", filters=SearchFilters(roles=frozenset({Role.SYSTEM}))) == ()
     assert looked.texts == 0
@@ -64,7 +64,7 @@ async def test_more_texts_are_read_only_when_a_page_needs_them(store: SqliteStor
 
 
 async def test_a_phrase_is_looked_for_in_a_bounded_number_of_texts(store: SqliteStore, looked: Looked) -> None:
-    await remember(store, *(f"moss ferry x{n}" for n in range(60)))
+    await remember_apart(store, *(f"moss ferry x{n}" for n in range(60)))
     policy = replace(ANYTHING, phrase_texts=20, read=5)
     assert len(await search(store, '"ferry moss"', k=4, policy=policy)) == 4
     assert looked.texts == 20
@@ -79,12 +79,12 @@ async def test_no_more_candidates_are_found_than_the_policy_allows(store: Sqlite
 async def test_the_candidates_are_those_that_match_best_and_of_equal_ones_the_newest(
     store: SqliteStore, candidates: int
 ) -> None:
-    best = await remember(store, "the ferry to Moss")
-    await remember(store, *(f"ferry {'x ' * 30}" for _ in range(20)))
-    equal = await remember(store, *(f"the ferry y{n}" for n in range(20)), scope=Scope(session="new"))
+    said = ["the ferry to Moss", *[f"ferry {'x ' * 30}"] * 20, *(f"the ferry y{n}" for n in range(20))]
+    best, *rest = await remember_apart(store, *said)
+    equal = rest[20:]
     hits = await search(store, "ferry Moss", k=100, policy=replace(ANYTHING, candidates=candidates))
     found = {key for hit in hits for key in (hit.key, *(int(one[4:]) for one in hit.same))}
-    expected = [*best, *reversed(equal)][:candidates]
+    expected = [best, *reversed(equal)][:candidates]
     assert set(expected) <= found
     assert len(found) == candidates
 

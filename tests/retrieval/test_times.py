@@ -11,7 +11,7 @@ from kalito_mcp.settings import Settings
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.wiring import open_memory
 from tests import drafts
-from tests.retrieval.stored_memories import page_of, remember
+from tests.retrieval.stored_memories import page_of, remember, remember_apart
 
 pytestmark = pytest.mark.anyio
 NOW_MS = from_iso("2026-11-21T10:00:00Z")
@@ -146,6 +146,6 @@ TOLD = {
     ],
 )
 async def test_a_time_in_another_language_does_the_same(store: SqliteStore, query: str, found: list[str]) -> None:
-    await remember(store, *[drafts.message(text, created_at=from_iso(day)) for text, day in TOLD.items()])
+    await remember_apart(store, *[drafts.message(text, created_at=from_iso(day)) for text, day in TOLD.items()])
     page = await page_of(store, SearchRequest(query, now_ms=NOW_MS), policy=SearchPolicy())
     assert [hit.text for hit in page.hits][: len(found)] == found

@@ -75,6 +75,11 @@ def _source() -> _Source:
 class _Fork(subprocess.Popen[Any]):
     """`subprocess.Popen`, except that the child is the source's."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._ended = -1
+        self._looking = threading.Lock()
+        super().__init__(*args, **options)
+
     def _execute_child(self, args: Sequence[str], *rest: Any) -> None:
         _executable, _before, _close_fds, _pass_fds, cwd, env, _info, _flags, _shell, *pipes = rest[:15]
         mine = (pipes[0], pipes[3], pipes[5])
@@ -96,9 +101,23 @@ class _Fork(subprocess.Popen[Any]):
 
     def _look(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._ended], [], [], timeout)[0]:
-            self.returncode = _source().exit_code(self.pid)
-            os.close(self._ended)
+            with self._looking:  # a thread may wait while another one asks
+                if self.returncode is None:
+                    self.returncode = _source().exit_code(self.pid)
         return self.returncode
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        self._close_ended()
+
+    def __del__(self, *rest: Any, **more: Any) -> None:
+        super().__del__(*rest, **more)
+        self._close_ended()
+
+    def _close_ended(self) -> None:
+        if self.returncode is not None and self._ended >= 0:
+            os.close(self._ended)
+            self._ended = -1
 
 
 def start(command: Sequence[str], *, is_fresh: bool = False, **options: Any) -> "subprocess.Popen[Any]":

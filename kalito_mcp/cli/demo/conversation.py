@@ -44,11 +44,13 @@ class PlannedPin:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Turn `turn` asks for what turn `answered_by` said in the words `fact`."""
+    """Turn `turn` asks for what turn `answered_by` said in the words `fact`. `also` are other wordings of it, as an
+    assistant sends them."""
 
     turn: int
     answered_by: int
     fact: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ PINS: Final = (
 QUESTIONS: Final = (
     Question(turn=59, answered_by=9, fact="allergic to sulfa drugs"),
     Question(turn=63, answered_by=19, fact="runs on port 8471"),
-    Question(turn=65, answered_by=51, fact="19 March at 10:15"),
+    Question(turn=65, answered_by=51, fact="19 March at 10:15", also=("the clinic appointment is on ... at ...",)),
     Question(turn=67, answered_by=22, fact="def is_overdue(loan, today)"),
 )
 

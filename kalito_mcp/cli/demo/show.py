@@ -211,7 +211,7 @@ class _Show:
     async def question(self, turn: Turn, question: Question) -> None:
         """Show what the assistant gets before it answers the question just recorded."""
         await self.settle()
-        context = await self.served.context(self.budget, query=turn.text, pending_input=True)
+        context = await self.served.context(self.budget, query=turn.text, also=list(question.also), pending_input=True)
         self.contexts.append(context)
         evidence = context.evidence_of(question.fact, self.screen.glyphs.ellipsis)
         distance = question.turn - question.answered_by

@@ -29,6 +29,7 @@ _CURSOR: Final = re.compile(r"(?P<place>.+)@(?P<now_ms>-?\d{1,15})(?P<offset>[+-
 _FILTERS: Final = ("types", "roles", "names", "tags", "origins", "min_importance", "since", "until")
 _OTHER_WORDS: Final = "Try other words for it, a name or a date"
 _SEEN: Final = "What you still see of this conversation was left out: send its session_id to search that"
+_FAR: Final = "These are the nearest memories, and far from the query"
 _DECIMALS: Final = 4
 _MOMENTS: Final = ("created_at", "valid_until")
 _MADE_KEY: Final = re.compile(r"^hook:|:[0-9a-f]{32}$", re.ASCII)
@@ -98,9 +99,9 @@ class SearchTools:
         ] = None,
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find messages, documents, tasks, pins and summaries across all conversations, best first. `also` finds what
-        was said in other words than the query. Returns full texts with their ids, dates and scores (near 1: a short
-        text with all words of the query), and past answers to similar questions. For the current conversation as a
-        whole, use build_context."""
+        was said in other words than the query. Hits are the nearest memories (from score 0.3 on they are near), not
+        answers: with ids, dates, the turns beside them. Of two that differ, the later may hold. Also returns past
+        answers to similar questions. For the current conversation as a whole, use build_context."""
         memory = await self._opened.memory_asked(project)
         place, started_ms, zone = _parse_cursor(cursor, memory.zone)
         if now is not None:
@@ -173,7 +174,7 @@ def _parse_cursor(cursor: str | None, zone: Zone) -> tuple[str | None, int | Non
 def _note(page: SearchPage, request: SearchRequest, session_id: str | None) -> str | None:
     """The search's own note, and what to try if it found nothing, or too little."""
     again = _ask_again(page, request)
-    tips = [again] if again else []
+    tips = [_FAR] * bool(again and page.hits) + [again] * bool(again)
     if not page.hits:
         filters = request.filters
         given = [name for name in _FILTERS if getattr(filters, name) != getattr(SearchFilters(), name)]
@@ -185,7 +186,7 @@ def _note(page: SearchPage, request: SearchRequest, session_id: str | None) -> s
 
 def _ask_again(page: SearchPage, request: SearchRequest) -> str | None:
     """What to send with the next search, if this one found too little and had no other wordings of the query."""
-    if request.other_wordings or not page.is_weak:
+    if request.other_wordings or request.cursor or not page.is_weak:
         return None
     example = json.dumps([begun_answer(request.query)], ensure_ascii=False)
     return f"Search again with also, 2 to 4 ways the user may have said it, such as {example} with the likely answer"
@@ -210,7 +211,7 @@ def _to_the_second(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lines(hit: Hit) -> Sequence[str]:
-    """A hit as text, with every fact of its structured form: a line for its answer, one that explains it."""
+    """A hit as text, with every fact of its structured form: a line for each turn beside it, one that explains it."""
     who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
     place = f" in session {short_id(hit.session_id)}" if hit.session_id is not None else ""
     place += f' "{hit.session_title}"' if hit.session_title else ""
@@ -227,9 +228,9 @@ def _lines(hit: Hit) -> Sequence[str]:
         f"{origin}{same}{ended}) {who}: {hit.text}"
     )
     lines = [line]
-    if hit.answer is not None:
-        answering = " ".join(part for part in (hit.answer.role, hit.answer.name) if part)
-        lines.append(f"  answered by {answering} ({hit.answer.record_id}): {hit.answer.text}")
+    for turn in hit.turns or ():
+        speaker = " ".join(part for part in (turn.role, turn.name) if part)
+        lines.append(f"  beside it ({turn.record_id}) {speaker}: {turn.text}")
     if hit.parts or hit.why:
         parts = ", ".join(f"{name} {share}" for name, share in (hit.parts or {}).items())
         lines.append(f"  because: {hit.why} ({parts})" if hit.why and parts else f"  because: {hit.why or parts}")
