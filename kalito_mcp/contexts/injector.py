@@ -174,8 +174,8 @@ class Injector:
         ]
 
     def _least_score(self, prompt: str, asked: Sequence[str]) -> float:
-        """People who ask for something they told before ask in a few words; a long prompt brings what it is about
-        itself, and is a little similar to much."""
+        """The least score of a hit. A question about the past is short; a long prompt explains itself, and is slightly
+        similar to many records."""
         if any(refers_to_the_past(one) for one in asked):
             return 0.0
         return self.policy.min_score + min(_MOST_MORE, _MORE_PER_WORD * len(prompt.split()))

@@ -10,7 +10,7 @@
 Without vectors the first two are missing, and the others have weights of their own.
 
 Similarities are measured in standard deviations above those of unrelated texts (`Embedder.unrelated`), so that one
-formula serves every embedder. How the weights were chosen, and what each is worth, is in `bench/RESULTS.md`.
+formula serves every embedder. `bench/RESULTS.md` says how the weights were chosen.
 """
 
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ DECIMALS: Final = 4
 _LEAST: Final = 10**-DECIMALS
 
 
-@dataclass(slots=False)
+@dataclass
 class ScoredCandidate:
     """A record that may be a hit. `score`, in (0, 1], is the sum of its `parts`."""
 

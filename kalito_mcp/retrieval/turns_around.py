@@ -19,8 +19,10 @@ def turns_around(
     after: int = 1,
     with_centres: bool = False,
 ) -> Sequence[Candidate]:
-    """The messages so many places before and after those with these keys. A forgotten one counts as one. Only with
-    `with_centres`, one of these that is beside another is among them."""
+    """The messages up to `before` places before and `after` places after the messages with these keys.
+
+    A forgotten message takes up a place. `with_centres` includes those of the given messages that are next to another.
+    """
     records = index.records
     places = np.searchsorted(records.keys, keys)
     # A record may have been erased since its key was found.

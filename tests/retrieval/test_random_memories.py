@@ -66,7 +66,7 @@ def test_every_hit_has_a_reason_a_score_in_zero_to_one_and_its_place(
     for hit in found:
         assert is_asked(hit) or vectors, hit
         assert 0 < hit.score <= 1
-    ranks = [(hit.score, hit.key) for hit in found]
-    assert ranks == sorted(ranks, reverse=True)
+    scores = [hit.score for hit in found]  # all sums above 1 are shown as 1, so equal scores may differ
+    assert scores == sorted(scores, reverse=True)
     ids = [one for hit in found for one in (hit.record_id, *hit.same)]
     assert len(ids) == len(set(ids))

@@ -211,7 +211,7 @@ def _to_the_second(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lines(hit: Hit) -> Sequence[str]:
-    """A hit as text, with every fact of its structured form: a line for each turn beside it, one that explains it."""
+    """A hit as text, with every fact of its structured form: the hit, the turns around it, and why it was found."""
     who = " ".join(part for part in (hit.role, hit.name) if part) or hit.type
     place = f" in session {short_id(hit.session_id)}" if hit.session_id is not None else ""
     place += f' "{hit.session_title}"' if hit.session_title else ""
@@ -230,7 +230,7 @@ def _lines(hit: Hit) -> Sequence[str]:
     lines = [line]
     for turn in hit.turns or ():
         speaker = " ".join(part for part in (turn.role, turn.name) if part)
-        lines.append(f"  beside it ({turn.record_id}) {speaker}: {turn.text}")
+        lines.append(f"  next to it: {turn.record_id} {speaker}: {turn.text}")
     if hit.parts or hit.why:
         parts = ", ".join(f"{name} {share}" for name, share in (hit.parts or {}).items())
         lines.append(f"  because: {hit.why} ({parts})" if hit.why and parts else f"  because: {hit.why or parts}")
