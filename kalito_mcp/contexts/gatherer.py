@@ -134,22 +134,16 @@ class Gatherer:
             known = session and self._known.cached(_of_known(asked, session), asked.include, moment)
             if session is not None and known is not None and session.has_begun:
                 return Gathered(session, known)
-        read = partial(self._read, query)
         try:
-            return await read(lambda view: self._gather(asked, query, moment, lambda work: work(view)))
+            return await self._store.trip(lambda view: self._gather(asked, query, moment, lambda work: work(view)))
         except StorageDamaged:
             # A damaged page of pins or summaries must not stop a conversation; `doctor --deep` names the page.
             _log.exception("session %s: only what is not damaged could be read", asked.scope.session)
-            return await self._gather(asked, query, moment, read)
+            return await self._gather(asked, query, moment, self._store.trip)
 
     def forget_session(self, session_id: str) -> None:
         """Read the session anew next time."""
         self._sessions.drop_where(lambda key: key[0].session == session_id)
-
-    async def _read(self, query: Query | None, work: _Reading[T]) -> T:
-        if query is None:
-            return await self._store.trip(work)
-        return await self._searcher.read(query.prepared, work)
 
     async def _gather(
         self, asked: Asked, query: Query | None, moment: Moment, read: Callable[[_Reading[Any]], Awaitable[Any]]

@@ -123,7 +123,7 @@ class Injector:
             around = [trustily_named(one) for one in around if is_new(one)]
             return _without_unanswered(hits, around), around
 
-        hits, around = await self._searcher.read(prepared, find)
+        hits, around = await self._searcher.read(find)
         return await anyio.to_thread.run_sync(partial(self._packed, hits, around, prompt, scope, session_id))
 
     def of_start(self, scope: Scope, context: MemoryContext) -> Injection:

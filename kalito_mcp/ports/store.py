@@ -88,7 +88,7 @@ class Store(Protocol):
 
     async def trip(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
         """The result of `work` on a consistent view. It costs less than `read`, because it may run in one trip to
-        another thread; so `work` awaits nothing but the view, and not its vectors.
+        another thread; so `work` awaits nothing but the view.
 
         Raises:
             StorageReplaced, StorageDamaged: as `read`.

@@ -46,6 +46,7 @@ class CandidateGenerator:
         policy: SearchPolicy,
         *,
         has_vectors: bool = False,
+        is_explained: bool = False,
     ) -> None:
         self._index = index
         self._policy = policy
@@ -55,6 +56,7 @@ class CandidateGenerator:
         shares = _shares(self._question, has_vectors=has_vectors)
         self._bm25f = Bm25F(index, self._in_scope, self._question, shares)
         self._filters = filters
+        self._is_explained = is_explained
         self._places = self._best()
         self.read_count = 0
         """How many texts were read."""
@@ -106,7 +108,11 @@ class CandidateGenerator:
             self.excluded_count += len(batch) - len(kept)
             yield [
                 ScoredCandidate(
-                    self._question, one, shown_score(float(scores.values[at])), scores.parts(at), self._nearby(at)
+                    self._question,
+                    one,
+                    shown_score(float(scores.values[at])),
+                    scores.parts(at),
+                    self._nearby(at) if self._is_explained else (),
                 )
                 for at, one in kept
             ]

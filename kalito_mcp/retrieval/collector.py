@@ -126,8 +126,8 @@ class Collector:
         """
         own, asked = derived.words, derived.terms
         if derived.candidate.type is RecordType.PIN:
-            has_all = (one for one in self._messages if asked <= one.terms)
-            return next((one for one in has_all if _contains(one.words, own)), None)
+            has_all = (one for one in self._messages if _contains(one.words, own))
+            return next((one for one in has_all if asked <= one.terms), None)
         session = derived.candidate.session_id
         messages = [one for one in self._messages if one.candidate.session_id == session]
         matching = [one for one in messages if not asked.isdisjoint(one.terms)]

@@ -21,9 +21,12 @@ _CREDIT: Final = 0.9
 
 
 def corrected(question: Question, missing: Sequence[str], index: SearchIndex) -> Question:
-    """The question with what is meant as another form of its mistyped terms. `missing` are the terms that no record
-    contains. A mistyped function word ("waht") is left out, unless nothing else is asked."""
-    mistyped = {question.surface[term]: term for term in missing}
+    """The question with what is meant as another form of the mistyped terms of its query. `missing` are the terms that
+    no record contains. A mistyped function word ("waht") is left out, unless nothing else is asked.
+
+    Other wordings are a model's, which does not mistype; but it says many words that no record has."""
+    typed = frozenset(question.wordings[0])
+    mistyped = {question.surface[term]: term for term in missing if term in typed}
     if not mistyped:
         return question
     if question.language == ENGLISH:
@@ -43,6 +46,6 @@ def _is_function_word(word: str) -> bool:
 
 def _names(mistyped: Iterable[str], names: Sequence[str | None]) -> dict[str, str]:
     """For those of the words that may be a mistyped part of a speaker's name: its stem."""
-    known = {stem(word) for name in names[:_MOST_NAMES] if name is not None for word in words(name)}
-    found = {word: next((term for one in spellings(word) if (term := stem(one)) in known), None) for word in mistyped}
-    return {word: term for word, term in found.items() if term is not None}
+    known = {word for name in names[:_MOST_NAMES] if name is not None for word in words(name)}
+    found = {word: next((one for one in spellings(word) if one in known), None) for word in mistyped}
+    return {word: stem(name) for word, name in found.items() if name is not None}

@@ -24,7 +24,7 @@ class ScoredCandidate:
     score: float
     parts: Mapping[str, float]
     nearby: tuple[str, ...] = ()
-    """The terms of the question that only the turns around it have."""
+    """The terms of the question that only the turns around it have, if hits are explained."""
 
     @cached_property
     def words(self) -> frozenset[str]:

@@ -107,7 +107,7 @@ class Searcher:
         if prepared.is_empty:
             _offset(request.cursor, _fingerprint(scope, request))
             return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
-        return await self.read(prepared, lambda view: self.page(view, scope, request, prepared))
+        return await self.read(lambda view: self.page(view, scope, request, prepared))
 
     async def prepare(self, scope: Scope, request: SearchRequest) -> "Prepared":
         """What a search needs before it reads.
@@ -125,12 +125,9 @@ class Searcher:
         limit_s = min(_AT_ONCE_S if request.is_urgent else math.inf, self._policy.embedding_timeout_s)
         return Prepared(question, now_ms, *await self._vector(self._embedder, scope, question, limit_s))
 
-    async def read(self, prepared: "Prepared", work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
-        """The result of `work` on one view: in one trip, unless vectors are compared."""
-        if prepared.vector is None:
-            return await self._store.trip(work)
-        async with self._store.read() as view:
-            return await work(view)
+    async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
+        """The result of `work` on one view of what is searched."""
+        return await self._store.trip(work)
 
     async def page(
         self,
@@ -154,7 +151,7 @@ class Searcher:
         if vector is not None and not await self._is_served(view, len(vector)):
             vector, note = None, _OTHER_EMBEDDER
         found = Collector(wanted=offset + request.k + 1, least_share=least_share, has_turns=has_turns)
-        if not await self._find(view, scope, question, request.filters, found, vector):
+        if not await self._find(view, scope, question, request, found, vector):
             await refuse_mistaken(view, scope)
         page = [
             _hit(scored, found.same_ids(scored), project=scope.project, is_explained=request.explain)
@@ -217,7 +214,7 @@ class Searcher:
         view: ReadView,
         scope: Scope,
         question: Question,
-        filters: SearchFilters,
+        request: SearchRequest,
         found: Collector,
         vector: "NDArray[np.float32] | None",
     ) -> bool:
@@ -226,7 +223,11 @@ class Searcher:
         def generated(index: SearchIndex) -> "CandidateGenerator":
             from kalito_mcp.retrieval.candidate_generator import CandidateGenerator  # noqa: PLC0415 - numpy loads late
 
-            generator = CandidateGenerator(index, question, filters, self._policy, has_vectors=vector is not None)
+            generator = CandidateGenerator(
+                *(index, question, request.filters, self._policy),
+                has_vectors=vector is not None,
+                is_explained=request.explain,
+            )
             if vector is None:
                 found.collect(generator, None)
             return generator

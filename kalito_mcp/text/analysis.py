@@ -171,6 +171,10 @@ def is_spelled_with_spaces(word: str) -> bool:
     return _UNSPACED.search(word) is None
 
 
+_INFLECTED: Final = frozenset("sdgye")
+"""The last letters of which a rule takes something away."""
+
+
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """The word without its inflection: one stem for `plan`, `plans`, `planned`, `planning`, and for `buy`, `bought`.
@@ -180,7 +184,7 @@ def stem(word: str) -> str:
     word = base_form(word.partition("'")[0][:_MAX_TERM_LENGTH])
     if len(word) < 4 or not word.isalpha() or not word.isascii():  # noqa: PLR2004 - see the docstring
         return word
-    return _without_final_e(_without_participle(_without_plural(word)))
+    return _without_final_e(_without_participle(_without_plural(word))) if word[-1] in _INFLECTED else word
 
 
 def heads_of(stems: Iterable[str]) -> frozenset[str]:

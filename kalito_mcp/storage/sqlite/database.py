@@ -140,7 +140,11 @@ class SqliteStore:
                     await reader.rollback()
 
     async def trip(self, work: Callable[[ReadViewOfSqlite], Coroutine[Any, Any, T]]) -> T:
-        """The result of `work` on a consistent view, in one trip to the thread of a reader."""
+        """The result of `work` on a consistent view: in one trip to the thread of a reader, unless vectors are kept
+        elsewhere, which is a trip of its own for each statement."""
+        if self._points is not None:
+            async with self.read() as view:
+                return await work(view)
         async with self._reader() as reader:
             with explained(self.path):
                 return await in_one_trip(reader, lambda direct: work(self._view(direct)))
@@ -236,7 +240,8 @@ class SqliteStore:
         async with self._sweep_lock:
             elsewhere = await self._mover.sweep()
             async with self._reading() as connection:
-                await self._vectors.drop_removed(connection)
+                drop: Any = connection._execute  # the driver's own way to run a function on its thread
+                await drop(lambda: self._vectors.drop_removed(connection._conn))
             swept = await Sweep(self.path, write=self.write, locked=self._before_shrinking).run(up_to)
         return Swept({**swept.remaining, **elsewhere})
 

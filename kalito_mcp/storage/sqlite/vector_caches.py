@@ -1,10 +1,8 @@
 """What a process keeps in memory to search vectors. Empty until the first search."""
 
+import sqlite3
+from threading import Lock
 from typing import TYPE_CHECKING, Final
-
-import aiosqlite
-import anyio
-import anyio.to_thread
 
 from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
 
@@ -22,37 +20,38 @@ SELECT_REMOVALS: Final = "SELECT row_key FROM vector_removals WHERE key > :last_
 
 
 class VectorCaches:
-    """The vectors of the active index that are in the database."""
+    """The vectors of the active index that are in the database. Its methods block: they are called on the threads of
+    connections."""
 
     def __init__(self) -> None:
         self._cache: VectorCache | None = None
-        self._lock = anyio.Lock()
+        self._lock = Lock()
 
-    async def current(self, connection: aiosqlite.Connection, active: ActiveIndex) -> tuple["VectorCache", int]:
+    def current(self, connection: sqlite3.Connection, active: ActiveIndex) -> tuple["VectorCache", int]:
         """The index's vectors, with at least all that this view has, and the view's last row."""
-        [[last_key]] = await connection.execute_fetchall(SELECT_LAST_ROW)
-        [[last_removal]] = await connection.execute_fetchall(SELECT_LAST_REMOVAL)
-        async with self._lock:
+        [last_key] = connection.execute(SELECT_LAST_ROW).fetchone()
+        [last_removal] = connection.execute(SELECT_LAST_REMOVAL).fetchone()
+        with self._lock:
             cache = self._of(active, last_removal)
             if cache.last_key < last_key:
                 # This view may be older than the last one, and have rows that have been removed since.
                 cache.last_removal = min(cache.last_removal, last_removal)
             while cache.last_key < last_key:
                 asked = {"after_key": cache.last_key, "index_key": active.key}
-                rows = list(await connection.execute_fetchall(SELECT_VECTORS, asked))
+                rows = connection.execute(SELECT_VECTORS, asked).fetchall()
                 if rows:
-                    await anyio.to_thread.run_sync(cache.add, rows)
+                    cache.add(rows)
                 else:
                     cache.last_key = last_key
-            await _remove(cache, connection, last_removal)
+            _remove(cache, connection, last_removal)
         return cache, int(last_key)
 
-    async def drop_removed(self, connection: aiosqlite.Connection) -> None:
+    def drop_removed(self, connection: sqlite3.Connection) -> None:
         """Remove from memory what was removed from the database."""
-        [[last_removal]] = await connection.execute_fetchall(SELECT_LAST_REMOVAL)
-        async with self._lock:
+        [last_removal] = connection.execute(SELECT_LAST_REMOVAL).fetchone()
+        with self._lock:
             if self._cache is not None:
-                await _remove(self._cache, connection, last_removal)
+                _remove(self._cache, connection, last_removal)
 
     def _of(self, active: ActiveIndex, last_removal: int) -> "VectorCache":
         from kalito_mcp.storage.sqlite.vector_cache import VectorCache  # noqa: PLC0415 - numpy loads when first needed
@@ -66,10 +65,10 @@ class VectorCaches:
         return made
 
 
-async def _remove(cache: "VectorCache", connection: aiosqlite.Connection, last_removal: int) -> None:
+def _remove(cache: "VectorCache", connection: sqlite3.Connection, last_removal: int) -> None:
     if cache.last_removal < last_removal:
         asked = {"last_removal": cache.last_removal}
-        cache.remove([row[0] for row in await connection.execute_fetchall(SELECT_REMOVALS, asked)])
+        cache.remove([key for [key] in connection.execute(SELECT_REMOVALS, asked)])
         cache.last_removal = last_removal
 
 

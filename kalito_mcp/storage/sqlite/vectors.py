@@ -5,12 +5,9 @@ Triggers keep `record_vectors` in step with the records (see the migrations).
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import aiosqlite
-import anyio
-import anyio.to_thread
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import Conflict, InvalidInput
@@ -171,7 +168,8 @@ class VectorQueries(VectorIndexQueries):
         place = await self._place(scope)
         if active is None or place is None or k < 1:
             return []
-        found = await self._scanned(active, place, query, k, among)
+        scan: Any = self._connection._execute  # the driver's own way to run a function on its thread
+        found: list[tuple[int, float]] = await scan(self._scanned, active, place, query, k, among)
         if active.moved_key:
             from kalito_mcp.storage.sqlite.vector_rows import best  # noqa: PLC0415 - numpy loads when needed
 
@@ -199,7 +197,7 @@ class VectorQueries(VectorIndexQueries):
         vectors = unpacked([row[1] for row in rows], active.dimension)
         return dict(zip((row[0] for row in rows), cosines(vectors, query).tolist(), strict=True))
 
-    async def _scanned(
+    def _scanned(
         self,
         active: ActiveIndex,
         place: _Place,
@@ -207,17 +205,17 @@ class VectorQueries(VectorIndexQueries):
         k: int,
         among: "NDArray[np.int64] | None",
     ) -> list[tuple[int, float]]:
-        """The k nearest of the vectors that are in the database."""
-        cache, last_key = await self._caches.current(self._connection, active)
+        """The k nearest of the vectors that are in the database. On the thread of the connection."""
         from kalito_mcp.storage.sqlite.vector_cache import Admissible  # noqa: PLC0415 - numpy loads when needed
         from kalito_mcp.storage.sqlite.vector_rows import ranked  # noqa: PLC0415 - as above
 
+        connection = self._connection._conn
+        cache, last_key = self._caches.current(connection, active)
         scope = Admissible(*place, last_key, among)
         if active.centre is None:
-            return await anyio.to_thread.run_sync(partial(cache.nearest, query, scope, k=k))
-        keys = await anyio.to_thread.run_sync(partial(cache.suggested, query, scope, k=k))
-        rows = await self._all(SELECT_VECTORS_OF_ROWS, keys=json.dumps(keys))
-        return ranked([(row[0], row[1]) for row in rows], active.dimension, query, k)
+            return cache.nearest(query, scope, k=k)
+        keys = json.dumps(cache.suggested(query, scope, k=k))
+        return ranked(connection.execute(SELECT_VECTORS_OF_ROWS, {"keys": keys}).fetchall(), active.dimension, query, k)
 
     async def _active(self, fingerprint: str, query: "NDArray[np.float32]") -> ActiveIndex | None:
         """The active index, if this embedder made it."""
