@@ -10,7 +10,8 @@ from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.zone import Zone
 
 _NEAR_FROM: Final = 0.3
-"""The score from which on a hit is near. Of three people's questions that had an answer, a third had none so near."""
+"""The score from which on a hit is near. It says when other wordings are worth a search, not whether a hit answers:
+with them, 84 in 100 pages without such a score have the answer, and 89 of the others."""
 
 MOST_ALSO: Final = 4
 """Other wordings of a query that are searched."""
