@@ -82,8 +82,8 @@ class RandomIds:
         return f"{prefix}_{now_ms}_{''.join(secrets.choice(_ALPHABET) for _ in range(_RECORD_ID_LENGTH))}"
 
     def session_id(self) -> str:
-        """`session_` and 128 random bits."""
-        return f"session_{secrets.token_hex(16)}"
+        """`session_` and 64 random bits."""
+        return f"session_{secrets.token_hex(8)}"
 
 
 @asynccontextmanager

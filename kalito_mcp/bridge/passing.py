@@ -310,7 +310,7 @@ def _keyed(call: ToolCall, host_session: str | None) -> tuple[dict[str, Any], di
     if call.name in _WITH_SESSION and not arguments.get("session_id") and host_session:
         arguments["session_id"] = host_session
     elif call.name == "record_messages" and not arguments.get("session_id"):
-        arguments["session_id"] = f"session_{secrets.token_hex(16)}"
+        arguments["session_id"] = f"session_{secrets.token_hex(8)}"
     if call.name == "record_messages" and isinstance(arguments.get("messages"), list):
         arguments["messages"] = [
             {**one, "client_key": f"{BRIDGE_PREFIX}{secrets.token_hex(12)}"}

@@ -5,7 +5,7 @@
     3.7  * words      the share of the question's words (`bm25f`)
     3.7  * time       how well the day fits the times that the question names (`date_match`)
     1.85 * speaker    said by the one speaker whom the question names
-    -0.37 * assistant said by an assistant
+    -0.7 * assistant  said by an assistant
 
 Without vectors the first two are missing, and the others have weights of their own.
 
@@ -30,5 +30,5 @@ class Weights:
     full: float
 
 
-WITH_VECTORS: Final = Weights(meaning=0.5, nearby=0.2, words=3.7, time=3.7, speaker=1.85, assistant=-0.37, full=10.0)
-BY_WORDS: Final = Weights(meaning=0.0, nearby=0.0, words=1.0, time=0.3, speaker=0.1, assistant=-0.02, full=1.2)
+WITH_VECTORS: Final = Weights(meaning=0.5, nearby=0.2, words=3.7, time=3.7, speaker=1.85, assistant=-0.7, full=10.0)
+BY_WORDS: Final = Weights(meaning=0.0, nearby=0.0, words=1.0, time=0.3, speaker=0.1, assistant=-0.1, full=1.2)

@@ -219,7 +219,9 @@ async def test_a_text_is_found_by_itself_unless_it_has_no_word(store: SqliteStor
 
     [key] = await remember(store, text)
     if query_terms(text):
-        assert key in {hit.key for hit in await search(store, text, k=100)}
+        hits = await search(store, text, k=100)
+        # An earlier example may have said the same ("u" and "U"): then one hit stands for both.
+        assert f"msg_{key}" in {shown for hit in hits for shown in (hit.record_id, *hit.same)}
 
 
 async def test_function_words_are_dropped_unless_there_is_nothing_else(store: SqliteStore) -> None:

@@ -155,9 +155,9 @@ class ConversationTools:
             Field(description="`structured` returns the parts as JSON instead of text."),
         ] = "text",
     ) -> CallToolResult:
-        """Return what is remembered of this conversation as text, within a token budget: summaries, pins, matching
-        older messages and the newest messages. Stores nothing. To find one thing across conversations, use
-        search_memory."""
+        """Return what is remembered as text, within a token budget: what is known, messages of any conversation that
+        match the query, and the summaries, pins and newest messages of this one. Stores nothing. For single records
+        with their ids, use search_memory."""
         chosen = session_id or self._opened.host_session
         memory = await self._opened.memory_asked(project, chosen)
         context = await memory.build_context(

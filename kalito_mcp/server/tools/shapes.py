@@ -30,8 +30,8 @@ ReadProject = Annotated[
 Also = Annotated[
     list[str] | None,
     Field(
-        description="Always send it: 2 to 4 other ways the user may have said it, in their words and names, one a "
-        'sentence that answers. For "What did Kirsty charge?": '
+        description="Always send it: 2 to 4 other ways the user may have said it, in their words, names and "
+        'languages, one a sentence that answers. For "What did Kirsty charge?": '
         '`["Kirsty charged me ... pounds", "vet bill for the dog", "paid, receipt, kennel cough"]`.'
     ),
     WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": MOST_ALSO}),
