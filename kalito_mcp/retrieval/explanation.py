@@ -44,7 +44,7 @@ _REASONS: Final[Mapping[str, Callable[[ScoredCandidate], str]]] = {
     "meaning": lambda _: "similar in meaning",
     "nearby": lambda _: "a message before or after it is similar in meaning",
     "time": _time,
-    "speaker": lambda scored: f"said by {scored.candidate.name}, whom the query names",
+    "speaker": lambda scored: f"said by {scored.candidate.name or 'the assistant'}, whom the query names",
     "assistant": lambda _: "lowered: the assistant said it",
 }
 

@@ -4,8 +4,8 @@
     0.2  * nearby     that of the turn before or after, whichever is more similar
     3.7  * words      the share of the question's words (`bm25f`)
     3.7  * time       how well the day fits the times that the question names (`date_match`)
-    1.85 * speaker    said by the one speaker whom the question names
-    -0.7 * assistant  said by an assistant
+    1.85 * speaker    said by the one speaker whom the question names; the assistant, if it asks "what did you say?"
+    -0.7 * assistant  said by an assistant, unless the question asks for that
 
 Without vectors the first two are missing, and the others have weights of their own.
 

@@ -24,6 +24,7 @@ from kalito_mcp.text.languages import (
     talk_words,
 )
 from kalito_mcp.text.recent_work import asks_where_left_off
+from kalito_mcp.text.recollection import asks_what_you_said
 from kalito_mcp.text.times.expressions import Dates, Span, named_times
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
@@ -73,9 +74,9 @@ class Question:
     is looked up as, itself first. `credit` is how much a corrected form counts, 1 if absent. `spans` are the times that
     the query names; the words for them are not among the terms, unless it asks for nothing else: then whatever was said
     at that time, or mentions it, answers it (`asks_time_alone`). What `asks_where_left_off` is answered by the ends of
-    the latest conversations. `language` is the one of its function words (`text.languages`) or of its times. `zone` is
-    the asker's, whose days are meant. `divided` has the terms of the words of a name that is several words in one: of
-    `retrypolici`.
+    the latest conversations. What `asks_what_you_said` names the assistant as the speaker. `language` is the one of its
+    function words (`text.languages`) or of its times. `zone` is the asker's, whose days are meant. `divided` has the
+    terms of the words of a name that is several words in one: of `retrypolici`.
     """
 
     query: Query
@@ -88,6 +89,7 @@ class Question:
     spans: tuple[Span, ...]
     asks_time_alone: bool = False
     asks_where_left_off: bool = False
+    asks_what_you_said: bool = False
     language: str = ENGLISH
     zone: Zone = UTC_ZONE
     divided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -194,6 +196,7 @@ def parse_question(
         spans=times.spans,
         asks_time_alone=asks_time_alone and not any(others),
         asks_where_left_off=asks_where_left_off(query.words) and not any(others),
+        asks_what_you_said=asks_what_you_said(query.words),
         language=language,
         zone=zone,
         divided={stem(name): tuple(map(stem, parts)) for name, parts in compounds(said).items()},

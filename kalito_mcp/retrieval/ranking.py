@@ -55,11 +55,14 @@ class Scores:
             parts["time"] = (weights.full if question.asks_time_alone else weights.time) * matches[of_day]
         self.speaker: Final = named_speaker(records, question)
         """The one speaker whom the question names; None if it names none or several."""
+        is_assistant = (records.roles[places] == _ASSISTANT) & (records.names[places] == _UNNAMED)
+        if question.asks_what_you_said:
+            parts["speaker"] = weights.speaker * is_assistant.astype(np.float32)
+        else:
+            parts["assistant"] = weights.assistant * is_assistant.astype(np.float32)
         if self.speaker is not None:
             is_theirs = np.isin(records.names[places], named(records, {self.speaker.casefold()}))
             parts["speaker"] = weights.speaker * is_theirs.astype(np.float32)
-        is_assistant = (records.roles[places] == _ASSISTANT) & (records.names[places] == _UNNAMED)
-        parts["assistant"] = weights.assistant * is_assistant.astype(np.float32)
         self._parts = {name: part / np.float32(weights.full) for name, part in parts.items()}
         self.values: Final = np.sum(list(self._parts.values()), axis=0)
 

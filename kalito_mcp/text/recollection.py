@@ -1,4 +1,5 @@
-"""Whether a text refers to what was said earlier: "what did I say", "the one we discussed". Pure."""
+"""Whether a text refers to what was said earlier ("what did I say", "the one we discussed"), and whether it asks for
+what the assistant said ("what did you suggest"). Pure."""
 
 import re
 from typing import Final
@@ -58,9 +59,47 @@ _BY_LANGUAGE: Final = {
     "Chinese": (r"[我你][们們]?(?:说过|說過|提到|提过|提過|讨论过|討論過|建议过)|上次|[还還]记得|還記得|提醒我",),
     "Japanese": (r"言った|言いました|話した|話しました|決めた|決めました|前回|覚えて",),
 }
+_OF_YOU_BY_LANGUAGE: Final = {
+    "English": (
+        r"\b(?:did|have|had) you\b",
+        rf"\byou(?:'ve|'d| have| had)?(?: \w+)?? (?:{_SAID}|found|gave|wrote|warned)\b",
+        r"\baccording to you\b|\byour (?:\w+ )?(?:advice|suggestion|recommendation|proposal|explanation)s?\b",
+    ),
+    "German": (
+        r"\b(?:hast|hattest) du\b|\bdu (?:hast|hattest|sagtest)\b|\blaut dir\b",
+        r"\bhaben sie mir\b.* (?:gesagt|erklärt|vorgeschlagen|empfohlen|geraten)\b",
+        r"\bdeine[mnr]? (?:rat|vorschlag|empfehlung|erklärung)\b|\bdein (?:rat|vorschlag)\b",
+    ),
+    "French": (
+        r"\b(?:as-tu|avez-vous|tu m'as|tu m'avais|vous m'avez)\b|\bselon toi\b",
+        r"\btu as .*\b(?:dit|proposé|conseillé|recommandé|trouvé)\b|\b(?:ton|tes) (?:conseil|explication)s?\b",
+    ),
+    "Spanish": (r"\b(?:dijiste|recomendaste|sugeriste|aconsejaste|propusiste|explicaste|encontraste)\b|\bsegún tú\b",),
+    "Italian": (r"\bhai (?:detto|consigliato|suggerito|proposto|spiegato|trovato)\b|\bsecondo te\b",),
+    "Portuguese": (
+        r"\bvocê (?:me )?(?:disse|recomendou|sugeriu|aconselhou|explicou|encontrou)\b",
+        r"\b(?:disseste|recomendaste|sugeriste|aconselhaste|explicaste)\b",
+    ),
+    "Dutch": (
+        r"\b(?:heb|had) je\b.* (?:gezegd|verteld|aangeraden|voorgesteld|uitgelegd|gevonden)\b|\bzei je\b|\bje zei\b",
+    ),
+    "Polish": (r"\b(?:mówił|powiedział|polecił|doradził|radził|zaproponował|wyjaśnił|znalazł)[ae]ś\b",),
+    "Russian": (r"\b(?:ты|вы) (?:мне )?(?:сказал|говорил|советовал|посоветовал|предложил|объяснил|наш[её]л)[аи]?\b",),
+    "Swedish": (r"\b(?:sa|föreslog|rekommenderade|hittade) du\b|\bdu (?:sa|föreslog|rekommenderade|hittade)\b",),
+    "Turkish": (r"\b(?:demiştin|söylemiştin|önermiştin|önerdin|tavsiye ettin|tavsiye etmiştin|bulmuştun)\b",),
+    "Chinese": (r"[你您](?:当时|當時|上次|之前)?(?:给我|給我|跟我)?(?:说|說|提到|建议|建議|推荐|推薦|解释|解釋)",),
+    "Japanese": (r"(?:勧めて|教えて|提案して|言って|説明して|薦めて)(?:くれ(?:た|ました)|いた|いました)",),
+}
 _REFERS: Final = lazy("|".join(one for patterns in _BY_LANGUAGE.values() for one in patterns), re.IGNORECASE)
+
+_OF_YOU: Final = lazy("|".join(one for patterns in _OF_YOU_BY_LANGUAGE.values() for one in patterns), re.IGNORECASE)
 
 
 def refers_to_the_past(text: str) -> bool:
     """Whether it names what was said before, in one of the languages of the table."""
     return _REFERS().search(text) is not None
+
+
+def asks_what_you_said(text: str) -> bool:
+    """Whether it asks its reader, an assistant, for what that one said, advised or found, in one of these languages."""
+    return _OF_YOU().search(text) is not None

@@ -86,6 +86,16 @@ def test_an_answer_of_the_assistant_counts_a_little_less_unless_it_is_somebody_w
     assert [found.parts(at).get("assistant", 0) < 0 for at in range(3)] == [False, True, False]
 
 
+def test_who_asks_what_you_said_asks_for_the_assistants_words() -> None:
+    said = [
+        candidate("the ferry", 1, role=Role.USER, session=None),
+        candidate("the ferry", 2, role=Role.ASSISTANT, session=None),
+    ]
+    asked = question("Which ferry did you suggest?")
+    assert ranked(asked, *said) == [2, 1]
+    assert [set(scores(asked, *said).parts(at)) for at in range(2)] == [{"words"}, {"words", "speaker"}]
+
+
 @pytest.mark.parametrize("cosines", [None, {1: 0.4, 2: 0.2}])
 def test_a_score_is_the_sum_of_its_parts(cosines: dict[int, float] | None) -> None:
     said = [candidate("the ferry to Moss", 1, name="Ann"), candidate("At seven.", 2, role=Role.ASSISTANT)]

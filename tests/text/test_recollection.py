@@ -2,7 +2,7 @@
 
 import pytest
 
-from kalito_mcp.text.recollection import refers_to_the_past
+from kalito_mcp.text.recollection import asks_what_you_said, refers_to_the_past
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,28 @@ def test_it_refers_to_what_was_said(text: str) -> None:
 )
 def test_it_does_not(text: str) -> None:
     assert not refers_to_the_past(text)
+
+
+@pytest.mark.parametrize(
+    ("asks", "other"),
+    [
+        ("What did you find was the cause?", "Which cause do you think it has?"),
+        ("Why was the page slow, according to you?", "Why is your page slow?"),
+        ("How should I treat the trap that you said was moved?", "Did they say it was moved?"),
+        ("Was hast du mir zum Kessel empfohlen?", "Was haben sie gesagt?"),
+        ("Qu'as-tu proposé pour l'escalier ?", "Tu as un escalier ?"),
+        ("¿Qué me recomendaste para la espalda?", "¿Qué me recomiendas?"),
+        ("Che cosa mi hai consigliato?", "Che cosa mi consigli?"),
+        ("O que você me sugeriu?", "O que você sugere?"),
+        ("Wat heb je me aangeraden?", "Heb je een idee?"),
+        ("Co mi doradziłeś?", "Co mi doradzisz?"),
+        ("Что ты мне посоветовала?", "Что ты посоветуешь?"),
+        ("Vad föreslog du?", "Vad föreslår du?"),
+        ("Bana ne önermiştin?", "Bana ne önerirsin?"),
+        ("你上次推荐了哪家餐馆?", "我说过什么?"),
+        ("どの店を勧めてくれましたか?", "どの店がいいですか?"),
+    ],
+)
+def test_it_asks_for_what_the_assistant_said(asks: str, other: str) -> None:
+    assert asks_what_you_said(asks)
+    assert not asks_what_you_said(other)
