@@ -5,7 +5,7 @@ shows what the assistant still sees: messages of the same conversation, and what
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -14,6 +14,7 @@ from typing import Final
 import anyio.to_thread
 
 from kalito_mcp.contexts import render
+from kalito_mcp.contexts.bar import Bar
 from kalito_mcp.contexts.history import History
 from kalito_mcp.contexts.passages import Turn, passages, steps
 from kalito_mcp.contexts.recaller import messages_around, trustily_named
@@ -26,11 +27,10 @@ from kalito_mcp.domain.zone import Zone
 from kalito_mcp.ports.search import TermIndex
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.safety.trust import is_withheld
-from kalito_mcp.text.analysis import query_terms, terms
 from kalito_mcp.text.questions import ends_by_asking, questions_in
-from kalito_mcp.text.recollection import refers_to_the_past
 from kalito_mcp.text.sentences import split_sentences
 
 _INJECTED: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
@@ -38,34 +38,22 @@ _READ_HITS: Final = 24
 _MOST_HITS: Final = 12
 """More do not fit with what belongs to them."""
 
-_MORE_PER_WORD: Final = 0.015
-_MOST_MORE: Final = 0.65
-"""How the least score grows with the words of a prompt. Chosen on two conversations each of LoCoMo and BEAM."""
-
-_SPECIFIC: Final = 4
-_SPECIFIC_IF_MUCH: Final = 3
-_MUCH: Final = 0.4
-"""How many specific terms of a statement or an order a record must have: fewer, if it has this share of all terms."""
-
-_FEW_RECORDS: Final = 8
-_FEW_OF_RECORDS: Final = 0.02
-"""A term is specific if at most this many records have it, or this share of all."""
 _RECALLED: Final = "Remembered from other conversations, perhaps of use here."
 _START: Final = "Known of the user and the project."
 
 
 @dataclass(frozen=True, slots=True)
 class InjectionPolicy(Policy):
-    """What hooks may put into a prompt. A record needs `min_share` of the best one's score, and for a prompt that asks
-    at least `min_score`, and more the longer the prompt is. One that asks for what was said earlier needs none. Of one
-    that states or orders it needs specific words."""
+    """What hooks may put into a prompt. A record needs a score of `min_score`, and more the longer the prompt is and
+    the less of it is known, and `min_share` of the best one's. Unless the prompt asks something, it needs specific
+    words of it, too (`bar`)."""
 
     enabled: bool = True
     max_tokens: int = bounded(600, most=MOST_TOKENS)
     known_tokens: int = bounded(600, most=MOST_TOKENS)
     """Of what is known of the person and the project, and of how the latest conversations ended, at the start of a
     session."""
-    min_score: float = bounded(0.3, most=1)
+    min_score: float = bounded(0.15, most=1)
     min_share: float = bounded(0.5, most=1)
     timeout_s: float = bounded(0.25, most=4)
     """A prompt does not wait longer, except for the first one of a server. What is not found by then is left out."""
@@ -118,7 +106,7 @@ class Injector:
             new = [trustily_named(hit) for hit in page.hits if is_new(hit) and shown.isdisjoint(hit.same)]
             if not new:
                 return (), ()
-            hits = (await self._of_use(view, scope, prompt, new))[:_MOST_HITS]
+            hits = (await self._of_use(view, scope, prompt, prepared.question, new))[:_MOST_HITS]
             around = await messages_around(view, scope, hits, filters)
             around = [trustily_named(one) for one in around if is_new(one)]
             return _without_unanswered(hits, around), around
@@ -151,34 +139,20 @@ class Injector:
         fence = blake2b(f"{scope.owner}\x1f{session_id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
         return render.injection_opening(fence, what), render.closing(fence)
 
-    async def _of_use(self, view: ReadView, scope: Scope, prompt: str, found: Sequence[Hit]) -> list[Hit]:
-        """Those of the hits, best first, that a prompt is to get: of a question by their scores, of a statement or an
-        order by how much of it they name that few records name. "Run the tests" is like a hundred messages, and about
-        none of them."""
-        asked = questions_in(prompt)
-        if asked:
-            least = max(self._least_score(prompt, asked), self.policy.min_share * found[0].score)
-            return [hit for hit in found if hit.score >= least]
-        said = frozenset(query_terms(prompt))
+    async def _of_use(
+        self, view: ReadView, scope: Scope, prompt: str, question: Question, found: Sequence[Hit]
+    ) -> list[Hit]:
+        """Those of the hits that may be put into the prompt, best first."""
 
-        def specific(index: TermIndex) -> frozenset[str]:
-            most = max(_FEW_RECORDS, _FEW_OF_RECORDS * index.records.count)
-            return frozenset(term for term in said if len(index.places(term)) <= most)
+        def counted(index: TermIndex) -> tuple[Mapping[str, int], int]:
+            return {term: len(index.places(term)) for term in question.terms}, index.records.count
 
-        few = await view.search.in_index(scope, specific) or frozenset()
-        named = [(hit, said.intersection(terms(hit.text))) for hit in found]
-        return [
-            hit
-            for hit, both in named
-            if len(both & few) >= (_SPECIFIC_IF_MUCH if len(both) >= _MUCH * len(said) else _SPECIFIC)
-        ]
-
-    def _least_score(self, prompt: str, asked: Sequence[str]) -> float:
-        """The least score of a hit. A question about the past is short; a long prompt explains itself, and is slightly
-        similar to many records."""
-        if any(refers_to_the_past(one) for one in asked):
-            return 0.0
-        return self.policy.min_score + min(_MOST_MORE, _MORE_PER_WORD * len(prompt.split()))
+        record_counts, total = await view.search.in_index(scope, counted) or ({}, 0)
+        asked = [prompt] if question.asks_where_left_off else questions_in(prompt)
+        policy = self.policy
+        of_best = policy.min_share * found[0].score
+        bar = Bar(prompt, record_counts, total, asked=asked, min_score=policy.min_score, of_best=of_best)
+        return [hit for hit in found if bar.admits(hit.score, hit.text)]
 
     def _packed(
         self, hits: Sequence[Hit], around: Sequence[Candidate], prompt: str, scope: Scope, session_id: str

@@ -147,14 +147,13 @@ async def test_a_conversation_stays_in_the_project_that_it_began_in(database: Pa
         assert [text for _, text in await messages(h, "s1~2")] == ["And on."]
 
 
-async def test_who_asks_for_what_was_said_gets_whatever_a_search_finds(database: Path, era: str) -> None:
-    injection = InjectionPolicy(min_score=1, known_tokens=0)
-    async with served(database, era, settings=Settings(injection=injection)) as h:
-        await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1")
-        await h.settled()
-        assert await told(h, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q1") == ""
-        asked = "Which port did I mention for the staging database? Only the number."
-        assert "port 6543" in await told(h, "UserPromptSubmit", "s2", prompt=asked, prompt_id="q2")
+async def test_with_a_higher_least_score_less_is_put_in(database: Path, era: str) -> None:
+    for min_score, is_put_in in ((0.0, True), (1.0, False)):
+        injection = InjectionPolicy(min_score=min_score, known_tokens=0)
+        async with served(database.with_name(f"{min_score}.db"), era, settings=Settings(injection=injection)) as h:
+            await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1")
+            await h.settled()
+            assert ("port 6543" in await told(h, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q1")) == is_put_in
 
 
 async def test_a_question_that_was_asked_before_comes_with_its_answer_or_not_at_all(database: Path, era: str) -> None:

@@ -1,0 +1,73 @@
+"""What a record needs to be put into a prompt for which nobody asked to search. Pure.
+
+- Its score must reach
+
+      min_score + 0.016 words + 0.3 unknown
+
+  A prompt of many words explains itself, and is slightly similar to many records. `unknown` is the share of its terms,
+  weighted by how rare they are, that no record has: a prompt full of them is about something new. For a prompt that
+  asks for what was said earlier, `min_score` is enough.
+- Unless the prompt asks something, the record also needs two specific terms of it, and a third of all its terms. "Run
+  the tests" is like a hundred messages, and about none of them. An order of one or two terms gets nothing.
+- Four specific terms are enough, whatever the score, if the prompt has at most 60 words: an error that somebody pastes
+  again has other words around it.
+
+`bench/RESULTS.md` says what the figures were chosen on.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kalito_mcp.text.analysis import terms
+from kalito_mcp.text.recollection import refers_to_the_past
+
+_WORD: Final = 0.016
+_UNKNOWN: Final = 0.3
+
+_LEAST_TERMS: Final = 3
+_LEAST_SPECIFIC: Final = 2
+_LEAST_SHARE: Final = 1 / 3
+_ENOUGH_SPECIFIC: Final = 4
+_MOST_WORDS: Final = 60
+
+_FEW_RECORDS: Final = 8
+_FEW_OF_RECORDS: Final = 0.02
+"""A term is specific if at most this many records have it, or this share of all."""
+
+
+class Bar:
+    """The bar for the records that one prompt may get."""
+
+    def __init__(
+        self,
+        prompt: str,
+        record_counts: Mapping[str, int],
+        total: int,
+        *,
+        asked: Sequence[str],
+        min_score: float,
+        of_best: float = 0.0,
+    ) -> None:
+        """`record_counts` says for each term of the prompt how many of all records have it; `asked` are the sentences
+        that ask something. No score below `of_best` is enough."""
+        words = len(prompt.split())
+        few = max(_FEW_RECORDS, _FEW_OF_RECORDS * total)
+        specific = frozenset(term for term, count in record_counts.items() if 0 < count <= few)
+        recalls = any(map(refers_to_the_past, asked))
+        more = 0.0 if recalls else _WORD * words + _UNKNOWN * _unknown(record_counts, total)
+        self._least_score = max(min_score + more, of_best)
+        self._specific = specific if len(record_counts) >= _LEAST_TERMS else frozenset[str]()
+        self._least_specific = 0.0 if asked else max(_LEAST_SPECIFIC, _LEAST_SHARE * len(record_counts))
+        self._enough_specific = _ENOUGH_SPECIFIC if words <= _MOST_WORDS else math.inf
+
+    def admits(self, score: float, text: str) -> bool:
+        """Whether a record with this score and this text may be put into the prompt."""
+        needed = self._least_specific if score >= self._least_score else self._enough_specific
+        return len(self._specific) >= needed and (not needed or len(self._specific.intersection(terms(text))) >= needed)
+
+
+def _unknown(record_counts: Mapping[str, int], total: int) -> float:
+    """The share of the terms that no record has, weighted as in BM25."""
+    weights = {term: math.log((total + 1) / (count + 0.5)) for term, count in record_counts.items()}
+    return sum(weights[term] for term, count in record_counts.items() if not count) / (sum(weights.values()) or 1.0)
