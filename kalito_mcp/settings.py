@@ -89,6 +89,7 @@ _GONE: Final = {
     "search_min_score_by_meaning": _NO_BAR,
     "injection_min_score_if_plain": ": use injection.min_score",
     "injection_min_score_if_asked": ": use injection.min_score",
+    "injection_min_share": ": use injection.min_score",
     **dict.fromkeys(("decay", "decay_half_life_days", "decay_importance_weight", "decay_floor"), _NO_AGE),
 }
 """What became of settings that were removed."""

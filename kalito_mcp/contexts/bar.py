@@ -40,23 +40,16 @@ class Bar:
     """The bar for the records that one prompt may get."""
 
     def __init__(
-        self,
-        prompt: str,
-        record_counts: Mapping[str, int],
-        total: int,
-        *,
-        asked: Sequence[str],
-        min_score: float,
-        of_best: float = 0.0,
+        self, prompt: str, record_counts: Mapping[str, int], total: int, *, asked: Sequence[str], min_score: float
     ) -> None:
         """`record_counts` says for each term of the prompt how many of all records have it; `asked` are the sentences
-        that ask something. No score below `of_best` is enough."""
+        that ask something."""
         words = len(prompt.split())
         few = max(_FEW_RECORDS, _FEW_OF_RECORDS * total)
         specific = frozenset(term for term, count in record_counts.items() if 0 < count <= few)
         recalls = any(map(refers_to_the_past, asked))
         more = 0.0 if recalls else _WORD * words + _UNKNOWN * _unknown(record_counts, total)
-        self._least_score = max(min_score + more, of_best)
+        self._least_score = min_score + more
         self._specific = specific if len(record_counts) >= _LEAST_TERMS else frozenset[str]()
         self._least_specific = 0.0 if asked else max(_LEAST_SPECIFIC, _LEAST_SHARE * len(record_counts))
         self._enough_specific = _ENOUGH_SPECIFIC if words <= _MOST_WORDS else math.inf

@@ -1,7 +1,7 @@
 """What a hook puts into a prompt: what is remembered of what the prompt is about, or nothing. Reads only.
 
-A person does not see it and cannot say that it is noise, so it has a bar of its own, above that of a search. It never
-shows what the assistant still sees: messages of the same conversation, and what was put into it before.
+A person does not see it and cannot say that it is noise, so it has a bar, which a search does not have. It never shows
+what the assistant still sees: messages of the same conversation, and what was put into it before.
 """
 
 from bisect import bisect_right
@@ -45,8 +45,7 @@ _START: Final = "Known of the user and the project."
 @dataclass(frozen=True, slots=True)
 class InjectionPolicy(Policy):
     """What hooks may put into a prompt. A record needs a score of `min_score`, and more the longer the prompt is and
-    the less of it is known, and `min_share` of the best one's. Unless the prompt asks something, it needs specific
-    words of it, too (`bar`)."""
+    the less of it is known. Unless the prompt asks something, it needs specific words of it, too (`bar`)."""
 
     enabled: bool = True
     max_tokens: int = bounded(600, most=MOST_TOKENS)
@@ -54,7 +53,6 @@ class InjectionPolicy(Policy):
     """Of what is known of the person and the project, and of how the latest conversations ended, at the start of a
     session."""
     min_score: float = bounded(0.15, most=1)
-    min_share: float = bounded(0.5, most=1)
     timeout_s: float = bounded(0.25, most=4)
     """A prompt does not wait longer, except for the first one of a server. What is not found by then is left out."""
 
@@ -149,9 +147,7 @@ class Injector:
 
         record_counts, total = await view.search.in_index(scope, counted) or ({}, 0)
         asked = [prompt] if question.asks_where_left_off else questions_in(prompt)
-        policy = self.policy
-        of_best = policy.min_share * found[0].score
-        bar = Bar(prompt, record_counts, total, asked=asked, min_score=policy.min_score, of_best=of_best)
+        bar = Bar(prompt, record_counts, total, asked=asked, min_score=self.policy.min_score)
         return [hit for hit in found if bar.admits(hit.score, hit.text)]
 
     def _packed(

@@ -118,7 +118,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     ),
     **dict.fromkeys(
         """graph.min_similarity context.known_share promotion.min_rank agent_graph.diffusion
-        session_graph.diffusion sleep.min_rank injection.min_score injection.min_share""".split(),
+        session_graph.diffusion sleep.min_rank injection.min_score""".split(),
         (0, 1),
     ),
     **dict.fromkeys(
