@@ -321,11 +321,12 @@ def _similarities(cosines: Mapping[int, float], unrelated: Unrelated | None) -> 
 
     from kalito_mcp.retrieval.ranking import Similarities  # noqa: PLC0415
 
-    keys = np.array(sorted(cosines), np.int64)
-    found = np.array([cosines[key] for key in keys.tolist()], np.float32)
+    keys = np.fromiter(cosines.keys(), np.int64, len(cosines))
+    found = np.fromiter(cosines.values(), np.float32, len(cosines))
     if unrelated is None:
         unrelated = Unrelated(float(found.mean()), max(float(found.std()), _LEAST_SPREAD))
-    return Similarities(keys, found, unrelated)
+    order = np.argsort(keys)
+    return Similarities(keys[order], found[order], unrelated)
 
 
 async def _with_turns(

@@ -70,10 +70,13 @@ def products(rows: NDArray[np.int8] | NDArray[np.uint8], query: NDArray[np.float
 def ranked(
     rows: Sequence[tuple[int, bytes]], dimension: int, query: NDArray[np.float32], k: int
 ) -> list[tuple[int, float]]:
-    """The k rows (record, bytes) with the largest cosines, as (record, cosine), best first."""
-    vectors = unpacked([row[1] for row in rows], dimension)
-    scored = zip((row[0] for row in rows), cosines(vectors, query).tolist(), strict=True)
-    return best(scored, k)
+    """The k rows (record, bytes) with the largest cosines, as (record, cosine), best first; ties: newest first."""
+    if not rows:
+        return []
+    keys, blobs = zip(*rows, strict=True)
+    records, scores = np.array(keys, np.int64), cosines(unpacked(blobs, dimension), query)
+    order = np.lexsort((-records, -scores))[:k]
+    return list(zip(records[order].tolist(), scores[order].tolist(), strict=True))
 
 
 def best(pairs: Iterable[tuple[int, float]], k: int) -> list[tuple[int, float]]:

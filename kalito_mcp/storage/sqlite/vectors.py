@@ -194,8 +194,10 @@ class VectorQueries(VectorIndexQueries):
         )
         from kalito_mcp.storage.sqlite.vector_rows import cosines, unpacked  # noqa: PLC0415 - numpy loads when needed
 
-        vectors = unpacked([row[1] for row in rows], active.dimension)
-        return dict(zip((row[0] for row in rows), cosines(vectors, query).tolist(), strict=True))
+        if not rows:
+            return {}
+        keys, blobs = zip(*rows, strict=True)
+        return dict(zip(keys, cosines(unpacked(blobs, active.dimension), query).tolist(), strict=True))
 
     def _scanned(
         self,
