@@ -32,7 +32,6 @@ BENCHMARKS: Final = (
     "elsewhere",
     "languages",
     "personal",
-    "changes",
     "vectors",
     "graph",
     "recollection",
