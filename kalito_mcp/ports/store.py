@@ -138,6 +138,14 @@ class Store(Protocol):
             StorageBusy: another process held the lock too long; the next start goes on.
         """
 
+    async def tidy(self) -> None:
+        """Make later searches cheaper, if much was written. For moments when nobody asks anything: takes some
+        hundredths of a second; others read and write meanwhile.
+
+        Raises:
+            StorageBusy, StorageFull: as `write`; a later call goes on.
+        """
+
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         """Move vectors to where they are kept, if that is outside the database, and remove there what is gone here.
         Whether some were missing there, so that they are owed again.

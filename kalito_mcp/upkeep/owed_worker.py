@@ -8,7 +8,6 @@ look first. A failure is logged and retried at the next nudge or the next start.
 import logging
 import math
 import time
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -31,6 +30,9 @@ _PAGE: Final = 100
 _GATHER_S: Final = 0.02
 """Messages that follow each other so fast are done together, for half the cost. The first is done at once: when the
 processor has turned to something else, the same work costs more."""
+
+_QUIET_S: Final = 1.0
+"""After so long without work, nobody waits for what makes later calls faster."""
 
 _FEW: Final = 8
 _FEW_CHARS: Final = 2_500
@@ -100,10 +102,23 @@ class OwedWorker:
             self._idle.set()
             self._owed_since_s = None
             self._hurry = anyio.Event()
-            with anyio.move_on_after(pause_s) if pause_s < math.inf else nullcontext():
-                await self._wake.wait()
+            if not await self._is_nudged(min(pause_s, _QUIET_S)) and pause_s > _QUIET_S:
+                await self._tidy()
+                await self._is_nudged(pause_s)
             self._wake = anyio.Event()
             pause_s = await self._finish_erasures()
+
+    async def _is_nudged(self, within_s: float) -> bool:
+        """Wait for a nudge, but not longer than this. Whether it came."""
+        with anyio.move_on_after(within_s):
+            await self._wake.wait()
+        return self._wake.is_set()
+
+    async def _tidy(self) -> None:
+        try:
+            await self._store.tidy()
+        except Exception as error:
+            _report(error, "the text index was not merged; searches take a little longer until it is")
 
     async def settled(self) -> None:
         """Wait until the work of all nudged sessions was tried."""

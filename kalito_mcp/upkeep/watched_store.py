@@ -159,6 +159,10 @@ class WatchedStore:
         """As the store's. Not reported: nothing that is owed follows from it."""
         await self._store.rebuild_derived()
 
+    async def tidy(self) -> None:
+        """As the store's. Not reported: nothing that is owed follows from it."""
+        await self._store.tidy()
+
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         """As the store's. Not reported: nothing that is owed to a session follows from it."""
         return await self._store.move_vectors(is_whole=is_whole)

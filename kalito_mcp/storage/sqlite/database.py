@@ -43,6 +43,7 @@ from kalito_mcp.storage.sqlite.opening import (
 )
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrations
 from kalito_mcp.storage.sqlite.search import ColumnCaches
+from kalito_mcp.storage.sqlite.segments import merge_segments
 from kalito_mcp.storage.sqlite.side_files import SideFiles, create_private, leave_open
 from kalito_mcp.storage.sqlite.sweeping import Sweep, remove_old_vector_files
 from kalito_mcp.storage.sqlite.text_rebuild import rebuild
@@ -229,6 +230,11 @@ class SqliteStore:
     async def rebuild_derived(self) -> None:
         """Rebuild the text index if it is marked for it, as when a database of an older release is opened."""
         await rebuild(self.write)
+
+    async def tidy(self) -> None:
+        """Merge what writes have split the text index into, if that is much."""
+        if not self.is_read_only:
+            await merge_segments(self._reading, self.write)
 
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         """Move vectors to where they are kept; whether some were missing there."""

@@ -97,6 +97,12 @@ class TextIndexStatements:
         # A negative number: all the segments that there are now.
         return await self._merge(-_MERGED_PAGES)
 
+    async def merge_alike(self) -> bool:
+        """Merge a slice of segments that are about equally large, so that an entry is rewritten only as often as the
+        index doubles. Whether there were any."""
+        await self._connection.execute_fetchall(SET_USER_MERGE)
+        return await self._merge(_MERGED_PAGES)
+
     async def go_on_merging(self) -> bool:
         """Merge the next slice. Whether more is left to do."""
         return await self._merge(_MERGED_PAGES)
