@@ -2,7 +2,7 @@
 
     0.5  * meaning    similarity to the wordings of the question, in standard deviations
     0.2  * nearby     that of the turn before or after, whichever is more similar
-    3.7  * words      the share of the question's words (`bm25f`)
+    3.7  * words      the share of the question's words (`bm25f`); 7.7 for a record that has no vector yet
     3.7  * time       how well the day fits the times that the question names (`date_match`)
     1.85 * speaker    said by the one speaker whom the question names; the assistant, if it asks "what did you say?"
     -0.7 * assistant  said by an assistant, unless the question asks for that
@@ -32,3 +32,6 @@ class Weights:
 
 WITH_VECTORS: Final = Weights(meaning=0.5, nearby=0.2, words=3.7, time=3.7, speaker=1.85, assistant=-0.7, full=10.0)
 BY_WORDS: Final = Weights(meaning=0.0, nearby=0.0, words=1.0, time=0.3, speaker=0.1, assistant=-0.1, full=1.2)
+WITHOUT_ITS_VECTOR: Final = 7.7
+"""The weight of the words of a record without a vector, among others that have one: all words of a question stand for
+eight standard deviations of similarity. With six or ten of them as much is found."""

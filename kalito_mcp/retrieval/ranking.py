@@ -13,7 +13,7 @@ from kalito_mcp.ports.embedder import Unrelated
 from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.retrieval.bm25f import Bm25F
 from kalito_mcp.retrieval.filtering import named
-from kalito_mcp.retrieval.formula import BY_WORDS, WITH_VECTORS
+from kalito_mcp.retrieval.formula import BY_WORDS, WITH_VECTORS, WITHOUT_ITS_VECTOR
 from kalito_mcp.retrieval.local_days import local_days
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.text.analysis import words
@@ -45,10 +45,13 @@ class Scores:
     ) -> None:
         self.places: Final = places
         weights = BY_WORDS if similarities is None else WITH_VECTORS
-        parts: dict[str, NDArray[np.float32]] = {"words": weights.words * bm25f.shares(places)}
+        shares = bm25f.shares(places)
+        parts: dict[str, NDArray[np.float32]] = {"words": weights.words * shares}
         if similarities is not None:
             own, nearby = _cosines(records, places, similarities)
             parts["meaning"], parts["nearby"] = weights.meaning * own, weights.nearby * nearby
+            has_vector = np.isin(records.keys[places], similarities.keys)
+            parts["words"] = np.where(has_vector, weights.words, np.float32(WITHOUT_ITS_VECTOR)) * shares
         if question.dates:
             days, of_day = np.unique(local_days(question.zone, records.created_at[places]), return_inverse=True)
             matches = np.array([date_match(question.dates, int(day)) for day in days], np.float32)
@@ -80,7 +83,7 @@ def _cosines(
     records: RecordColumns, places: NDArray[np.int64], found: Similarities
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """For each record, its similarity, and the greater one of the turns before and after it, in standard deviations
-    above that of unrelated texts. One without a vector counts as unrelated."""
+    above that of unrelated texts. That of one without a vector is 0."""
     known = np.zeros(records.count + 1, np.float32)  # the last place is that of no record
     at = np.searchsorted(records.keys, found.keys)
     known[at] = (found.cosines - np.float32(found.unrelated.mean)) / np.float32(found.unrelated.spread)

@@ -44,6 +44,14 @@ def test_a_record_without_a_vector_counts_as_unrelated() -> None:
     assert ranked(question("ferry"), *said, cosines={1: 0.3, 3: -0.3}) == [1, 2, 3]
 
 
+def test_where_a_vector_is_still_missing_the_words_stand_in_for_it() -> None:
+    texts = ("the ferry to Moss", "the boat to Moss", "at seven from Moss")
+    said = [candidate(text, key, session=None) for key, text in enumerate(texts, 1)]
+    asked = question("ferry to Moss")
+    assert ranked(asked, *said, cosines={1: 0.0, 2: 0.7, 3: 0.0}) == [2, 1, 3]
+    assert ranked(asked, *said, cosines={2: 0.7}) == [1, 2, 3]
+
+
 def test_the_one_speaker_who_is_named_comes_first() -> None:
     said = [candidate("the ferry", 1, name="Ann", session=None), candidate("the ferry", 2, name="Bob", session=None)]
     assert ranked(question("What did Ann say of the ferry?"), *said) == [1, 2]
