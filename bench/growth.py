@@ -143,6 +143,7 @@ class Growing:
         found: list[set[str]] = []
         times: list[float] = []
         async with open_memory(self.database, settings) as memory:
+            await memory.settled()
             await memory.search_memory(SearchRequest("warm"))
             for question in questions:
                 started = time.process_time()
