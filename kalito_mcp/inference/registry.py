@@ -38,6 +38,7 @@ _HIGHEST_PORT: Final = 65535
 _LONGEST_NAME: Final = 64
 _REMOVED: Final = "minilm"
 """An embedder of earlier configurations."""
+_SWITCHED_OFF: Final = ("", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ class ModelRegistry:
                 installed.
         """
         name = _best_installed() if policy.embedder == "auto" else policy.embedder
-        if name in ("", "none"):
+        if name in _SWITCHED_OFF:
             return None
         if name == "meaning":
             from kalito_mcp.inference.meaning import MeaningEmbedder  # noqa: PLC0415 - only if it is used
@@ -174,6 +175,20 @@ class ModelRegistry:
         else:
             self._embedders.append(self._server_embedder(policy))
         return self._embedders[-1]
+
+    def sentence_model(self, policy: VectorPolicy) -> Embedder | None:
+        """The model of every installation, which also says what a sentence is (`kalito_mcp.kinds`), whatever embeds the
+        records. None if that is switched off, or the model is not installed. It is closed with the registry."""
+        if policy.embedder in _SWITCHED_OFF or find_spec(MEANING_PACKAGE) is None:
+            return None
+        from kalito_mcp.inference.meaning import MeaningEmbedder  # noqa: PLC0415 - only if it is used
+
+        model = MeaningEmbedder(VectorPolicy())
+        same = (one for one in self._embedders if one.fingerprint == model.fingerprint)
+        if (found := next(same, None)) is not None:
+            return found
+        self._embedders.append(model)
+        return model
 
     async def aclose(self) -> None:
         """Close every connection, and the embedders."""

@@ -1,0 +1,73 @@
+"""Sentences that say by themselves that they hold: "from now on", "we decided". Pure.
+
+Without a model, nothing else is kept. One word or phrase a comma, by language; those of a language without spaces are
+looked for in the letters.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kalito_mcp.kinds.kinds import Judged, Kind, Sentence
+from kalito_mcp.text.analysis import fold, is_spelled_with_spaces, words
+
+_RULES: Final[Mapping[str, str]] = {
+    "en": "always, never, remember, from now on, going forward, no more, must not, please don't",
+    "de": "immer, nie, niemals, ab jetzt, ab sofort, von nun an, merk dir, vergiss nicht",
+    "fr": "toujours, jamais, désormais, à partir de maintenant, souviens-toi, retiens",
+    "es": "siempre, nunca, jamás, a partir de ahora, de ahora en adelante, recuerda",
+    "it": "sempre, mai, d'ora in poi, da adesso in poi, ricordati",
+    "pt": "sempre, nunca, jamais, a partir de agora, daqui em diante, lembra-te, lembre-se",
+    "nl": "altijd, nooit, vanaf nu, voortaan, onthoud",
+    "sv": "alltid, aldrig, från och med nu, kom ihåg",
+    "pl": "zawsze, nigdy, od teraz, pamiętaj",
+    "tr": "her zaman, asla, bundan sonra, unutma",
+    "ru": "всегда, никогда, отныне, с этого момента, запомни",
+    "ar": "دائما, أبدا, من الآن فصاعدا, تذكر",
+    "hi": "हमेशा, कभी नहीं, अब से, याद रखो, याद रखना",
+    "zh": "总是, 永远, 从不, 从现在起, 以后都, 记住",
+    "ja": "いつも, 必ず, 絶対に, 今後は, これからは, 覚えて",
+    "ko": "항상, 절대, 앞으로는, 기억해",
+}
+_DECISIONS: Final[Mapping[str, str]] = {
+    "en": "decided, we agreed, it's settled, let's go with, we'll go with, we went with",
+    "de": "entschieden, beschlossen, wir nehmen, wir haben uns auf",
+    "fr": "décidé, on part sur, c'est décidé",
+    "es": "decidido, decidimos, nos quedamos con",
+    "it": "deciso, abbiamo scelto",
+    "pt": "decidido, decidimos, ficamos com",
+    "nl": "besloten, afgesproken, we gaan voor",
+    "sv": "bestämt, vi kör på",
+    "pl": "zdecydowaliśmy, postanowione",
+    "tr": "karar verdik, kararlaştırdık",
+    "ru": "решили, решено, договорились",
+    "ar": "قررنا, اتفقنا",
+    "hi": "तय किया, फैसला किया",
+    "zh": "决定, 定了",
+    "ja": "決めた, 決めました, 決定",
+    "ko": "정했, 결정했",
+}
+_ASKS: Final = ("?", "？", "؟")
+
+
+def _phrases(listed: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The phrases to look for among words, and those to look for among letters."""
+    each = [fold(one.strip()) for row in listed.values() for one in row.split(",")]
+    spaced = tuple(f" {' '.join(words(one))} " for one in each if is_spelled_with_spaces(one))
+    return spaced, tuple(one for one in each if not is_spelled_with_spaces(one))
+
+
+_LOOKED_FOR: Final = ((Kind.RULE, _phrases(_RULES)), (Kind.DECISION, _phrases(_DECISIONS)))
+
+
+def judged_by_words(sentences: Sequence[Sentence]) -> list[Judged]:
+    """What the sentences are, as far as explicit words say. None is taken for the person's."""
+    return [_judged(one) for one in sentences]
+
+
+def _judged(sentence: Sentence) -> Judged:
+    if not sentence.is_assistant and not any(mark in sentence.text for mark in _ASKS):
+        said, letters = f" {' '.join(words(sentence.text))} ", fold(sentence.text)
+        for kind, (spaced, unspaced) in _LOOKED_FOR:
+            if any(one in said for one in spaced) or any(one in letters for one in unspaced):
+                return Judged(kind, 1.0, 0.0)
+    return Judged(Kind.FACT, 0.0, 0.0)

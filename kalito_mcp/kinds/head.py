@@ -1,0 +1,65 @@
+"""A linear head over the vector of a sentence: its kind, and whose it is. Pure.
+
+`weights.npy` has a row for each number of the vector of `use-multilingual-3`, and for each of the `features`; and a
+column for each `Kind`, and one for "the project's, not the person's". `python -m bench.kinds --train` makes it of
+the sentences in `bench/sets/kinds`, and says how good it is.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kalito_mcp.kinds.kinds import PASSING, Judged, Kind, Sentence
+
+WEIGHTS: Final = Path(__file__).with_name("weights.npy")
+_ASKS: Final = re.compile("[?？؟]")
+_DIGIT: Final = re.compile(r"\d")
+_LONG: Final = 40
+"""Words, above which a sentence counts as no longer."""
+
+_KEPT: Final = [at for at, kind in enumerate(Kind) if kind not in PASSING]
+
+
+def features(sentences: Sequence[Sentence]) -> NDArray[np.float32]:
+    """What a vector does not tell: who says it, whether it asks, has a number, how long it is; and 1. Shape (n, 5)."""
+    rows = [
+        (
+            one.is_assistant,
+            _ASKS.search(one.text) is not None,
+            _DIGIT.search(one.text) is not None,
+            min(len(one.text.split()), _LONG) / _LONG,
+            1.0,
+        )
+        for one in sentences
+    ]
+    return np.array(rows, np.float32).reshape(-1, 5)
+
+
+def shares(inputs: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """How likely each column is (softmax), for inputs (n, m) and weights (m, k)."""
+    found = inputs @ weights
+    found = np.exp(found - found.max(axis=1, keepdims=True))
+    return np.asarray(found / found.sum(axis=1, keepdims=True), np.float32)
+
+
+def judged(vectors: NDArray[np.float32], sentences: Sequence[Sentence]) -> list[Judged]:
+    """What the sentences are, whose vectors of unit length (n, 512) are given."""
+    weights = _weights()
+    inputs = np.concatenate([vectors, features(sentences)], axis=1)
+    of_kinds = shares(inputs, weights[:, :-1])[:, _KEPT]
+    of_project = 1 / (1 + np.exp(-(inputs @ weights[:, -1])))
+    kinds = list(Kind)
+    return [
+        Judged(kinds[_KEPT[int(row.argmax())]], float(row.sum()), float(1 - project))
+        for row, project in zip(of_kinds, of_project, strict=True)
+    ]
+
+
+@cache
+def _weights() -> NDArray[np.float32]:
+    return np.asarray(np.load(WEIGHTS), np.float32)

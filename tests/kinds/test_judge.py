@@ -1,0 +1,115 @@
+"""What a sentence is: by the model of every installation, and by explicit words alone."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from kalito_mcp.errors import ModelUnavailable
+from kalito_mcp.inference.meaning import MeaningEmbedder
+from kalito_mcp.inference.registry import ModelRegistry
+from kalito_mcp.kinds.cues import judged_by_words
+from kalito_mcp.kinds.judge import SentenceJudge
+from kalito_mcp.kinds.kinds import Kind, Sentence
+from kalito_mcp.ports.embedder import VectorPolicy
+from tests.scripted import ScriptedClock
+from tests.scripted_embedder import ScriptedEmbedder
+
+pytestmark = pytest.mark.anyio
+
+KEPT = (
+    "we use pnpm here, not npm",
+    "the staging database listens on 5433 since the move",
+    "for hotfixes in this repo: always branch from the release tag, not main",
+    "Meine Schwester ist gegen Penicillin allergisch.",
+    "a partir de ahora los informes van en PDF, no en Word",
+    "our release train leaves every other wednesday",
+)
+PASSING = (
+    "thanks, looks good",
+    "can you make the button blue for a second so I see it",
+    "I'm going to lunch",
+    "Ja, genau so.",
+    "let me think about that for a moment",
+    "¿Qué tal va todo?",
+)
+
+
+@pytest.fixture
+async def model(meaning_installed: None) -> AsyncIterator[SentenceJudge]:
+    embedder = MeaningEmbedder(VectorPolicy())
+    yield SentenceJudge(embedder)
+    await embedder.aclose()
+
+
+async def test_what_a_colleague_would_write_down_is_worth_more_than_what_passes(model: SentenceJudge) -> None:
+    kept = await model.judge([Sentence(text) for text in KEPT])
+    passing = await model.judge([Sentence(text) for text in PASSING])
+    assert min(one.worth for one in kept) > 0.5
+    assert max(one.worth for one in passing) < 0.6
+
+
+async def test_it_tells_the_person_s_from_the_project_s(model: SentenceJudge) -> None:
+    said = ("I am allergic to penicillin.", "my daughter starts school in September", "we deploy from the main branch")
+    personal = [one.is_personal for one in await model.judge([Sentence(text) for text in said])]
+    assert min(personal[:2]) > 0.6
+    assert personal[2] < 0.3
+
+
+async def test_a_sentence_is_judged_the_same_alone_and_among_others(model: SentenceJudge) -> None:
+    [alone] = await model.judge([Sentence(KEPT[0])])
+    among = (await model.judge([Sentence(text) for text in (*PASSING, *KEPT)]))[len(PASSING)]
+    assert among.kind == alone.kind
+    assert among.worth == pytest.approx(alone.worth, abs=1e-3)
+
+
+async def test_nothing_to_judge_needs_no_model() -> None:
+    embedder = ScriptedEmbedder()
+    assert await SentenceJudge(embedder).judge([]) == ()
+    assert embedder.asked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("From now on, keep answers short.", Kind.RULE),
+        ("wir haben uns auf Postgres geeinigt", Kind.DECISION),
+        ("We decided to rewrite it.", Kind.DECISION),
+        ("ab jetzt bitte auf Deutsch", Kind.RULE),
+        ("以后都用中文回答", Kind.RULE),
+    ],
+)
+def test_explicit_words_need_no_model(text: str, kind: Kind) -> None:
+    [found] = judged_by_words([Sentence(text)])
+    assert (found.kind, found.worth) == (kind, 1.0)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        Sentence("the staging database listens on 5433"),
+        Sentence("Should we always do that?"),
+        Sentence("I decided to use a dictionary.", is_assistant=True),
+        Sentence("nevertheless it works"),
+    ],
+)
+def test_nothing_else_is_kept_without_a_model(sentence: Sentence) -> None:
+    assert judged_by_words([sentence])[0].worth == 0
+
+
+async def test_a_model_that_cannot_be_used_is_done_without() -> None:
+    def fail(_: Sequence[str]) -> None:
+        raise ModelUnavailable("closed")
+
+    [found] = await SentenceJudge(ScriptedEmbedder(before=fail)).judge([Sentence("never push to main")])
+    assert found.worth == 1
+
+
+@pytest.mark.usefixtures("meaning_installed")
+async def test_whatever_embeds_the_records_sentences_have_one_model() -> None:
+    registry = ModelRegistry((), ScriptedClock())
+    usual = registry.embedder(VectorPolicy(embedder="meaning"))
+    assert registry.sentence_model(VectorPolicy()) is usual
+    prefixed = VectorPolicy(embedder="meaning", passage_prefix="passage: ")
+    assert registry.sentence_model(prefixed) is usual
+    assert registry.sentence_model(VectorPolicy(embedder="none")) is None
+    await registry.aclose()
