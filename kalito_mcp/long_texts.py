@@ -34,6 +34,14 @@ class Readings:
         if len(text) > most:
             self._kept[read, text, *more] = await anyio.to_thread.run_sync(read, text, *more)
 
+    def keep(self, made: Any, *of: Any) -> None:
+        """Keep what somebody else made of these."""
+        self._kept[of] = made
+
+    def kept(self, *of: Any) -> Any:
+        """What was made of these; None if nothing was."""
+        return self._kept.get(of)
+
     async def of(self, read: Callable[..., _Made], text: str, *more: Any) -> _Made:
         """`read(text, *more)`, as it was kept, or read now."""
         if (read, text, *more) in self._kept:

@@ -31,6 +31,7 @@ from kalito_mcp.editing.files import FileEditor
 from kalito_mcp.editing.forgetter import Forgetter
 from kalito_mcp.file_verbs import FileVerbs
 from kalito_mcp.import_verbs import ImportVerbs
+from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
@@ -81,6 +82,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         files: FileEditor,
         historian: Historian,
         usage: UsageCounter,
+        judge: SentenceJudge,
         clock: Clock,
         ids: IdSource,
         sign_in: SignIn,
@@ -114,6 +116,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         self.sign_in = sign_in
         self._tokens = Tokens(store, clock)
         self._usage = usage
+        self._judge = judge
         self._vectors = vectors
         self._ids = ids
         self._projects = projects or ProjectPolicy()

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
 from kalito_mcp.domain.importance import clamp_importance
+from kalito_mcp.domain.kinds import LASTING
 from kalito_mcp.domain.memory_records import PROGRAM, Derived, Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import PIN_IMPORTANCE, CreatePinRequest, Origin, Reach, RecordType, SemanticPin
 from kalito_mcp.domain.request_keys import key_within
@@ -14,6 +15,8 @@ from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.forgetter import Forgetter
 from kalito_mcp.editing.kinds import NOTE, as_record
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.kinds.judge import SentenceJudge
+from kalito_mcp.kinds.kinds import NOTED_FROM, Sentence
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.pins.pinner import checked_reach
 from kalito_mcp.pins.reach import reach_of
@@ -24,6 +27,9 @@ from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.reached import reached
 from kalito_mcp.records.same_words import NOTE_SOURCE
 from kalito_mcp.upkeep.watched_store import no_new_words
+
+_LONGEST_NOTE: Final = 400
+"""Characters, above which a note is not taken for a fact about the person."""
 
 _NO_SESSION: Final = (
     "session_id is missing: without a conversation, a fact is known in its project or to the person; send "
@@ -39,6 +45,7 @@ class RecordVerbs(ProjectVerbs):
     _forgetter: Forgetter
     _historian: Historian
     _ids: IdSource
+    _judge: SentenceJudge
 
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
         """Pin a text in a session; a new session is created. Without a session it is kept as a note of the project or
@@ -59,8 +66,9 @@ class RecordVerbs(ProjectVerbs):
         if request.session_id is not None:
             return await self.manager.create_semantic_pin(request)
         has_project = self._project not in (None, PERSONAL)
+        [judged] = await self._judge.judge([Sentence(request.content)])
         reach = checked_reach(request.scope) or reach_of(
-            request.content, has_project=has_project, pin_type=request.pin_type, origin=request.origin
+            judged, has_project=has_project, pin_type=request.pin_type, origin=request.origin
         )
         if reach is Reach.SESSION or request.source_message_id is not None:
             raise InvalidInput(_NO_SESSION)
@@ -103,13 +111,9 @@ class RecordVerbs(ProjectVerbs):
         """
         self.check_remembered()
         scope = await self._of_session(session_id, agent_id, may_be_new=True)
-        kind, given, origin = as_record(
-            str(record_type),
-            fields,
-            editor,
-            has_project=scope.project not in (None, PERSONAL),
-            new_source=self._new_source,
-        )
+        has_project = scope.project not in (None, PERSONAL)
+        reach = await self._reach_of_note(fields, has_project=has_project) if record_type == NOTE else None
+        kind, given, origin = as_record(str(record_type), fields, editor, reach=reach, new_source=self._new_source)
         if kind is RecordType.DOCUMENT and origin is Origin.ASSISTANT:  # a note
             source = await source_of_words(self._store, scope, str(fields.get("text")))
             if source is not None:
@@ -123,6 +127,15 @@ class RecordVerbs(ProjectVerbs):
             scope, kind, given, editor=editor, origin=origin, client_key=client_key
         )
         return await self._seen(remembered)
+
+    async def _reach_of_note(self, fields: Mapping[str, Any], *, has_project: bool) -> Reach | None:
+        """PERSON if this note says something lasting of the person, in a few words; else None."""
+        text = fields.get("text")
+        if not isinstance(text, str) or len(text) > _LONGEST_NOTE:
+            return None
+        [judged] = await self._judge.judge([Sentence(text)])
+        is_lasting = judged.kind in LASTING and judged.worth >= NOTED_FROM
+        return Reach.PERSON if is_lasting and reach_of(judged, has_project=has_project) is Reach.PERSON else None
 
     def _new_source(self) -> str:
         return f"{NOTE_SOURCE}{self._ids.record_id(NOTE, self.clock.now_ms())}"

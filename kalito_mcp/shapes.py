@@ -11,6 +11,7 @@ RoleName = Literal["user", "assistant", "system"]
 TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
 OriginName = Literal["user", "assistant", "tool", "document", "import"]
 ReachName = Literal["session", "project", "person"]
+KindName = Literal["rule", "decision", "fact", "open", "outcome", "plan", "change"]
 PinTypeName = Literal["manual", "auto", "code", "concept", "system"]
 Redacted = Annotated[list[str] | None, Field(description="What was removed and not stored: kinds of secrets.")]
 

@@ -27,6 +27,7 @@ from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer, why_none
 from kalito_mcp.inference.tokens import token_counter
+from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.memory import Memory
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.graph_cache import GraphCache
@@ -201,6 +202,7 @@ async def _assemble(
         window=settings.window,
         limits=settings.limits,
     )
+    judge = SentenceJudge(registry.sentence_model(settings.vectors))
     manager = MemoryManager(
         store,
         summaries,
@@ -209,6 +211,7 @@ async def _assemble(
         counter,
         clock,
         ids,
+        judge,
         context=settings.context,
         cache=settings.cache,
         importance=settings.importance,
@@ -217,7 +220,7 @@ async def _assemble(
         zone=zone,
         owner=settings.owner,
     )
-    pins = PinCollector(store, counter, clock, ids, settings.pins)
+    pins = PinCollector(store, judge, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.cache, settings.graph)
     rewriter = SummaryRewriter(counter, settings.summaries)
     cascade = Cascade(store, orchestrators.cache, rewriter, pins, observer, clock)
@@ -256,6 +259,7 @@ async def _assemble(
         files=FileEditor(store, counter, clock, ids, limits=settings.limits),
         historian=Historian(store),
         usage=usage,
+        judge=judge,
         clock=clock,
         ids=ids,
         sign_in=sign_in,

@@ -28,7 +28,7 @@ def check_call(tool: str, arguments: Mapping[str, Any], limits: LimitsPolicy) ->
     elif tool == "remember":
         fields = {"text": arguments["text"], **(arguments.get("fields") or {})}
         record_type, given, _ = as_record(
-            arguments["type"], fields, PROGRAM, has_project=False, new_source=lambda: "of its own"
+            arguments["type"], fields, PROGRAM, reach=None, new_source=lambda: "of its own"
         )
         check_size(record_type, given, limits)
         if not str(checked_content(record_type, given)["text"]).strip():

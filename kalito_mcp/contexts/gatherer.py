@@ -263,7 +263,7 @@ class Gatherer:
             query,
             replace(scope.anywhere(), agent=session.agent, project=scope.project),
             session,
-            already_shown | known.withheld | known.superseded,
+            already_shown | known.withheld,
             seen_from=of_session.seen_from(asked),
             seen=asked.seen,
         )

@@ -10,7 +10,7 @@ from kalito_mcp.domain.records import SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.pins.known import known_records
-from kalito_mcp.pins.repeats import superseded, without_repeats
+from kalito_mcp.pins.repeats import without_repeats
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.safety.trust import is_withheld
 
@@ -19,11 +19,9 @@ _MOST_READ: Final = 200
 
 
 class Known(NamedTuple):
-    """What a context may show, most important first, and the ids of what must not be shown: `superseded` by a newer
-    statement, or `withheld` because of their origin."""
+    """What a context may show, most important first, and the ids of what is `withheld` because of its origin."""
 
     records: Sequence[KnownRecord] = ()
-    superseded: frozenset[str] = frozenset()
     withheld: frozenset[str] = frozenset()
 
 
@@ -51,12 +49,10 @@ class KnownReader:
     async def read(self, view: ReadView, scope: Scope, include: frozenset[Include]) -> Known:
         """What is known to the agent, in the project of the scope."""
         records = await known_records(view, scope, limit=_MOST_READ, include_internal=Include.INTERNAL in include)
-        older = superseded(records)
         withheld = frozenset(
             one.record_id for one in records if Include.UNTRUSTED not in include and is_withheld(one.origin, one.text)
         )
-        shown = [one for one in records if one.record_id not in older and one.record_id not in withheld]
-        return Known(shown, older, withheld)
+        return Known([one for one in records if one.record_id not in withheld], withheld)
 
 
 def choose(known: Known, hits: Sequence[Hit], pins: Sequence[SemanticPin], *, most: int) -> Chosen:

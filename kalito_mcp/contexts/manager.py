@@ -36,6 +36,7 @@ from kalito_mcp.domain.sessions import MemoryStats, Session
 from kalito_mcp.domain.validation import LimitsPolicy, message_number
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput, RecordNotFound
+from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.long_texts import LONG_CHARS
 from kalito_mcp.pins.pinner import Pinner
 from kalito_mcp.ports.clock import Clock, IdSource
@@ -65,6 +66,7 @@ class MemoryManager:
         counter: TokenCounter,
         clock: Clock,
         ids: IdSource,
+        judge: SentenceJudge,
         *,
         context: ContextPolicy,
         cache: CachePolicy,
@@ -86,7 +88,7 @@ class MemoryManager:
             policy=context,
         )
         self._packer = Packer(counter, context, zone)
-        self._pins = Pinner(store, counter, clock, ids, limits=limits)
+        self._pins = Pinner(store, judge, counter, clock, ids, limits=limits)
         self._clock = clock
         self._context = context
         self._importance = importance
@@ -131,14 +133,13 @@ class MemoryManager:
         gathered = await self._gatherer.gather(asked)
         session, view, _, withheld = gathered.of_session
         known, found = gathered.known, gathered.found
-        pins = [pin for pin in view.pins if pin.id not in known.superseded]
-        chosen = choose(known, found.hits, pins, most=self._context.known)
+        chosen = choose(known, found.hits, view.pins, most=self._context.known)
         recent, _ = gathered.of_session.recent(asked)
         parts = ContextParts(
             session_id=session.id or None,
             recent=recent,
             known=chosen.records,
-            pins=pins,
+            pins=view.pins,
             summaries=[one for one in view.summaries if one.start_seq <= gathered.of_session.seen_from(asked)],
             hits=chosen.hits,
             around=found.around,

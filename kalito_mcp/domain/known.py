@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.time import to_iso
 
@@ -25,6 +26,7 @@ class KnownRecord:
     origin: Origin = Origin.ASSISTANT
     session_id: str | None = None
     project: str | None = None
+    kind: Kind | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -32,6 +34,7 @@ class KnownRecord:
             "record_id": self.record_id,
             "type": str(self.type),
             "scope": str(self.reach),
+            "kind": None if self.kind is None else str(self.kind),
             "project": self.project,
             "session_id": self.session_id,
             "text": self.text,

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 _HAS_DERIVED: Final = (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)
 _IN_GRAPHS: Final = (RecordType.MESSAGE, RecordType.PIN)
-_LONG_FOR_PINS: Final = 2_000
-"""Characters that may be searched for pins within some milliseconds."""
 _PROMOTED: Final = (FinalizeStage.PROMOTION, FinalizeStage.CHECKPOINT)
 
 
@@ -147,9 +145,9 @@ class Cascade:
                 return
 
     async def prepare(self, readings: Readings, owner: str, record: MemoryRecord, content: Mapping[str, Any]) -> None:
-        """Search a long message for pins, as it is with this content, before the transaction that writes it."""
+        """Search a message for pins, as it is with this content, before the transaction that writes it."""
         text, after = str(content["text"]), replace(record, content=content)
-        if record.type is not RecordType.MESSAGE or record.seq is None or len(text) <= _LONG_FOR_PINS:
+        if record.type is not RecordType.MESSAGE or record.seq is None:
             return
         if _visible_words(after) is None or _visible_words(after) == _visible_words(record):
             return
@@ -162,16 +160,8 @@ class Cascade:
             replace(one, text=text, name=content.get("name"), is_hidden=False) if one.seq == record.seq else one
             for one in around
         ]
-        has_project, searched = session.project is not None, map(_as_searched, messages)
-        await readings.prepare(self._pins_of, text, record.seq, has_project, *searched, most=_LONG_FOR_PINS)
-
-    def _pins_of(self, _text: str, seq: int, has_project: bool, *messages: MessageWithImportance) -> list[PinDraft]:
-        """The pins of the message `seq`, some of which the next one may confirm."""
-        return [
-            draft
-            for draft in self._pins.drafts(messages, seq - 1, has_project)
-            if any(one.seq == seq and one.record_id == draft.source_message_id for one in messages)
-        ]
+        drafts = await self._pins.drafts(messages, record.seq - 1, session.project is not None)
+        readings.keep([one for one in drafts if one.source_message_id == record.id], *_searched(messages))
 
     async def apply(
         self, within: CascadeTransaction, *, before: MemoryRecord, after: MemoryRecord | None
@@ -248,9 +238,11 @@ class Cascade:
         if not change.is_visible or seq is None or seq > change.session.pinned_seq:
             return {}
         messages = await _around(change.within.transaction.conversations, change.session, seq)
-        text = next(one.text for one in messages if one.seq == seq)
-        has_project, searched = change.session.project is not None, map(_as_searched, messages)
-        drafts = await change.within.readings.of(self._pins_of, text, seq, has_project, *searched)
+        drafts: Sequence[PinDraft] | None = change.within.readings.kept(*_searched(messages))
+        if drafts is None:
+            # It was changed in between. Owed work searches again from there on; what is pinned is not pinned again.
+            await change.within.transaction.sessions.set_pinned_seq(change.session, seq - 1)
+            return {}
         return {draft.client_key: draft for draft in drafts}
 
     async def _set_deleted_at(self, change: _Change, pin: MemoryRecord, deleted_at: int | None) -> None:
@@ -289,9 +281,12 @@ async def _around(conversations: ConversationReader, session: Session, seq: int)
     return await conversations.messages(session, first_seq=max(1, seq - 1), last_seq=seq + 1)
 
 
-def _as_searched(message: MessageWithImportance) -> MessageWithImportance:
-    """The message without what its pins do not depend on."""
-    return replace(message, model_id=None, token_usage=None, importance_score=0.0, tokens=0, client_key=None)
+def _searched(messages: Sequence[MessageWithImportance]) -> list[MessageWithImportance]:
+    """The messages without what their pins do not depend on."""
+    return [
+        replace(one, model_id=None, token_usage=None, importance_score=0.0, tokens=0, client_key=None)
+        for one in messages
+    ]
 
 
 def _graph_scopes(owner: str, record: MemoryRecord) -> list[Scope]:

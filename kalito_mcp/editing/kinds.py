@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from kalito_mcp.domain.files import FILE
 from kalito_mcp.domain.memory_records import Editor, EditorType
-from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, RecordType
+from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, Reach, RecordType
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.pins.reach import reach_of_note
 
 NOTE: Final = "note"
 """A short document without a source of its own."""
@@ -16,12 +15,12 @@ _IMPORTANCE_NAMES: Final = frozenset({"importance", "importance_score", "importa
 
 
 def as_record(
-    kind: str, fields: Mapping[str, Any], editor: Editor, *, has_project: bool, new_source: Callable[[], str]
+    kind: str, fields: Mapping[str, Any], editor: Editor, *, reach: Reach | None, new_source: Callable[[], str]
 ) -> tuple[RecordType, Mapping[str, Any], Origin]:
     """The type, fields and origin of a record of this kind.
 
-    A note is a document. Without a source it gets a new one, and is known everywhere if it is about the person. A
-    document was read somewhere; anything else is in the editor's own words.
+    A note is a document. Without a source it gets a new one, and is known as far as `reach` says. A document was read
+    somewhere; anything else is in the editor's own words.
 
     Raises:
         InvalidInput: the kind is unknown, or the source is that of a file of the memory tool.
@@ -31,7 +30,7 @@ def as_record(
     own_words = Origin.USER if editor.type is EditorType.HUMAN else Origin.ASSISTANT
     if kind == NOTE:
         if "source" not in fields:
-            fields = {**_with_reach(fields, has_project=has_project), "source": new_source()}
+            fields = {**_with_reach(fields, reach), "source": new_source()}
         return RecordType.DOCUMENT, fields, own_words
     if kind not in set(RecordType):
         raise InvalidInput(f"type={kind[:40]!r} is unknown; use note, task, document or thought")
@@ -39,13 +38,9 @@ def as_record(
     return record_type, fields, Origin.DOCUMENT if record_type is RecordType.DOCUMENT else own_words
 
 
-def _with_reach(fields: Mapping[str, Any], *, has_project: bool) -> Mapping[str, Any]:
-    """The fields of a note. One about the person gets that scope and the weight of a pin, unless others are sent."""
-    text = fields.get("text")
-    if "scope" in fields or not isinstance(text, str):
-        return fields
-    reach = reach_of_note(text, has_project=has_project)
-    if reach is None:
+def _with_reach(fields: Mapping[str, Any], reach: Reach | None) -> Mapping[str, Any]:
+    """The fields of a note. One with a reach gets that scope and the weight of a pin, unless others are sent."""
+    if reach is None or "scope" in fields:
         return fields
     weighed = {} if _IMPORTANCE_NAMES & fields.keys() else {"importance_score": PIN_IMPORTANCE}
     return {**fields, "scope": str(reach), **weighed}

@@ -7,7 +7,8 @@ looked for in the letters.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kalito_mcp.kinds.kinds import Judged, Kind, Sentence
+from kalito_mcp.domain.kinds import Kind
+from kalito_mcp.kinds.kinds import Judged, Sentence
 from kalito_mcp.text.analysis import fold, is_spelled_with_spaces, words
 
 _RULES: Final[Mapping[str, str]] = {
@@ -59,15 +60,21 @@ def _phrases(listed: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...
 _LOOKED_FOR: Final = ((Kind.RULE, _phrases(_RULES)), (Kind.DECISION, _phrases(_DECISIONS)))
 
 
+def explicit_kind(text: str) -> Kind | None:
+    """What a text says of itself that it is: a rule, or a decision."""
+    said, letters = f" {' '.join(words(text))} ", fold(text)
+    for kind, (spaced, unspaced) in _LOOKED_FOR:
+        if any(one in said for one in spaced) or any(one in letters for one in unspaced):
+            return kind
+    return None
+
+
 def judged_by_words(sentences: Sequence[Sentence]) -> list[Judged]:
     """What the sentences are, as far as explicit words say. None is taken for the person's."""
     return [_judged(one) for one in sentences]
 
 
 def _judged(sentence: Sentence) -> Judged:
-    if not sentence.is_assistant and not any(mark in sentence.text for mark in _ASKS):
-        said, letters = f" {' '.join(words(sentence.text))} ", fold(sentence.text)
-        for kind, (spaced, unspaced) in _LOOKED_FOR:
-            if any(one in said for one in spaced) or any(one in letters for one in unspaced):
-                return Judged(kind, 1.0, 0.0)
-    return Judged(Kind.FACT, 0.0, 0.0)
+    asks = any(mark in sentence.text for mark in _ASKS)
+    kind = None if sentence.is_assistant or asks else explicit_kind(sentence.text)
+    return Judged(Kind.FACT, 0.0, 0.0) if kind is None else Judged(kind, 1.0, 0.0)

@@ -14,7 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.kinds.kinds import PASSING, Judged, Kind, Sentence
+from kalito_mcp.domain.kinds import PASSING, Kind
+from kalito_mcp.kinds.cues import explicit_kind
+from kalito_mcp.kinds.kinds import Judged, Sentence
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npy")
 _ASKS: Final = re.compile("[?？؟]")
@@ -26,18 +28,21 @@ _KEPT: Final = [at for at, kind in enumerate(Kind) if kind not in PASSING]
 
 
 def features(sentences: Sequence[Sentence]) -> NDArray[np.float32]:
-    """What a vector does not tell: who says it, whether it asks, has a number, how long it is; and 1. Shape (n, 5)."""
+    """What a vector does not tell: who says it, whether it asks, has a number, how long it is, whether it says of
+    itself that it is a rule or a decision; and 1. Shape (n, 7)."""
     rows = [
         (
             one.is_assistant,
             _ASKS.search(one.text) is not None,
             _DIGIT.search(one.text) is not None,
             min(len(one.text.split()), _LONG) / _LONG,
+            (explicit := explicit_kind(one.text)) is Kind.RULE,
+            explicit is Kind.DECISION,
             1.0,
         )
         for one in sentences
     ]
-    return np.array(rows, np.float32).reshape(-1, 5)
+    return np.array(rows, np.float32).reshape(-1, 7)
 
 
 def shares(inputs: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,25 +1,17 @@
-"""The kinds of sentences, and what is said of one."""
+"""What is judged, and what is said of it."""
 
-from enum import StrEnum
 from typing import Final, NamedTuple
 
+from kalito_mcp.domain.kinds import Kind
 
-class Kind(StrEnum):
-    """What a sentence of a conversation does. The order is that of the columns of the weights (`kinds.head`)."""
+PINNED_FROM: Final = 0.65
+"""How much a sentence is worth that becomes a pin by itself (see `python -m bench.kinds`)."""
 
-    RULE = "rule"
-    DECISION = "decision"
-    FACT = "fact"
-    OPEN = "open"
-    OUTCOME = "outcome"
-    PLAN = "plan"
-    CHANGE = "change"
-    REQUEST = "question_or_request"
-    CHATTER = "chatter"
+NOTED_FROM: Final = 0.5
+"""The same of a note: somebody asked to remember it."""
 
-
-PASSING: Final = frozenset({Kind.REQUEST, Kind.CHATTER})
-"""Nobody keeps these."""
+PERSONAL_FROM: Final = 0.75
+"""How likely a sentence is the person's that leaves its project."""
 
 
 class Sentence(NamedTuple):

@@ -12,7 +12,6 @@ from typing import Final
 
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.pins.found import FoundPin, code_key
-from kalito_mcp.pins.rules import IMPORTANCE, PinKind
 from kalito_mcp.text.code_blocks import FENCE, CodeBlock, code_blocks
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.sentences import split_sentences
@@ -149,6 +148,7 @@ _SAID_OF_ANY: Final = frozenset(
     "it's then them they will when what which just also good great nice perfect thanks need next time code file line "
     "test tests build builds runs".split()
 )
+_IMPORTANCE: Final = 0.58
 _MAX_COMMANDS: Final = 6
 _MOST_SENTENCES: Final = 4
 _LONGEST_CONFIRMING: Final = 1_000
@@ -210,7 +210,17 @@ def asked_code(said: MessageWithImportance, before: MessageWithImportance, max_c
     return _code_pin(blocks[0], max_chars) if blocks else None
 
 
-def command_of(block: CodeBlock) -> str:
+def subject_of(content: str) -> str:
+    """What this code is: the function that it defines, or the command that it runs. Empty if that cannot be told. Of
+    two automatic pins of the same, the newer one holds."""
+    language, _, rest = content.partition(": ")
+    block = CodeBlock(language, tuple(rest.split("\n")))
+    names = block.definitions()
+    name = names[0].name if names else _command_of(block)
+    return f"{language}: {name}" if name else ""
+
+
+def _command_of(block: CodeBlock) -> str:
     """The command that the block runs, without its options and operands: `uv run pytest`; empty if that is one word."""
     lines = [line for line in _lines(block) if not _ONCE().match(line)] if _is_command(block) else []
     words = lines[0].split() if lines else []
@@ -274,4 +284,4 @@ def _code_pin(block: CodeBlock, max_chars: int) -> FoundPin | None:
     content = content.rstrip()
     if len(content) > max_chars or _SECRET_VALUE().search(content):
         return None
-    return FoundPin(content, PinType.CODE, IMPORTANCE[PinKind.CODE], code_key(content), PinKind.CODE)
+    return FoundPin(content, PinType.CODE, _IMPORTANCE, code_key(content))

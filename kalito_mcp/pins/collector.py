@@ -1,19 +1,21 @@
 """Makes pins from stored messages, as owed work: after the call that recorded them was acknowledged."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import anyio.to_thread
 
 from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraft, EditType, with_changes
-from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType
+from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins, subject_of
-from kalito_mcp.pins.code import asked_code, confirmed_code
+from kalito_mcp.kinds.judge import SentenceJudge
+from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
+from kalito_mcp.pins.code import asked_code, confirmed_code, subject_of
 from kalito_mcp.pins.found import FoundPin, is_found_pin
-from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
@@ -21,16 +23,37 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.analysis import index_text
 
-_CHUNK: Final = 500
+_CHUNK: Final = 100
+"""Messages that are searched in one piece: a second of judging their sentences."""
 _MOST_COMPARED: Final = 500
 """Only so many of a session's newest pins can become outdated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search of a session's messages after the one numbered `after` found. `last` is the last one searched."""
+
+    after: int
+    last: int
+    has_project: bool = False
+    messages: Sequence[MessageWithImportance] = ()
+    drafts: Sequence[PinDraft] = ()
 
 
 class PinCollector:
     """Makes the automatic pins of a session."""
 
-    def __init__(self, store: Store, counter: TokenCounter, clock: Clock, ids: IdSource, policy: AutoPinPolicy) -> None:
+    def __init__(
+        self,
+        store: Store,
+        judge: SentenceJudge,
+        counter: TokenCounter,
+        clock: Clock,
+        ids: IdSource,
+        policy: AutoPinPolicy,
+    ) -> None:
         self._store = store
+        self._judge = judge
         self._counter = counter
         self._clock = clock
         self._ids = ids
@@ -41,80 +64,68 @@ class PinCollector:
 
         If automatic pins are off, the messages only count as searched: turning them on later does not search them.
         """
-
-        async def look(view: ReadView) -> tuple[Session | None, Sequence[MessageWithImportance]]:
-            session = await view.sessions.get(scope)
-            if session is None or session.pinned_seq >= session.message_count or not self._policy.enabled:
-                return session, ()
-            # With the last one that was searched: the next message may confirm its code.
-            first, last = session.pinned_seq or 1, _end_of_chunk(session)
-            return session, await view.conversations.messages(session, first_seq=first, last_seq=last)
-
         made = 0
-        while True:
-            session, messages = await self._store.trip(look)
-            if session is None or session.pinned_seq >= session.message_count:
-                return made
-            searched, last = session.pinned_seq, _end_of_chunk(session)
-            # In a thread, because that takes 10 ms.
-            has_project = session.project is not None
-            drafts = _newest(await anyio.to_thread.run_sync(self.drafts, messages, searched, has_project))
-            added = await self._store.write_trip(partial(self._add, scope, messages, drafts, last))
-            if added is None or (not drafts and last == session.message_count):
-                return made
-            made += added
-
-    async def collect_few(
-        self, transaction: WriteTransaction, session: Session, messages: Sequence[MessageWithImportance]
-    ) -> None:
-        """Search the session's last messages, as `collect` does. `messages` are those that were not searched yet, and
-        the one before them."""
-        if session.pinned_seq >= session.message_count:
-            return
-        drafts = _newest(self.drafts(messages, session.pinned_seq, session.project is not None))
-        if drafts:
-            await transaction.conversations.add_pins(session, drafts)
-            await self._forget_outdated(transaction, session, drafts)
-        await transaction.sessions.set_pinned_seq(session, session.message_count)
-
-    async def _add(
-        self,
-        scope: Scope,
-        messages: Sequence[MessageWithImportance],
-        drafts: Sequence[PinDraft],
-        last: int,
-        transaction: WriteTransaction,
-    ) -> int | None:
-        """Add the pins of these messages, up to seq `last`, and return how many are new. None if the session takes
-        none. If a message changed meanwhile, its drafts are out of date: nothing is added, and they are searched again.
-        """
-        session = await transaction.sessions.get(scope)
-        if session is None or session.state is SessionState.FINALIZED:
-            return None
-        made = 0
-        if drafts:
-            now = await transaction.conversations.messages(
-                session, first_seq=messages[0].seq, last_seq=messages[-1].seq
-            )
-            if list(now) != list(messages):
-                return 0
-            made = await transaction.conversations.add_pins(session, drafts)
-            await self._forget_outdated(transaction, session, drafts)
-        await transaction.sessions.set_pinned_seq(session, last)
+        while (searched := await self.search(scope)) is not None:
+            made += await self._store.write_trip(partial(self._add, scope, searched))
         return made
+
+    async def search(self, scope: Scope) -> Searched | None:
+        """Search a piece of the messages that were not searched yet. None if there are none, or the session takes no
+        pins. Nothing is written."""
+
+        async def look(view: ReadView) -> Searched | None:
+            session = await view.sessions.get(scope)
+            if session is None or session.state is SessionState.FINALIZED:
+                return None
+            if session.pinned_seq >= session.message_count:
+                return None
+            last = min(session.pinned_seq + _CHUNK, session.message_count)
+            if not self._policy.enabled:
+                return Searched(session.pinned_seq, session.message_count)
+            # With the last one that was searched: the next message may confirm its code, or what it proposes.
+            first = session.pinned_seq or 1
+            messages = await view.conversations.messages(session, first_seq=first, last_seq=last)
+            return Searched(session.pinned_seq, last, session.project is not None, messages)
+
+        found = await self._store.trip(look)
+        if found is None or not found.messages:
+            return found
+        drafts = await self.drafts(found.messages, found.after, found.has_project)
+        return replace(found, drafts=_newest(drafts))
+
+    async def add(self, transaction: WriteTransaction, session: Session, searched: Searched) -> int:
+        """Add what was found, and return how many pins are new. If a message changed since it was searched, nothing is
+        added, and they are searched again."""
+        if session.state is SessionState.FINALIZED or session.pinned_seq != searched.after:
+            return 0
+        made = 0
+        if searched.drafts:
+            now = await transaction.conversations.messages(
+                session, first_seq=searched.messages[0].seq, last_seq=searched.messages[-1].seq
+            )
+            if list(now) != list(searched.messages):
+                return 0
+            made = await transaction.conversations.add_pins(session, searched.drafts)
+            await self._forget_outdated(transaction, session, searched.drafts)
+        await transaction.sessions.set_pinned_seq(session, searched.last)
+        return made
+
+    async def _add(self, scope: Scope, searched: Searched, transaction: WriteTransaction) -> int:
+        session = await transaction.sessions.get(scope)
+        return 0 if session is None else await self.add(transaction, session, searched)
 
     async def _forget_outdated(
         self, transaction: WriteTransaction, session: Session, drafts: Sequence[PinDraft]
     ) -> None:
-        """Forget the session's older automatic pins about what the drafts say anew: an address, a version."""
-        newer = {subject: draft for draft in drafts if (subject := subject_of(draft.content, draft.pin_type))}
+        """Forget the session's older automatic pins of code that the drafts have anew."""
+        newer = {subject: draft for draft in drafts if (subject := _code_of(draft))}
         if not newer:
             return
         scope = Scope(owner=session.owner, session=session.id)
         kept = {draft.client_key for draft in newer.values()}
         for pin in await transaction.records.list_records(scope, frozenset({RecordType.PIN}), limit=_MOST_COMPARED):
-            subject = subject_of(pin.text, PinType(str(pin.content["pin_type"]))) if is_found_pin(pin) else ""
-            if subject in newer and pin.client_key not in kept:
+            is_code = pin.content["pin_type"] == PinType.CODE and is_found_pin(pin)
+            if is_code and subject_of(pin.text) in newer and pin.client_key not in kept:
                 now_ms = self._clock.now_ms()
                 content = with_changes(pin.content, {DELETED_AT: now_ms})
                 edit = EditDraft(
@@ -122,27 +133,45 @@ class PinCollector:
                 )
                 await transaction.records.change(pin, edit)
 
-    def drafts(self, messages: Sequence[MessageWithImportance], searched: int, has_project: bool) -> list[PinDraft]:
+    async def drafts(
+        self, messages: Sequence[MessageWithImportance], searched: int, has_project: bool
+    ) -> list[PinDraft]:
         """The pins to make from the messages, which follow each other; those up to number `searched` have theirs.
         `has_project` says whether their session is of one."""
-        return [self._draft(message, pin, has_project) for message, pin in self._found(messages, searched)]
+        if not self._policy.enabled:
+            return []
+        sentences = await anyio.to_thread.run_sync(lambda: [pinnable(message) for message in messages])
+        judged = iter(await self._judge.judge([one for each in sentences for one in each]))
+        of_each = [[next(judged) for _ in each] for each in sentences]
+        return await anyio.to_thread.run_sync(self._drafts, messages, sentences, of_each, searched, has_project)
 
-    def _found(
-        self, messages: Sequence[MessageWithImportance], searched: int
-    ) -> Iterator[tuple[MessageWithImportance, FoundPin]]:
-        """The pins, each with the message that it quotes."""
-        before: MessageWithImportance | None = None
-        for message in messages if self._policy.enabled else ():
+    def _drafts(
+        self,
+        messages: Sequence[MessageWithImportance],
+        sentences: Sequence[Sequence[Sentence]],
+        judged: Sequence[Sequence[Judged]],
+        searched: int,
+        has_project: bool,
+    ) -> list[PinDraft]:
+        drafts: list[PinDraft] = []
+        before, proposal = None, None
+        for message, said, what in zip(messages, sentences, judged, strict=True):
             if message.seq > searched:
-                if before and (code := confirmed_code(message, before, self._policy.max_code_chars)):
-                    yield before, code
-                if before and (code := asked_code(message, before, self._policy.max_code_chars)):
-                    yield message, code
-                for pin in find_pins(message, self._policy):
-                    yield message, pin
-            before = message
+                drafts += self._code_drafts(message, before)
+                found = found_pins(message, said, what, self._policy, proposal=proposal, has_project=has_project)
+                drafts += [self._draft(message, pin) for pin in found]
+            before, proposal = message, proposal_of(said, what) if message.role == Role.ASSISTANT else None
+        return drafts
 
-    def _draft(self, message: MessageWithImportance, pin: FoundPin, has_project: bool) -> PinDraft:
+    def _code_drafts(self, message: MessageWithImportance, before: MessageWithImportance | None) -> list[PinDraft]:
+        """The code that the message confirms, or that the one before it asks for."""
+        if before is None:
+            return []
+        confirmed = confirmed_code(message, before, self._policy.max_code_chars)
+        asked = asked_code(message, before, self._policy.max_code_chars)
+        return [self._draft(of, pin) for of, pin in ((before, confirmed), (message, asked)) if pin is not None]
+
+    def _draft(self, message: MessageWithImportance, pin: FoundPin) -> PinDraft:
         now_ms = self._clock.now_ms()
         return PinDraft(
             id=self._ids.record_id("pin", now_ms),
@@ -155,20 +184,16 @@ class PinCollector:
             client_key=pin.client_key,
             indexed=index_text(pin.content),
             origin=message.origin,
-            reach=reach_of(pin.content, has_project=has_project, kind=pin.kind, pin_type=pin.pin_type),
+            reach=pin.reach,
+            kind=pin.kind,
         )
 
 
-def _end_of_chunk(session: Session) -> int:
-    """The seq of the last message to search in one piece."""
-    return min(session.pinned_seq + _CHUNK, session.message_count)
+def _code_of(draft: PinDraft) -> str:
+    return subject_of(draft.content) if draft.pin_type is PinType.CODE else ""
 
 
 def _newest(drafts: Sequence[PinDraft]) -> list[PinDraft]:
-    """The drafts without those about something that a later one says anew."""
-    last = {subject_of(draft.content, draft.pin_type): draft.client_key for draft in drafts}
-    return [
-        draft
-        for draft in drafts
-        if not (subject := subject_of(draft.content, draft.pin_type)) or last[subject] == draft.client_key
-    ]
+    """The drafts without those of code that a later one has anew."""
+    last = {_code_of(draft): draft.client_key for draft in drafts}
+    return [draft for draft in drafts if not (code := _code_of(draft)) or last[code] == draft.client_key]

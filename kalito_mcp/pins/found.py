@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord
-from kalito_mcp.domain.records import PinType
-from kalito_mcp.pins.rules import PinKind
+from kalito_mcp.domain.records import PinType, Reach
 from kalito_mcp.text.lazy_pattern import lazy
 
 _TOKEN: Final = lazy(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
@@ -21,7 +21,8 @@ class FoundPin:
     pin_type: PinType
     importance: float
     client_key: str
-    kind: PinKind
+    reach: Reach = Reach.SESSION
+    kind: Kind | None = None
 
 
 def pin_key(content: str) -> str:

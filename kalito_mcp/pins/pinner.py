@@ -21,6 +21,8 @@ from kalito_mcp.domain.scope import NO_PROJECT, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, SessionFinalized
+from kalito_mcp.kinds.judge import SentenceJudge
+from kalito_mcp.kinds.kinds import Judged, Sentence
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
@@ -43,9 +45,17 @@ class Pinner:
     """Makes the pins that callers ask for."""
 
     def __init__(
-        self, store: Store, counter: TokenCounter, clock: Clock, ids: IdSource, *, limits: LimitsPolicy
+        self,
+        store: Store,
+        judge: SentenceJudge,
+        counter: TokenCounter,
+        clock: Clock,
+        ids: IdSource,
+        *,
+        limits: LimitsPolicy,
     ) -> None:
         self._store = store
+        self._judge = judge
         self._counter = counter
         self._clock = clock
         self._ids = ids
@@ -59,6 +69,8 @@ class Pinner:
         asked = checked_reach(request.scope)
         kept, redacted = await read_aside(len(request.content), lambda: cleaned(request))
         draft = await read_aside(len(kept.content), lambda: self._draft(kept))
+        [judged] = await self._judge.judge([Sentence(kept.content)])
+        draft = replace(draft, kind=judged.kind)
         if (source := await source_of_words(self._store, scope, kept.content)) is not None:
             if not kept.is_confirmed:
                 raise unconfirmed(source.record_id, source.origin)
@@ -66,7 +78,7 @@ class Pinner:
         async with self._store.write() as transaction:
             session = await self._session(transaction, scope, draft.created_at)
             draft = await _with_source(transaction, scope, session, draft, kept)
-            draft = replace(draft, reach=_settled_reach(asked, session, draft))
+            draft = replace(draft, reach=_settled_reach(asked, session, draft, judged))
             known = await _same_pin(transaction, scope, session, draft)
             if known is None and not await transaction.conversations.add_pins(session, [draft], limits=scope.limits):
                 return replace(await _pinned_before(transaction, session, draft), redacted=redacted)
@@ -198,7 +210,7 @@ def checked_reach(asked: Reach | str | None) -> Reach | None:
     return None if asked is None else Reach(asked)
 
 
-def _settled_reach(asked: Reach | None, session: Session, draft: PinDraft) -> Reach:
+def _settled_reach(asked: Reach | None, session: Session, draft: PinDraft, judged: Judged) -> Reach:
     """The reach that was asked for, or else the one that the words of the pin call for.
 
     Raises:
@@ -206,7 +218,7 @@ def _settled_reach(asked: Reach | None, session: Session, draft: PinDraft) -> Re
     """
     if asked is None:
         has_project = session.project is not None
-        return reach_of(draft.content, has_project=has_project, pin_type=draft.pin_type, origin=draft.origin)
+        return reach_of(judged, has_project=has_project, pin_type=draft.pin_type, origin=draft.origin)
     if asked is Reach.PROJECT and session.project is None:
         raise InvalidInput(f"session {session.id!r}: {NO_PROJECT}")
     return asked

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
@@ -72,6 +73,7 @@ class PinDraft:
     origin: Origin = Origin.ASSISTANT
     client: str | None = None
     reach: Reach = Reach.SESSION
+    kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Final, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from kalito_mcp.domain.importance import clamp_importance
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import (
     PIN_IMPORTANCE,
     SUMMARY_IMPORTANCE,
@@ -317,6 +318,7 @@ class PinFields(RecordFields):
     pin_type: Annotated[PinType, _LAX] = PinType.MANUAL
     source_message_id: Annotated[str, BeforeValidator(_message_ref)] | None = None
     scope: Annotated[Reach, _LAX] = Reach.SESSION
+    kind: Annotated[Kind, _LAX] | None = None
 
 
 class SummaryFields(RecordFields):

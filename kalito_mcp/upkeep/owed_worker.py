@@ -157,6 +157,7 @@ class OwedWorker:
         was done, if it would take long."""
         if not self._observer.policy.enabled:
             return None
+        searched = await self._pins.search(scope)
 
         async def work(transaction: WriteTransaction, graph: "GraphStore") -> bool | None:
             session = await transaction.sessions.get(scope)
@@ -165,17 +166,17 @@ class OwedWorker:
             done = min(session.pinned_seq, session.observed_seq)
             if session.message_count - done > _FEW:
                 return None
-            first = min(session.pinned_seq, session.observed_seq + 1 - LOOK_BACK)
+            if searched is not None and (searched.after, searched.last) != (session.pinned_seq, session.message_count):
+                return None
+            first = session.observed_seq + 1 - LOOK_BACK
             messages = await transaction.conversations.messages(
                 session, first_seq=max(1, first), last_seq=session.message_count
             )
             if sum(len(message.text) for message in messages if message.seq > done) > _FEW_CHARS:
                 return None
-            with_last = [message for message in messages if message.seq >= session.pinned_seq]
-            await self._pins.collect_few(transaction, session, with_last)
-            before = session.observed_seq - LOOK_BACK
-            with_eight = [message for message in messages if message.seq > before]
-            await self._observer.observe_few(transaction, session, with_eight, graph)
+            if searched is not None:
+                await self._pins.add(transaction, session, searched)
+            await self._observer.observe_few(transaction, session, messages, graph)
             return await self._summaries.owes_in(transaction, session)
 
         return await self._observer.change(scope, work)

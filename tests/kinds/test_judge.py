@@ -9,7 +9,8 @@ from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.inference.registry import ModelRegistry
 from kalito_mcp.kinds.cues import judged_by_words
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Kind, Sentence
+from kalito_mcp.domain.kinds import Kind
+from kalito_mcp.kinds.kinds import Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
 from tests.scripted import ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder

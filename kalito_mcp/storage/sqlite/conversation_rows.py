@@ -74,7 +74,13 @@ def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: Mes
 def pin_row(key: int, agent_key: int, session_key: int, project_key: int | None, draft: PinDraft) -> Row:
     """The parameters of INSERT_RECORD for a pin of a session of this project."""
     reach = stored_reach(draft.reach, project_key)
-    attributes = packed({"pin_type": str(draft.pin_type), "source_message_id": draft.source_message_id})
+    attributes = packed(
+        {
+            "pin_type": str(draft.pin_type),
+            "source_message_id": draft.source_message_id,
+            **({} if draft.kind is None else {"kind": str(draft.kind)}),
+        }
+    )
     hashed = (session_key, "pin", draft.id, None, None, None, None, None, draft.content)
     kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
     return (

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
@@ -109,7 +110,7 @@ def record(row: Row) -> MemoryRecord:
 
 def known(row: Row) -> KnownRecord:
     """A row of SELECT_KNOWN."""
-    record_id, kind, reach, text, importance, created_at, tokens, role, origin, session_id, project = row
+    record_id, kind, reach, text, importance, created_at, tokens, role, origin, session_id, project, said = row
     with intact_rows():
         return KnownRecord(
             record_id=record_id,
@@ -122,6 +123,7 @@ def known(row: Row) -> KnownRecord:
             origin=origin_of(role, origin),
             session_id=session_id,
             project=project,
+            kind=None if said is None else Kind(said),
         )
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, RecordType
 from kalito_mcp.domain.validation import checked_name
-from kalito_mcp.shapes import OriginName, Output, ReachName, Redacted, RoleName, TypeName, sent_fields_schema
+from kalito_mcp.shapes import KindName, OriginName, Output, ReachName, Redacted, RoleName, TypeName, sent_fields_schema
 from kalito_mcp.web.arguments import inlined
 
 _NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
@@ -93,6 +93,7 @@ class Known(Output):
     record_id: str
     type: TypeName
     scope: ReachName
+    kind: KindName | None = None
     project: str | None = None
     session_id: str | None = None
     text: str

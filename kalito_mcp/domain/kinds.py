@@ -1,0 +1,28 @@
+"""The kinds of sentences in a conversation."""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """What a sentence does. The order is that of the columns of `kinds/weights.npy`."""
+
+    RULE = "rule"
+    DECISION = "decision"
+    FACT = "fact"
+    OPEN = "open"
+    OUTCOME = "outcome"
+    PLAN = "plan"
+    CHANGE = "change"
+    REQUEST = "question_or_request"
+    CHATTER = "chatter"
+
+
+PASSING: Final = frozenset({Kind.REQUEST, Kind.CHATTER})
+"""Nobody keeps these."""
+
+LASTING: Final = frozenset({Kind.RULE, Kind.DECISION, Kind.FACT, Kind.CHANGE})
+"""What holds until somebody says otherwise."""
+
+OF_ITS_SESSION: Final = frozenset({Kind.OPEN, Kind.OUTCOME})
+"""What was so at the end of a conversation: its digest says it, and what came later may have changed it."""
