@@ -1,8 +1,9 @@
 """Which sentences are worth keeping, of which kind, and whose they are: the linear head of `kalito_mcp.kinds`.
 
 The sets in `bench/sets/kinds` were written for this by people who did not know the program. `sentences` are single
-ones in twelve languages; `conversations` are whole, each sentence labelled; `people` are drawn from
-invented memories that the search was tuned on. Trained is on the first two. `--train` writes the weights. Printed are,
+ones in twelve languages, `hard` are single ones in sixteen that are easily taken for the other; `conversations` are
+whole, each sentence labelled; `people` are drawn from invented memories that the search was tuned on. Trained is on the
+first three. `--train` writes the weights. Printed are,
 for conversations left out of the training in turn, and for `people`, which never take part: the area under the curve,
 and precision and recall of what is kept above a bar. `--apart FILE` measures another file of conversations.
 """
@@ -18,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.report import emit, progress
+from kalito_mcp.domain.kinds import PASSING, Kind
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.kinds.head import WEIGHTS, features, shares
-from kalito_mcp.domain.kinds import PASSING, Kind
 from kalito_mcp.kinds.kinds import Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
 
@@ -172,7 +173,8 @@ def main() -> None:
     parser.add_argument("--train", action="store_true", help=f"write {WEIGHTS.name}")
     parser.add_argument("--apart", type=Path, nargs="*", default=(), help="files of conversations to measure")
     given = parser.parse_args()
-    known = together(of_lines(_SETS / "sentences.jsonl"), of_conversations(_SETS / "conversations.jsonl"))
+    single = [of_lines(_SETS / f"{name}.jsonl") for name in ("sentences", "hard")]
+    known = together(*single, of_conversations(_SETS / "conversations.jsonl"))
     of_each = inputs(known)
     progress(f"kinds: {len(known.sentences):,} sentences")
     is_whole = known.conversation >= 0

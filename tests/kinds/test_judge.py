@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.inference.registry import ModelRegistry
 from kalito_mcp.kinds.cues import judged_by_words
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.kinds.kinds import Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
 from tests.scripted import ScriptedClock
