@@ -166,6 +166,14 @@ def owners(labelled: Labelled, of_each: NDArray[np.float32], weights: NDArray[np
     return figures
 
 
+def right_kinds(labelled: Labelled, of_each: NDArray[np.float32], weights: NDArray[np.float32]) -> float:
+    """Of what is kept, how much is taken for its kind."""
+    kept = [at for at, kind in enumerate(_KINDS) if kind not in PASSING]
+    found = shares(of_each[labelled.is_kept], weights[:, :-1])[:, kept].argmax(axis=1)
+    labels = np.array([_KINDS.index(kind) for kind in labelled.kinds])[labelled.is_kept]
+    return float((np.array(kept)[found] == labels).mean())
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -190,7 +198,10 @@ def main() -> None:
     others |= {str(path): of_conversations(path) for path in given.apart}
     for name, other in others.items():
         read = inputs(other)
-        figures[name] = measured(worth(read, weights), other.is_kept) | {"person": owners(other, read, weights)}
+        figures[name] = measured(worth(read, weights), other.is_kept) | {
+            "person": owners(other, read, weights),
+            "right kinds": right_kinds(other, read, weights),
+        }
     emit("kinds", figures)
 
 

@@ -1,6 +1,7 @@
 """What a sentence is: by the model of every installation, and by explicit words alone."""
 
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -10,13 +11,14 @@ from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.inference.registry import ModelRegistry
 from kalito_mcp.kinds.cues import judged_by_words
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Sentence
+from kalito_mcp.kinds.kinds import PERSONAL_FROM, Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
 from tests.scripted import ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder
 
 pytestmark = pytest.mark.anyio
 
+SAID_IN_PROJECTS = Path(__file__).with_name("said_in_projects.tsv")
 KEPT = (
     "we use pnpm here, not npm",
     "the staging database listens on 5433 since the move",
@@ -54,6 +56,14 @@ async def test_it_tells_the_person_s_from_the_project_s(model: SentenceJudge) ->
     personal = [one.is_personal for one in await model.judge([Sentence(text) for text in said])]
     assert min(personal[:2]) > 0.6
     assert personal[2] < 0.3
+
+
+async def test_what_is_said_of_a_project_does_not_leave_it(model: SentenceJudge) -> None:
+    rows = [line.split("\t") for line in SAID_IN_PROJECTS.read_text(encoding="utf-8").splitlines()[1:]]
+    judged = await model.judge([Sentence(text) for _, _, text in rows])
+    leaving = [whose for (whose, _, _), what in zip(rows, judged, strict=True) if what.is_personal >= PERSONAL_FROM]
+    assert "project" not in leaving
+    assert len(leaving) >= 13
 
 
 async def test_a_sentence_is_judged_the_same_alone_and_among_others(model: SentenceJudge) -> None:
