@@ -1,5 +1,6 @@
 """The verbs of `Memory` for whole records: create, read, edit, forget, restore and erase them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -11,6 +12,7 @@ from kalito_mcp.domain.memory_records import PROGRAM, Derived, Editor, EditorTyp
 from kalito_mcp.domain.records import PIN_IMPORTANCE, CreatePinRequest, Origin, Reach, RecordType, SemanticPin
 from kalito_mcp.domain.request_keys import key_within
 from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.forgetter import Forgetter
 from kalito_mcp.editing.kinds import NOTE, as_record
@@ -26,11 +28,14 @@ from kalito_mcp.records.borrowed_words import source_of_words, unconfirmed
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.reached import reached
 from kalito_mcp.records.same_words import NOTE_SOURCE
+from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.upkeep.watched_store import no_new_words
 
 _LONGEST_NOTE: Final = 400
 """Characters, above which a note is not taken for a fact about the person."""
 
+_RECORD_ID: Final = re.compile(r"(?:msg_\d+|(?:pin|summary|thought|task|document)_[\w.:-]+)")
+_MOST_WITH_WORDS: Final = 5
 _NO_SESSION: Final = (
     "session_id is missing: without a conversation, a fact is known in its project or to the person; send "
     "scope='person' or 'project', or the session_id that record_messages returned"
@@ -46,6 +51,7 @@ class RecordVerbs(ProjectVerbs):
     _historian: Historian
     _ids: IdSource
     _judge: SentenceJudge
+    _searcher: Searcher
 
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
         """Pin a text in a session; a new session is created. Without a session it is kept as a note of the project or
@@ -54,15 +60,16 @@ class RecordVerbs(ProjectVerbs):
         Its `scope` says which contexts show it: those of the session, of its project, or all of the person's.
 
         Raises:
-            InvalidInput: the text, an id, the scope or the importance is not acceptable, there is no project, or there
-                is no session and only that would know it.
+            InvalidInput: the text, an id, the scope or the importance is not acceptable, there is no project, there is
+                no session and only that would know it, or nothing says what it `replaces`.
             ClientKeyReused: a known `client_key` with another text.
-            RecordNotFound: `source_message_id` is not a message of the session.
+            RecordNotFound: `source_message_id` is not a message of the session, or what it replaces is no record here.
             Conflict: the words, or those of the source message, are a tool's, a document's or an import's, and
                 `is_confirmed` does not say that the user wants that; or the same pin was erased.
             SessionFinalized: the session is closed.
         """
         self.check_remembered()
+        request = replace(request, replaces=await self._replaced_ids(request))
         if request.session_id is not None:
             return await self.manager.create_semantic_pin(request)
         has_project = self._project not in (None, PERSONAL)
@@ -74,6 +81,8 @@ class RecordVerbs(ProjectVerbs):
             raise InvalidInput(_NO_SESSION)
         score = PIN_IMPORTANCE if request.importance_score is None else clamp_importance(request.importance_score)
         fields = {"text": request.content, "scope": str(reach), "importance_score": score}
+        if request.replaces:
+            fields["supersedes"] = list(request.replaces)
         own_words = EditorType.HUMAN if request.origin is Origin.USER else EditorType.AGENT
         editor = Editor(own_words, request.client)
         [note] = await self.remember(
@@ -127,6 +136,25 @@ class RecordVerbs(ProjectVerbs):
             scope, kind, given, editor=editor, origin=origin, client_key=client_key
         )
         return await self._seen(remembered)
+
+    async def _replaced_ids(self, request: CreatePinRequest) -> tuple[str, ...]:
+        """The ids of what the pin replaces: of words, that of the record that has them.
+
+        Raises:
+            InvalidInput: nothing here has the words.
+        """
+        scope = await self._of_session(request.session_id, may_be_new=True)
+        found: list[str] = []
+        for named in request.replaces:
+            if _RECORD_ID.fullmatch(named):
+                found.append(named)
+                continue
+            page = await self._searcher.search(scope.anywhere(), SearchRequest(named, k=_MOST_WITH_WORDS))
+            same = (hit.record_id for hit in page.hits if _plain(named) in _plain(hit.text))
+            if (record_id := next(same, None)) is None:
+                raise InvalidInput(f"replaces: nothing here says {named[:80]!r}; send its id as a search returns it")
+            found.append(record_id)
+        return tuple(dict.fromkeys(found))
 
     async def _reach_of_note(self, fields: Mapping[str, Any], *, has_project: bool) -> Reach | None:
         """PERSON if this note says something lasting of the person, in a few words; else None."""
@@ -286,3 +314,7 @@ class RecordVerbs(ProjectVerbs):
     async def _seen(self, records: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
         """The records, without the ids of what is beyond the limits."""
         return await reached(self._store, self._scope(None), records)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -204,14 +204,7 @@ async def _assemble(
     )
     judge = SentenceJudge(registry.sentence_model(settings.vectors))
     manager = MemoryManager(
-        store,
-        summaries,
-        summarizer,
-        searcher,
-        counter,
-        clock,
-        ids,
-        judge,
+        *(store, summaries, summarizer, searcher, counter, clock, ids, judge),
         context=settings.context,
         cache=settings.cache,
         importance=settings.importance,

@@ -288,7 +288,8 @@ class CreatePinRequest:
     """Pin `content`. No importance means 0.8. Without a session it is known in its project, or to the person.
 
     Requests with the same `client_key` make one pin. `is_confirmed` says that the user wants this pin, even if the
-    words are not the user's. Without a `scope`, the words of the pin decide (see `pins.reach`).
+    words are not the user's. Without a `scope`, the words of the pin decide (see `pins.reach`). `replaces` are the
+    records that no longer hold because of it: ids, or words that one of them has.
     """
 
     session_id: str | None = None
@@ -301,6 +302,7 @@ class CreatePinRequest:
     client: str | None = None
     is_confirmed: bool = False
     scope: Reach | str | None = None
+    replaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A linear head over the vector of a sentence: its kind, and whose it is. Pure.
+"""A linear head over the vector of a sentence: its kind, and whose it is. Reads one small file, once.
 
 `weights.npy` has a row for each number of the vector of `use-multilingual-3`, and for each of the `features`; and a
 column for each `Kind`, and one for "the project's, not the person's". `python -m bench.kinds --train` makes it of

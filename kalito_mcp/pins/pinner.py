@@ -30,7 +30,7 @@ from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.borrowed_words import source_of_words, unconfirmed
-from kalito_mcp.records.reached import reached
+from kalito_mcp.records.reached import check_named, reached
 from kalito_mcp.records.repetitions import scope_of_session
 from kalito_mcp.records.same_words import is_sent_again, same_words
 from kalito_mcp.retrieval.known_names import refuse_mistaken
@@ -77,6 +77,7 @@ class Pinner:
             draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))
         async with self._store.write() as transaction:
             session = await self._session(transaction, scope, draft.created_at)
+            await check_named(transaction.records, scope, {"supersedes": draft.supersedes})
             draft = await _with_source(transaction, scope, session, draft, kept)
             draft = replace(draft, reach=_settled_reach(asked, session, draft, judged))
             known = await _same_pin(transaction, scope, session, draft)
@@ -136,6 +137,7 @@ class Pinner:
             indexed=index_text(request.content),
             origin=request.origin,
             client=request.client,
+            supersedes=request.replaces,
         )
 
     async def _session(self, transaction: WriteTransaction, scope: Scope, now_ms: int) -> Session:

@@ -74,6 +74,7 @@ class PinDraft:
     client: str | None = None
     reach: Reach = Reach.SESSION
     kind: Kind | None = None
+    supersedes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

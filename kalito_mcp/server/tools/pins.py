@@ -45,6 +45,10 @@ class PinTools:
                 "project. Default: by what it says. Both need no session_id."
             ),
         ] = None,
+        replaces: Annotated[
+            list[str] | None,
+            Field(description="What no longer holds because of it: ids, or words as they were stored.", max_length=20),
+        ] = None,
         client_key: Annotated[
             str | None,
             Field(description="Your own id for it; a resend is not stored twice.", min_length=1, max_length=200),
@@ -54,7 +58,8 @@ class PinTools:
         ] = False,
     ) -> Annotated[CallToolResult, CreatedPin]:
         """Pin one important fact: contexts show the most important pins of the conversation, its project and the
-        person. Returns the pin. To store messages word for word, use record_messages."""
+        person. What people say in passing is pinned by itself; call this when the user asks you to remember something,
+        or when something known no longer holds (`replaces`): only you know that. Returns the pin."""
         session = session_id or self._opened.host_session
         memory = await (self._opened.memory_of(session) if session else self._opened.memory())
         pin = await memory.create_pin(
@@ -68,6 +73,7 @@ class PinTools:
                 client=editor_of(context).id,
                 is_confirmed=confirmed,
                 scope=scope,
+                replaces=tuple(replaces or ()),
             )
         )
         fields = pin.to_dict()

@@ -79,6 +79,7 @@ def pin_row(key: int, agent_key: int, session_key: int, project_key: int | None,
             "pin_type": str(draft.pin_type),
             "source_message_id": draft.source_message_id,
             **({} if draft.kind is None else {"kind": str(draft.kind)}),
+            **({"supersedes": list(draft.supersedes)} if draft.supersedes else {}),
         }
     )
     hashed = (session_key, "pin", draft.id, None, None, None, None, None, draft.content)

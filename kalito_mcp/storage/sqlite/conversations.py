@@ -251,6 +251,9 @@ class ConversationStatements(ConversationQueries):
                 for key, draft in enumerate(fresh, first_key)
             ]
             await self._insert(entries)
+            for key, draft in enumerate(fresh, first_key):
+                if draft.supersedes:
+                    await supersede(self._connection, key)
             await self._all(
                 UPDATE_COUNTERS_OF_PINS,
                 pins=len(fresh),

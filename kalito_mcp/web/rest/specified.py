@@ -37,6 +37,9 @@ class CreatePin(Input):
     importance_score: Annotated[float | None, Field(description="0 to 1. Default: 0.8.")] = None
     pin_type: PinTypeName = "manual"
     scope: Annotated[ReachName | None, Field(description="Which contexts show it. Default: by what it says.")] = None
+    replaces: Annotated[
+        list[str] | None, Field(description="What no longer holds: ids, or words as they were stored.", max_length=20)
+    ] = None
     confirmed: Annotated[
         bool, Field(description="The user has confirmed it: needed for the words of a tool or a document.")
     ] = False
@@ -83,6 +86,7 @@ async def create_pin(call: Call[CreatePin, InProject]) -> Reply:
             client=REST.id,
             is_confirmed=asked.confirmed,
             scope=asked.scope,
+            replaces=tuple(asked.replaces or ()),
         )
     )
     pin = Pin(**made.to_dict(), known_already=made.is_known or None, redacted=list(made.redacted) or None)
