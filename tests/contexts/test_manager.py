@@ -18,6 +18,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, message_number
 from kalito_mcp.errors import InvalidInput, KalitoError, NotFound, RecordNotFound, SessionFinalized, SessionNotFound
+from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.ports.chat import ChatModel, ChatRequest
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.records.recorder import Recorder
@@ -94,6 +95,7 @@ async def process(
         counter,
         clock,
         ids,
+        SentenceJudge(None),
         context=context,
         cache=CachePolicy(),
         importance=ImportancePolicy(),

@@ -110,8 +110,9 @@ def record(row: Row) -> MemoryRecord:
 
 def known(row: Row) -> KnownRecord:
     """A row of SELECT_KNOWN."""
-    record_id, kind, reach, text, importance, created_at, tokens, role, origin, session_id, project, said = row
+    record_id, kind, reach, text, importance, created_at, tokens, role, origin, session_id, project, attributes = row
     with intact_rows():
+        said = None if attributes is None else json.loads(attributes).get("kind")
         return KnownRecord(
             record_id=record_id,
             type=RecordType(kind),

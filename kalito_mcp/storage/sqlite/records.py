@@ -47,8 +47,7 @@ ORDER BY r.key DESC LIMIT :limit
 """
 SELECT_KNOWN: Final = f"""
 SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
-    (SELECT p.id FROM projects p WHERE p.key = r.project_key),
-    CASE WHEN r.type = 'pin' THEN r.attributes ->> '$.kind' END
+    (SELECT p.id FROM projects p WHERE p.key = r.project_key), CASE WHEN r.type = 'pin' THEN r.attributes END
 FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key AND {within("s")}
 WHERE r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL AND {within("r")}
     AND (r.is_internal = 0 OR :include_internal)
