@@ -11,10 +11,19 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from kalito_mcp.domain.importance import clamp_importance
-from kalito_mcp.domain.kinds import Kind
+from kalito_mcp.domain.kinds import PASSING, Kind
 from kalito_mcp.domain.records import (
     PIN_IMPORTANCE,
     SUMMARY_IMPORTANCE,
@@ -48,6 +57,7 @@ _MOST_CHUNKS: Final = 1_000_000
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _RECORD_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
+_KEPT_KINDS: Final = [str(kind) for kind in Kind if kind not in PASSING]
 _MIME: Final = re.compile(r"[A-Za-z0-9][\w.+-]*/[\w.+*-]+( *;.*)?", re.ASCII)
 _EXTENSION: Final = re.compile(r"[a-z0-9][a-z0-9_+\-]{0,19}(\.[a-z0-9]{1,9})?")
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -112,6 +122,13 @@ def _score(value: float) -> float:
 
 def _distinct(values: list[str]) -> list[str]:
     return list(dict.fromkeys(values))
+
+
+def _kept_kind(value: Any) -> Kind:
+    if not isinstance(value, str) or value not in _KEPT_KINDS:
+        *others, last = (f"'{kind}'" for kind in _KEPT_KINDS)
+        raise ValueError(f"must be {', '.join(others)} or {last}, not {shown(value)}")
+    return Kind(value)
 
 
 def _record_ref(value: Any) -> str:
@@ -318,7 +335,9 @@ class PinFields(RecordFields):
     pin_type: Annotated[PinType, _LAX] = PinType.MANUAL
     source_message_id: Annotated[str, BeforeValidator(_message_ref)] | None = None
     scope: Annotated[Reach, _LAX] = Reach.SESSION
-    kind: Annotated[Kind, _LAX] | None = None
+    kind: (
+        Annotated[Kind, BeforeValidator(_kept_kind), WithJsonSchema({"enum": _KEPT_KINDS, "type": "string"})] | None
+    ) = None
 
 
 class SummaryFields(RecordFields):

@@ -103,6 +103,8 @@ WRONG: Final[list[tuple[RecordType, Mapping[str, Any], str]]] = [
     (TASK, {"completed_at": "2026-03-04"}, "completed_at"),
     (PIN, {"pin_type": "sticky"}, "pin_type"),
     (PIN, {"scope": "galaxy"}, "scope"),
+    (PIN, {"kind": "chatter"}, "kind"),
+    (PIN, {"kind": 1}, "kind"),
     (DOCUMENT, {"scope": "galaxy"}, "scope"),
     (PIN, {"source_message_id": "pin_1"}, "source_message_id"),
     (PIN, {"content": "Something else."}, "text"),
