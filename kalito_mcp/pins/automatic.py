@@ -7,7 +7,7 @@ Source: the idea is `autoExtractSemanticPins` of the memory manager's reference.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.domain.validation import Policy
 from kalito_mcp.kinds.kinds import PINNED_FROM, Judged, Sentence
-from kalito_mcp.pins.code import own_code
+from kalito_mcp.pins.code import chooses_code, own_code
 from kalito_mcp.pins.found import FoundPin, pin_key
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.text.code_blocks import FENCE, code_blocks
@@ -81,16 +81,24 @@ def found_pins(
     *,
     proposal: str | None = None,
     has_project: bool = False,
+    confirms_code: bool = False,
 ) -> list[FoundPin]:
     """The pins of one message, in the order of its text; most messages have none.
 
     `judged` is what the `pinnable` sentences are. Only the `max_per_message` that are worth most are returned; ties go
-    to the earlier. A short decision comes with the assistant's `proposal` before it.
+    to the earlier. A short decision comes with the assistant's `proposal` before it. Of a message that `confirms_code`
+    which is pinned, what only says which code is not pinned as well.
     """
     if not policy.enabled:
         return []
     found: dict[str, FoundPin] = {}
-    for pin in _each(message, sentences, judged, policy, proposal, has_project=has_project):
+    # At most one block per message: an answer with five listings is one thing, shown in parts.
+    has_code = message.role == Role.USER and FENCE in message.text
+    code = own_code(list(code_blocks(message.text[:_MAX_READ])), policy.max_code_chars) if has_code else None
+    said: Iterable[tuple[Sentence, Judged]] = zip(sentences, judged, strict=True)
+    if confirms_code or code:
+        said = ((one, what) for one, what in said if not chooses_code(one.text))
+    for pin in (*_each(message, said, policy, proposal, has_project=has_project), *([code] if code else [])):
         found.setdefault(pin.client_key, pin)
     pins = list(found.values())
     best = sorted(range(len(pins)), key=lambda at: (-pins[at].importance, at))[: policy.max_per_message]
@@ -105,15 +113,14 @@ def proposal_of(sentences: Sequence[Sentence], judged: Sequence[Judged]) -> str 
 
 def _each(
     message: MessageWithImportance,
-    sentences: Sequence[Sentence],
-    judged: Sequence[Judged],
+    said_and_judged: Iterable[tuple[Sentence, Judged]],
     policy: AutoPinPolicy,
     proposal: str | None,
     *,
     has_project: bool,
 ) -> Iterator[FoundPin]:
     speaker = " ".join(message.name.split()) if message.name else ""
-    for sentence, what in zip(sentences, judged, strict=True):
+    for sentence, what in said_and_judged:
         if what.worth < PINNED_FROM or _SECRET().search(sentence.text):
             continue
         said = with_dates(sentence.text, message.created_at, languages_of(sentence.text))
@@ -128,11 +135,6 @@ def _each(
             reach=reach_of(what, has_project=has_project, pin_type=PinType.AUTO, origin=message.origin),
             kind=what.kind,
         )
-    if message.role == Role.USER and FENCE in message.text:
-        # At most one block per message: an answer with five listings is one thing, shown in parts.
-        code = own_code(list(code_blocks(message.text[:_MAX_READ])), policy.max_code_chars)
-        if code:
-            yield code
 
 
 def _said(sentence: str) -> str:
@@ -142,7 +144,7 @@ def _said(sentence: str) -> str:
 def _is_whole(said: str) -> bool:
     """Whether it is a statement that can be understood alone."""
     least = _MIN_SENTENCE if said.isascii() else _MIN_UNSPACED
-    is_quoted = sum(said.count(mark) for mark in _QUOTES) % 2 == 1
+    is_quoted = said.startswith(tuple(_QUOTES)) or sum(said.count(mark) for mark in _QUOTES) % 2 == 1
     return len(said) >= least and not said.endswith(_ENDS) and not is_quoted
 
 

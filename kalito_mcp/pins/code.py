@@ -198,6 +198,12 @@ def confirmed_code(said: MessageWithImportance, before: MessageWithImportance, m
     return None
 
 
+def chooses_code(sentence: str) -> bool:
+    """Whether the sentence says which code is meant, or that it is to be kept: nothing that helps without the code."""
+    said = sentence.replace("’", "'")
+    return _TO_KEEP().search(said) is not None or _place(said) is not None
+
+
 def asked_code(said: MessageWithImportance, before: MessageWithImportance, max_chars: int) -> FoundPin | None:
     """The commands of the assistant's message `said` that the person asked for in `before` to keep them."""
     if said.role is not Role.ASSISTANT or before.role is not Role.USER or FENCE not in said.text:

@@ -157,9 +157,17 @@ class PinCollector:
         before, proposal = None, None
         for message, said, what in zip(messages, sentences, judged, strict=True):
             if message.seq > searched:
-                drafts += self._code_drafts(message, before)
-                found = found_pins(message, said, what, self._policy, proposal=proposal, has_project=has_project)
-                drafts += [self._draft(message, pin) for pin in found]
+                code = self._code_drafts(message, before)
+                found = found_pins(
+                    message,
+                    said,
+                    what,
+                    self._policy,
+                    proposal=proposal,
+                    has_project=has_project,
+                    confirms_code=any(draft.source_message_id != message.record_id for draft in code),
+                )
+                drafts += [*code, *(self._draft(message, pin) for pin in found)]
             before, proposal = message, proposal_of(said, what) if message.role == Role.ASSISTANT else None
         return drafts
 

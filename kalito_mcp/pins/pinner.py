@@ -70,7 +70,7 @@ class Pinner:
         kept, redacted = await read_aside(len(request.content), lambda: cleaned(request))
         draft = await read_aside(len(kept.content), lambda: self._draft(kept))
         [judged] = await self._judge.judge([Sentence(kept.content)])
-        draft = replace(draft, kind=judged.kind)
+        draft = replace(draft, kind=judged.kind if judged.worth else None)  # by words alone, most are of no kind
         if (source := await source_of_words(self._store, scope, kept.content)) is not None:
             if not kept.is_confirmed:
                 raise unconfirmed(source.record_id, source.origin)

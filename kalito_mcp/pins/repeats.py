@@ -8,10 +8,10 @@ from kalito_mcp.domain.known import KnownRecord, OfferedPin
 from kalito_mcp.text.analysis import indexed_words, stem
 
 _FUNCTION_WORDS: Final = frozenset(
-    "a an the and also is are am was be been being has have had i me my of that this to so very really now please "
-    "remember note".split()
+    "a an the and also is are am was be been being has have had i i'm i've me my user user's of that this to so very "
+    "really now please remember note".split()
 )
-"""Two texts that differ in these alone say the same."""
+"""Two texts that differ in these alone say the same: "The user is allergic to nuts", and "I'm allergic to nuts"."""
 
 Stated = TypeVar("Stated", KnownRecord, OfferedPin)
 

@@ -1,127 +1,235 @@
-"""What is pinned automatically, and what must not be."""
+"""What is pinned automatically, and what must not be: the rules around what a sentence is."""
+
+from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, PinType, Role
-from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins
-from kalito_mcp.pins.found import pin_key
-from kalito_mcp.pins.rules import IMPORTANCE, PinKind
+from kalito_mcp.domain.kinds import PASSING, Kind
+from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, Origin, PinType, Reach, Role
+from kalito_mcp.inference.meaning import MeaningEmbedder
+from kalito_mcp.kinds.judge import SentenceJudge
+from kalito_mcp.kinds.kinds import PINNED_FROM, Judged
+from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
+from kalito_mcp.pins.found import FoundPin, pin_key
+from kalito_mcp.ports.embedder import VectorPolicy
+
+WORTH_IT = Judged(Kind.FACT, 0.9, 0.1)
+NEVER = Judged(Kind.FACT, 0.0, 0.1)
+PORT = "Our API runs on port 8080."
 
 
-def _message(text: str, role: Role = Role.USER, name: str | None = None) -> MessageWithImportance:
-    return MessageWithImportance(1, "s", role, text, None, None, 0, 0.5, 1, 0, name)
+def message(
+    text: str, role: Role = Role.USER, name: str | None = None, origin: Origin = Origin.USER
+) -> MessageWithImportance:
+    return MessageWithImportance(1, "s", role, text, None, None, 0, 0.5, 1, 0, name, origin=origin)
 
 
-def _contents(text: str, role: Role = Role.USER, name: str | None = None) -> list[str]:
-    return [pin.content for pin in find_pins(_message(text, role, name))]
+def whole(text: str, role: Role = Role.USER, name: str | None = None) -> list[str]:
+    """The sentences of a message that may be pinned."""
+    return [one.text for one in pinnable(message(text, role, name))]
+
+
+def pins(
+    said: MessageWithImportance | str,
+    *judged: Judged,
+    policy: AutoPinPolicy | None = None,
+    proposal: str | None = None,
+    has_project: bool = False,
+) -> list[FoundPin]:
+    """What is pinned of a message whose sentences are these; of less, all are like the last."""
+    said = message(said) if isinstance(said, str) else said
+    sentences = pinnable(said)
+    each = [*judged, *[(judged or (WORTH_IT,))[-1]] * len(sentences)][: len(sentences)]
+    return found_pins(said, sentences, each, policy or AutoPinPolicy(), proposal=proposal, has_project=has_project)
+
+
+def contents(said: MessageWithImportance | str, *judged: Judged, **given: str) -> list[str]:
+    return [pin.content for pin in pins(said, *judged, **given)]  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def model(meaning_installed: None) -> AsyncIterator[SentenceJudge]:
+    embedder = MeaningEmbedder(VectorPolicy())
+    yield SentenceJudge(embedder)
+    await embedder.aclose()
+
+
+async def judged_pins(model: SentenceJudge, text: str) -> list[FoundPin]:
+    said = message(text)
+    sentences = pinnable(said)
+    return found_pins(said, sentences, await model.judge(sentences))
+
+
+@pytest.mark.anyio
+async def test_the_model_finds_key_facts_dates_and_decisions(model: SentenceJudge) -> None:
+    """memory-manager-reference, Future Enhancements 1: key facts, dates, decisions."""
+    for text, kind in (
+        (PORT, Kind.FACT),
+        ("We use Postgres 16 for billing.", Kind.FACT),
+        ("My mother was diagnosed with asthma in 2019.", Kind.FACT),
+        ("Appointment Nov 5 at 10am", Kind.PLAN),
+        ("My flight leaves on 12 June at 6:45.", Kind.PLAN),
+        ("We decided to go with fromisoformat.", Kind.DECISION),
+        ("Never log customer emails.", Kind.RULE),
+        ("We switched from MySQL to PostgreSQL.", Kind.CHANGE),
+        ("Die Produktionsdatenbank läuft auf Port 5433.", Kind.FACT),
+    ):
+        [pin] = await judged_pins(model, text)
+        assert (pin.content, pin.pin_type, pin.kind) == (text, PinType.AUTO, kind)
+
+
+@pytest.mark.anyio
+async def test_the_model_finds_nothing_in_small_talk(model: SentenceJudge) -> None:
+    for text in (
+        "Wow, that's great! I'm so happy for you and your family, you deserve it.",
+        "Thanks, Caroline! It was wonderful to see how the audience reacted, I will always remember it.",
+        "Never give up!",
+        "Is it a problem that this is a bit late? No worries at all.",
+        "That's why I love sailing!",
+        "Danke, das sieht gut aus.",
+    ):
+        assert await judged_pins(model, text) == [], text
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in PASSING])
+def test_what_is_worth_it_is_pinned_with_its_kind(kind: Kind) -> None:
+    [pin] = pins(PORT, Judged(kind, PINNED_FROM, 0.1))
+    assert (pin.content, pin.pin_type, pin.kind, pin.client_key) == (PORT, PinType.AUTO, kind, pin_key(PORT))
+    assert pins(PORT, Judged(kind, PINNED_FROM - 0.01, 0.1)) == []
+
+
+def test_the_most_worth_two_of_a_message_stay_in_their_order() -> None:
+    text = "I live in Oslo. We decided to move in May. I prefer trains. I'm allergic to nuts."
+    judged = [Judged(Kind.FACT, worth, 0.5) for worth in (0.7, 0.8, 0.75, 0.95)]
+    assert contents(text, *judged) == ["We decided to move in May.", "I'm allergic to nuts."]
+    assert contents(text) == ["I live in Oslo.", "We decided to move in May."]  # ties
+    four = pins(text, *judged, policy=AutoPinPolicy(max_per_message=4))
+    assert [pin.content for pin in four] == text.replace(". ", ".\n").split("\n")
+
+
+def test_said_twice_it_is_pinned_once() -> None:
+    assert contents(f"{PORT} our API runs on port 8080!") == [PORT]
+
+
+def test_switched_off_it_finds_nothing() -> None:
+    assert pins(PORT, policy=AutoPinPolicy(enabled=False)) == []
+
+
+def test_the_surest_is_less_important_than_a_pin_that_somebody_asked_for() -> None:
+    """memory-manager-reference, SemanticPin: manual pins have 0.8."""
+    [least], [most] = pins(PORT, Judged(Kind.FACT, PINNED_FROM, 0)), pins(PORT, Judged(Kind.FACT, 1.0, 0))
+    assert 0.55 <= least.importance < most.importance < PIN_IMPORTANCE
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "My sister Ann lives in Oslo.",
-        "I'm allergic to penicillin.",
-        "Patient allergic to penicillin",
-        "My mother was diagnosed with asthma in 2019.",
-        "She takes Lisinopril 10mg every morning.",
-        "My name is Priya Natarajan.",
-        "I'm Christina, a colour technologist.",
-        "I live in Bergen with my husband.",
-        "I'm originally from Sweden.",
-        "I work as a nurse in the city hospital.",
-        "I have two kids and a dog.",
-        "I lost my job as a banker in March.",
-        "My dog is called Rex.",
-        "Our API runs on port 8080.",
-        "The production database is hosted on Hetzner.",
-        "We use Postgres 16 for billing.",
-        "My email is ann@example.org",
+        "My name is ann and my password is hunter2.",
+        "Our API runs on port 8080 with the token abc123def.",
+        "This works:\n```python\ndef connect():\n    api_key = 'sk-123456789012'\n```",
     ],
 )
-def test_facts_about_the_user_and_theirs_are_pinned(text: str) -> None:
-    """memory-manager-reference, Future Enhancements 1: key facts."""
-    (pin,) = find_pins(_message(text))
-    assert (pin.content, pin.pin_type) == (text, PinType.AUTO)
+def test_what_may_carry_a_secret_is_not_pinned(text: str) -> None:
+    assert pins(text) == []
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "Dr. Chen on November 5 at 10am",
-        "Appointment Nov 5 at 10am",
-        "The deadline is 2026-03-01.",
-        "My flight leaves on 12 June at 6:45.",
-        "The report is due by Friday at 17:00.",
+        "Is my sister Ann living in Oslo?",
+        "Should we always go with Postgres?",
+        "我们应该用这个数据库吗？",
+        "هل نستخدم قاعدة البيانات هذه؟",
+        "Our final version, with all of its options:",
+        "ok, yes",
+        "",
     ],
 )
-def test_dates_and_appointments_are_pinned(text: str) -> None:
-    """memory-manager-reference, Future Enhancements 1: dates; Hybrid Memory System, pins of the drawing."""
-    assert _contents(text) == [text]
+def test_what_asks_announces_or_is_too_short_is_never_pinned(text: str) -> None:
+    assert whole(text) == []
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "We decided to go with fromisoformat.",
-        "We've finally agreed on monthly calls.",
-        "Let's go with the blue design.",
-        "We'll stick with Python 3.11 for now.",
-        "I've decided not to renew the lease.",
-        "The final decision is to ship on Monday.",
-        "We switched from MySQL to PostgreSQL.",
+        "> I'm allergic to penicillin.",
+        "“My name is Ann” was the title of the play.",
+        "She said: “Never push to main.",
+        "„Ab jetzt nur noch Deutsch.“",
+        "「今後は日本語で答えて」",
     ],
 )
-def test_decisions_are_pinned(text: str) -> None:
-    """memory-manager-reference, Future Enhancements 1: decisions."""
-    assert _contents(text) == [text]
+def test_quotations_are_not_pinned(text: str) -> None:
+    assert whole(text) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I prefer tea to coffee.",
-        "Please always answer in French.",
-        "Always use metric units.",
-        "Don't use semicolons in the examples.",
-        "Never log customer emails.",
-        "From now on, call me Sam.",
-        "I don't eat pork.",
-        "I no longer want bullet points.",
-        "My favourite composer is Sibelius.",
-    ],
-)
-def test_preferences_are_pinned(text: str) -> None:
-    assert _contents(text) == [text]
+def test_what_a_request_states_first_is_pinned_without_the_request() -> None:
+    assert whole("I'm allergic to peanuts, can you suggest a dessert?") == ["I'm allergic to peanuts…"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "By a window we mean fifteen messages.",
-        "A webhook is a callback that the server makes over HTTP.",
-        "Idempotency Key is a header that makes a retry harmless.",
-        "WAL stands for write-ahead log.",
-    ],
-)
-def test_a_user_s_definitions_are_pinned_as_concepts_and_an_assistant_s_lessons_are_not(text: str) -> None:
-    (pin,) = find_pins(_message(text))
-    assert (pin.content, pin.pin_type) == (text, PinType.CONCEPT)
-    assert find_pins(_message(text, Role.ASSISTANT)) == []
+def test_only_prose_is_read_for_sentences() -> None:
+    assert whole("It runs:\n```sh\n# we decided to use make\nmake all of it\n```\nWe deploy on Tuesdays.") == [
+        "We deploy on Tuesdays."
+    ]
+
+
+def test_who_may_say_what_is_pinned() -> None:
+    assert [one.is_assistant for one in pinnable(message(PORT, Role.ASSISTANT))] == [True]
+    assert [one.is_assistant for one in pinnable(message(PORT, Role.ASSISTANT, "Ben"))] == [False]
+    assert whole(PORT, Role.SYSTEM) == []
+    for origin in (Origin.TOOL, Origin.DOCUMENT, Origin.IMPORT):
+        assert pinnable(message(PORT, origin=origin)) == []
+
+
+def test_the_name_of_the_speaker_is_part_of_the_pin() -> None:
+    [ann] = pins(message("I live in Oslo.", name="Ann"))
+    [ben] = pins(message("I live in Oslo.", name="Ben \n B."))
+    assert (ann.content, ben.content) == ("Ann: I live in Oslo.", "Ben B.: I live in Oslo.")
+    assert ann.client_key != ben.client_key
+
+
+def test_a_day_that_is_named_by_another_has_its_date_behind_it() -> None:
+    said = MessageWithImportance(1, "s", Role.USER, "The report is due tomorrow.", None, None, 86_400_000, 0.5, 1, 0)
+    assert contents(said) == ["The report is due tomorrow (1970-01-03)."]
+
+
+DECISION = Judged(Kind.DECISION, 0.9, 0.1)
+
+
+def test_a_short_decision_of_the_person_comes_with_what_was_proposed() -> None:
+    agreed, proposal = "Agreed, but 4 attempts.", "Retry three times, then give up."
+    assert contents(agreed, DECISION, proposal=proposal) == [f"{agreed} (to: {proposal})"]
+    assert contents(agreed, WORTH_IT, proposal=proposal) == [agreed]
+    assert contents(message(agreed, Role.ASSISTANT), DECISION, proposal=proposal) == [agreed]
+    long = f"We decided to retry four times, because the third was too early in {'very ' * 9}many cases."
+    assert contents(long, DECISION, proposal=proposal) == [long]
+
+
+def test_what_an_assistant_proposes_is_its_best_sentence_on_one_line() -> None:
+    sentences = pinnable(message("That is a good question. Retry three times.", Role.ASSISTANT))
+    assert proposal_of(sentences, [NEVER, WORTH_IT]) == "Retry three times."
+    assert proposal_of([], []) is None
+    [long] = pinnable(message("Retry " + "again and " * 40 + "again.", Role.ASSISTANT))
+    assert len(proposal_of([long], [WORTH_IT]) or "") <= 140
+
+
+def test_a_pin_reaches_as_far_as_its_sentence() -> None:
+    [mine] = pins(PORT, Judged(Kind.FACT, 0.9, 0.9), has_project=True)
+    [ours] = pins(PORT, has_project=True)
+    [outcome] = pins(PORT, Judged(Kind.OUTCOME, 0.9, 0.9), has_project=True)
+    assert (mine.reach, ours.reach, outcome.reach) == (Reach.PERSON, Reach.PROJECT, Reach.SESSION)
 
 
 CODE = "```python\nimport re\n\ndef parse_date(text):\n    return text.strip()\n```"
 
 
-@pytest.mark.parametrize(
-    "prose",
-    ["This works: ", "Our final version: ", "Keep this one. ", "It finally works now! "],
-)
+@pytest.mark.parametrize("prose", ["This works: ", "Our final version: ", "Keep this one. ", "It finally works now! "])
 def test_code_that_works_or_is_final_is_pinned_by_its_first_lines(prose: str) -> None:
-    (pin,) = find_pins(_message(f"{prose}\n{CODE}\nDone."))
+    [pin] = pins(f"{prose}\n{CODE}\nDone.", NEVER)
     assert pin.content == "python: def parse_date(text):\n    return text.strip()"
-    assert pin.pin_type is PinType.CODE
+    assert (pin.pin_type, pin.reach, pin.kind) == (PinType.CODE, Reach.SESSION, None)
 
 
 @pytest.mark.parametrize(
@@ -135,149 +243,26 @@ def test_code_that_works_or_is_final_is_pinned_by_its_first_lines(prose: str) ->
     ],
 )
 def test_code_in_the_making_is_not_pinned(prose: str, role: Role) -> None:
-    assert find_pins(_message(f"{CODE}\n{prose}", role)) == []
+    assert pins(message(f"{CODE}\n{prose}", role), NEVER) == []
 
 
 def test_a_command_that_worked_is_pinned() -> None:
-    assert _contents("This works:\n```sh\nmake migrate ENV=staging\n```") == ["sh: make migrate ENV=staging"]
-    assert _contents("`npm ci --force` fixed it.") == ["`npm ci --force` fixed it."]
+    assert contents("This works:\n```sh\nmake migrate ENV=staging\n```", NEVER) == ["sh: make migrate ENV=staging"]
+
+
+def test_a_sentence_that_only_says_which_code_is_not_pinned_next_to_it() -> None:
+    said = f"Keep this one for all releases.\n{CODE}\nWe release on Tuesdays."
+    assert contents(said) == ["We release on Tuesdays.", "python: def parse_date(text):\n    return text.strip()"]
 
 
 @pytest.mark.parametrize("code", ["x = 1\nprint(x)", "pip install kalito", "", "# Class of 2020"])
 def test_a_code_block_without_a_definition_is_not_pinned(code: str) -> None:
-    assert _contents(f"```sh\n{code}\n```") == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Is my sister Ann living in Oslo?",
-        "Am I allergic to penicillin?",
-        "Should we go with Postgres?",
-        "What is the deadline, 2026-03-01?",
-    ],
-)
-def test_questions_are_not_pinned(text: str) -> None:
-    assert _contents(text) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "If I lived in Oslo, my sister Ann lives in Bergen then.",
-        "Maybe we'll switch to Postgres.",
-        "I'm not sure, but I think we agreed on Monday.",
-        "Suppose our API runs on port 8080.",
-        "I wish my name was Ann, but my name is Bob.",
-        "We could say we decided to ship.",
-    ],
-)
-def test_hypotheticals_and_doubts_are_not_pinned(text: str) -> None:
-    assert _contents(text) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "> I'm allergic to penicillin.",
-        'The form reads "I am allergic to penicillin" at the top.',
-        "She said that I'm allergic to penicillin.",
-        "“My name is Ann” was the title of the play.",
-    ],
-)
-def test_quoted_and_reported_speech_is_not_pinned(text: str) -> None:
-    assert _contents(text) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "We haven't decided on a database.",
-        "We never agreed to that price.",
-        "I'm not allergic to penicillin.",
-        "We won't go with the blue design.",
-        "I did not decide to leave.",
-    ],
-)
-def test_negated_commitments_are_not_pinned(text: str) -> None:
-    assert _contents(text) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Wow, that's great! I'm so happy for you and your family, you deserve it.",
-        "Thanks, Caroline! It was wonderful to see how the audience reacted, I will always remember it.",
-        "Never give up!",
-        "My mom is a great support for me.",
-        "Let's go with the flow.",
-        "Is it a problem that this is a bit late? No worries at all.",
-        "Remember that time when we missed the train?",
-        "I love helping the neighbours and making the street a better place.",
-        "That's why I love sailing!",
-        "My goal is to get conversations going.",
-        "I just participated in a parade for veterans and it was awesome.",
-        "I had to reschedule my writing session from April 6 to April 8.",
-        "I'm trying to balance my time between interviews and a workshop on May 3.",
-        "I'm using Bootstrap for the styling, and I've added a class to the inputs.",
-        "I no longer want to go there.",
-        "I no longer like it.",
-        "We switched from one bus to another.",
-    ],
-)
-def test_small_talk_is_not_pinned(text: str) -> None:
-    assert _contents(text) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "My name is ann and my password is hunter2.",
-        "Our API runs on port 8080 with the token abc123def.",
-        "```python\ndef connect():\n    api_key = 'sk-123456789012'\n```",
-    ],
-)
-def test_what_may_carry_a_secret_is_not_pinned(text: str) -> None:
-    assert _contents(text) == []
-
-
-def test_an_assistant_is_not_believed_about_the_user() -> None:
-    assert _contents("I live in Oslo. My sister Ann lives in Bergen. I prefer tea.", Role.ASSISTANT) == []
-    assert _contents("We decided to use Postgres.", Role.ASSISTANT) == ["We decided to use Postgres."]
-    assert _contents("We decided to use Postgres.", Role.SYSTEM) == []
-
-
-def test_the_name_of_the_speaker_is_part_of_the_pin() -> None:
-    assert _contents("I live in Oslo.", name="Ann") == ["Ann: I live in Oslo."]
-    (ann,) = find_pins(_message("I live in Oslo.", name="Ann"))
-    (ben,) = find_pins(_message("I live in Oslo.", name="Ben"))
-    assert ann.client_key != ben.client_key
-
-
-def test_what_a_request_states_first_is_pinned_without_the_request() -> None:
-    assert _contents("I'm allergic to peanuts, can you suggest a dessert?") == ["I'm allergic to peanuts…"]
-
-
-def test_the_most_important_two_of_a_message_stay_in_their_order() -> None:
-    text = "I live in Oslo. We decided to move in May. I prefer trains. I'm allergic to nuts."
-    assert _contents(text) == ["We decided to move in May.", "I'm allergic to nuts."]
-    pins = find_pins(_message(text), AutoPinPolicy(max_per_message=4))
-    assert [pin.content for pin in pins] == text.replace(". ", ".\n").split("\n")
-
-
-def test_switched_off_it_finds_nothing() -> None:
-    assert find_pins(_message("I'm allergic to nuts."), AutoPinPolicy(enabled=False)) == []
-
-
-def test_every_kind_is_less_important_than_a_pin_that_somebody_asked_for() -> None:
-    """memory-manager-reference, SemanticPin: manual pins have 0.8."""
-    assert set(IMPORTANCE) == set(PinKind)
-    assert all(0.55 <= score <= 0.78 < PIN_IMPORTANCE for score in IMPORTANCE.values())
+    assert contents(f"```sh\n{code}\n```") == []
 
 
 def test_code_that_differs_in_one_sign_has_another_key() -> None:
     keys = {
-        find_pins(_message(f"This works:\n```python\ndef same(a, b):{space}return a {sign} b\n```"))[0].client_key
+        pins(f"This works:\n```python\ndef same(a, b):{space}return a {sign} b\n```", NEVER)[0].client_key
         for sign, space in (("==", "\n    "), ("!=", "\n    "), ("==", "\n\n\t"))
     }
     assert len(keys) == 2
@@ -319,25 +304,33 @@ def test_the_key_is_the_same_in_every_process() -> None:
 _WORDS = (
     "I my sister Ann lives in Oslo we decided to use port 8080 . , ? allergic from now on May 3 10am ``` def f(x): \n"
 ).split(" ")
+_JUDGED = st.builds(Judged, st.sampled_from([kind for kind in Kind if kind not in PASSING]), *[st.floats(0, 1)] * 2)
 
 
 @given(
     text=st.one_of(st.text(max_size=300), st.lists(st.sampled_from(_WORDS), max_size=60).map(" ".join)),
     role=st.sampled_from(Role),
+    judged=st.lists(_JUDGED, max_size=20),
+    proposal=st.none() | st.text(max_size=140),
     max_chars=st.integers(1, 240),
 )
-def test_a_pin_keeps_to_its_length_its_number_and_its_importance(text: str, role: Role, max_chars: int) -> None:
+def test_a_pin_keeps_to_its_length_its_number_and_its_importance(
+    text: str, role: Role, judged: list[Judged], proposal: str | None, max_chars: int
+) -> None:
     policy = AutoPinPolicy(max_chars=max_chars)
-    pins = find_pins(_message(text, role), policy)
-    assert len(pins) <= policy.max_per_message
-    assert len({pin.client_key for pin in pins}) == len(pins)
-    for pin in pins:
-        assert 0 < len(pin.content) <= max_chars
+    found = pins(message(text, role), *judged, policy=policy, proposal=proposal)
+    assert len(found) <= policy.max_per_message
+    assert len({pin.client_key for pin in found}) == len(found)
+    for pin in found:
+        assert 0 < len(pin.content) <= (policy.max_code_chars if pin.pin_type is PinType.CODE else max_chars)
         assert 0.55 <= pin.importance < PIN_IMPORTANCE
-    assert pins == find_pins(_message(text, role), policy)
+    assert found == pins(message(text, role), *judged, policy=policy, proposal=proposal)
 
 
-def test_a_quarter_of_a_megabyte_is_read_in_linear_time() -> None:
+def test_of_a_quarter_of_a_megabyte_a_bounded_piece_is_judged() -> None:
+    """A text of this length that was read more often than once would take minutes."""
     for unit in ("my best sister ", "I decided to use X1. ", "We have all ", "I'm A", "By a ", "Always a", "```", '"'):
         text = unit * (262_144 // len(unit))
-        assert len(find_pins(_message(text))) <= 2
+        assert len(pinnable(message(text))) <= 80
+        assert len(pins(text)) <= 2
+    assert whole(f"{'x' * 20_000}. {PORT}") == whole("x" * 20_000)

@@ -1,14 +1,21 @@
-"""What there is only one of is pinned once: the newest."""
+"""What the messages of a session make pins of, together: with what was proposed, and the newest version of code."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from kalito_mcp import Memory, Settings, open_memory
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp import Memory, NewMessage, Settings, open_memory
+from kalito_mcp.domain.kinds import Kind
+from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import MessageWithImportance, Reach, RecordType, Role
 from kalito_mcp.domain.scope import Scope
-from tests.scripted import CountedIds, ScriptedClock
+from kalito_mcp.kinds.judge import SentenceJudge
+from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.pins.automatic import AutoPinPolicy
+from kalito_mcp.pins.collector import PinCollector
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.scripted import CharacterCounter, CountedIds, ScriptedClock
 from tests.stored import said
 
 pytestmark = pytest.mark.anyio
@@ -20,11 +27,15 @@ async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
         yield opened
 
 
-async def pins(memory: Memory) -> list[str]:
-    """Those that are not forgotten, the oldest first."""
+async def records(memory: Memory) -> list[MemoryRecord]:
+    """The pins that are not forgotten, the oldest first."""
     async with memory._store.read() as view:
         found = await view.records.list_records(Scope(session="trip"), frozenset({RecordType.PIN}), limit=100)
-    return [pin.text for pin in found][::-1]
+    return list(found)[::-1]
+
+
+async def pins(memory: Memory) -> list[str]:
+    return [pin.text for pin in await records(memory)]
 
 
 async def record(memory: Memory, *texts: str) -> None:
@@ -33,39 +44,103 @@ async def record(memory: Memory, *texts: str) -> None:
         await memory.settled()
 
 
-OLD, NEW = "My address is 3 Oak Road.", "My new address is 12 Elm Street."
+CODE = "This works:\n```python\ndef parse(text):\n    return {0}\n```"
+OLD, NEW = CODE.format(1), CODE.format(2)
+OLD_PIN, NEW_PIN = (f"python: def parse(text):\n    return {value}" for value in (1, 2))
 
 
-async def test_the_new_address_replaces_the_older_pin(memory: Memory) -> None:
-    await record(memory, OLD, "My sister Ann is a nurse.", NEW)
-    assert await pins(memory) == ["My sister Ann is a nurse.", NEW]
+async def test_the_newest_version_of_a_function_is_the_only_one(memory: Memory) -> None:
+    await record(memory, OLD, "We never use tabs here.", NEW)
+    assert await pins(memory) == ["We never use tabs here.", NEW_PIN]
 
 
 async def test_in_one_call_too(memory: Memory) -> None:
     await memory.record_messages("trip", said(OLD, "Noted.", NEW))
     await memory.settled()
-    assert await pins(memory) == [NEW]
-
-
-async def test_the_newest_version_of_a_function_is_the_only_one(memory: Memory) -> None:
-    code = "This works:\n```python\ndef parse(text):\n    return {0}\n```"
-    await record(memory, code.format(1), code.format(2))
-    assert await pins(memory) == ["python: def parse(text):\n    return 2"]
+    assert await pins(memory) == [NEW_PIN]
 
 
 async def test_a_pin_in_somebody_s_own_words_stays(memory: Memory) -> None:
     await record(memory, OLD)
-    async with memory._store.read() as view:
-        [pin] = await view.records.list_records(Scope(session="trip"), frozenset({RecordType.PIN}), limit=9)
-    await memory.update_memory(pin.id, {"text": "The old flat, until May: 3 Oak Road."}, expected_revision=1)
+    [pin] = await records(memory)
+    await memory.update_memory(pin.id, {"text": "parse() returned 1 until May."}, expected_revision=1)
     await record(memory, NEW)
-    assert await pins(memory) == ["The old flat, until May: 3 Oak Road.", NEW]
+    assert await pins(memory) == ["parse() returned 1 until May.", NEW_PIN]
 
 
 async def test_a_replaced_pin_can_be_restored(memory: Memory) -> None:
     await record(memory, OLD)
-    async with memory._store.read() as view:
-        [pin] = await view.records.list_records(Scope(session="trip"), frozenset({RecordType.PIN}), limit=9)
+    [pin] = await records(memory)
     await record(memory, NEW)
     await memory.restore(pin.id)
-    assert sorted(await pins(memory)) == sorted([OLD, NEW])
+    assert sorted(await pins(memory)) == sorted([OLD_PIN, NEW_PIN])
+
+
+async def test_of_two_statements_both_stay_each_with_its_date(memory: Memory, clock: ScriptedClock) -> None:
+    await record(memory, "From now on we deploy on Mondays.")
+    clock.advance(86_400)
+    await record(memory, "From now on we deploy on Tuesdays.")
+    first, second = await records(memory)
+    assert (first.text, second.text) == ("From now on we deploy on Mondays.", "From now on we deploy on Tuesdays.")
+    assert second.created_at - first.created_at == 86_400_000
+
+
+async def test_a_pin_knows_its_kind_and_where_it_belongs(memory: Memory) -> None:
+    shop = await memory.in_project("shop")
+    await record(shop, "We always squash.", "We decided to use SQLite.", OLD)
+    assert [(pin.content.get("kind"), pin.content.get("scope")) for pin in await records(shop)] == [
+        (Kind.RULE, Reach.PROJECT),
+        (Kind.DECISION, Reach.PROJECT),
+        (None, None),
+    ]
+
+
+PROPOSED = "I propose a nightly job that copies the orders, because the queue loses some of them."
+
+
+async def drafts(judge: SentenceJudge, *messages: MessageWithImportance, searched: int = 0) -> list[str]:
+    """What a collector would pin of messages that follow each other, after those up to number `searched`."""
+    store: SqliteStore = None  # type: ignore[assignment]  # nothing is read
+    collector = PinCollector(store, judge, CharacterCounter(), ScriptedClock(), CountedIds(), AutoPinPolicy())
+    return [draft.content for draft in await collector.drafts(messages, searched, has_project=True)]
+
+
+def message(seq: int, text: str, role: Role = Role.USER) -> MessageWithImportance:
+    return MessageWithImportance(seq, "trip", role, text, None, None, 0, 0.5, seq, 0)
+
+
+class Proposing(SentenceJudge):
+    """Takes what is proposed for worth keeping, and an agreement for a decision."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def judge(self, sentences: Sequence[Sentence]) -> Sequence[Judged]:
+        self.asked += [one.text for one in sentences]
+        return [
+            Judged(Kind.DECISION, 0.9 if "agreed" in one.text else 0.3 if "propose" in one.text else 0.1, 0.1)
+            for one in sentences
+        ]
+
+
+async def test_a_short_decision_comes_with_the_assistant_s_proposal_right_before_it() -> None:
+    proposed = message(1, f"That is a hard one. {PROPOSED}", Role.ASSISTANT)
+    agreed = message(2, "agreed, but at noon")
+    [pin] = await drafts(Proposing(), proposed, agreed)
+    assert pin == f"agreed, but at noon (to: {PROPOSED})"
+    assert await drafts(Proposing(), proposed, agreed, searched=1) == [pin]
+    assert await drafts(Proposing(), proposed, message(2, "wait a moment"), message(3, agreed.text)) == [agreed.text]
+
+
+async def test_all_sentences_of_a_piece_are_judged_in_one_go() -> None:
+    judge = Proposing()
+    await drafts(judge, message(1, "One thing is said. Another is said."), message(2, "A third one is said."))
+    assert judge.asked == ["One thing is said.", "Another is said.", "A third one is said."]
+
+
+async def test_an_agreement_by_explicit_words_needs_no_model(memory: Memory) -> None:
+    await memory.record_messages(
+        "trip", [NewMessage(Role.ASSISTANT, PROPOSED), NewMessage(Role.USER, "ok, let's go with that, but at noon")]
+    )
+    await memory.settled()
+    assert await pins(memory) == [f"let's go with that, but at noon (to: {PROPOSED})"]
