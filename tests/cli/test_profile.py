@@ -1,8 +1,6 @@
 """What a person sees of what every conversation knows."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -12,7 +10,6 @@ from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke
 from tests.cli.test_records import done, refused
-from tests.older_schemas import BACK_TO_9
 
 
 @pytest.fixture
@@ -22,9 +19,10 @@ def database(tmp_path: Path) -> Path:
 
     async def fill() -> None:
         async with open_memory(database) as memory:
-            for text in ("The user is allergic to seafood.", "The user prefers tea.", "The bell rings at six."):
+            for text in ("The user is allergic to seafood.", "Never suggest seafood."):
                 await memory.create_pin(CreatePinRequest("november", text))
-            await memory.remember("note", {"text": "The user wants short answers."})
+            await memory.create_pin(CreatePinRequest("november", "The bell rings at six.", scope="session"))
+            await memory.remember("note", {"text": "The user wants short answers.", "scope": "person"})
             shop = await memory.in_project("shop")
             await shop.record_messages("in shop", [NewMessage(Role.USER, "Hello.")])
             await shop.create_pin(CreatePinRequest("in shop", "We decided to use SQLite."))
@@ -36,13 +34,12 @@ def database(tmp_path: Path) -> Path:
 def test_the_profile_lists_what_is_known_by_subject(invoke: Invoke, database: Path) -> None:
     lines = done(invoke, database, "profile").splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [
-        "you: how to answer",
-        "you: health",
-        "you: preferences",
+        "you: rules",
+        "you: facts",
         "project shop: decisions",
     ]
-    [health] = [line for line in lines if "seafood" in line]
-    day, pin, *_ = health.split()
+    [rule] = [line for line in lines if "Never" in line]
+    day, pin, *_ = rule.split()
     assert len(day) == len("2026-11-22")
     assert pin.startswith("pin_")
     assert "SQLite" not in done(invoke, database, "profile", "--project", "personal")
@@ -54,39 +51,38 @@ def test_the_profile_is_one_json_object_for_programs(invoke: Invoke, database: P
     [line] = done(invoke, database, "profile", "--json").splitlines()
     found = json.loads(line)
     assert [(one["subject"], one["scope"]) for one in found["known"]] == [
-        ("how to answer", "person"),
-        ("health", "person"),
-        ("preferences", "person"),
+        ("rules", "person"),
+        ("facts", "person"),
+        ("facts", "person"),
         ("decisions", "project"),
     ]
+    assert [one.get("kind") for one in found["known"]] == ["rule", None, None, "decision"]
     assert found["known"][-1]["project"] == "shop"
     assert found["pinned_in_a_session"] == []
 
 
-def test_what_an_older_release_pinned_is_offered_and_made_lasting_by_the_command_that_is_shown(
+def test_what_is_pinned_in_a_session_is_offered_and_made_lasting_by_the_command_that_is_shown(
     invoke: Invoke, tmp_path: Path
 ) -> None:
-    older = tmp_path / "older.db"
+    database = tmp_path / "new.db"
 
     async def fill() -> None:
-        async with open_memory(older) as memory:
-            for text in ("The user is allergic to seafood.", "The bell rings at six."):
+        async with open_memory(database) as memory:
+            for text in ("Never suggest seafood.", "The bell rings at six."):
                 await memory.create_pin(CreatePinRequest("november", text, scope="session"))
             shop = await memory.in_project("shop")
             await shop.create_pin(CreatePinRequest("in shop", "We decided to use SQLite.", scope="session"))
 
     anyio.run(fill)
-    with closing(sqlite3.connect(older)) as connection, connection:
-        connection.executescript(BACK_TO_9)
-    lines = done(invoke, older, "profile").splitlines()
+    lines = done(invoke, database, "profile").splitlines()
     assert lines[0].startswith("nothing is known yet")
     assert "pinned in a session; make it lasting with: kalito-mcp edit ID --set scope=person" in lines
     assert "pinned in a session; make it lasting with: kalito-mcp edit ID --set scope=project" in lines
     assert not any("bell" in line for line in lines)
     [offered] = [line for line in lines if "seafood" in line]
-    done(invoke, older, "edit", offered.split()[1], "--set", "scope=person")
-    lines = done(invoke, older, "profile").splitlines()
-    assert lines[0] == "you: health"
+    done(invoke, database, "edit", offered.split()[1], "--set", "scope=person")
+    lines = done(invoke, database, "profile").splitlines()
+    assert lines[0] == "you: rules"
     assert sum("seafood" in line for line in lines) == 1
 
 

@@ -62,14 +62,16 @@ async def test_a_sessions_own_pins_are_shown_once_among_its_pins(memory: Memory)
     assert context.text.count("tall") == context.text.count("calm") == 1
 
 
-async def test_a_pin_that_a_newer_one_replaces_is_not_known(memory: Memory, clock: ScriptedClock) -> None:
-    await pin(memory, "The user lives in Oslo.", session="here")
-    clock.advance(60)
+async def test_of_two_values_both_are_shown_with_their_dates_the_newer_first(
+    memory: Memory, clock: ScriptedClock
+) -> None:
+    await pin(memory, "The user lives in Oslo.")
+    clock.advance(86_400)
     await pin(memory, "The user lives in Bergen.", session="later")
-    for session in ("here", "new"):
-        context = await memory.build_context(session, query="Where does the user live?")
-        assert "Bergen" in context.text
-        assert "Oslo" not in context.text
+    context = await memory.build_context("new", query="Explain how TCP handshakes work")
+    lines = [line for line in context.text.splitlines() if "The user lives" in line]
+    assert [("2026-03-05" in line, "2026-03-04" in line) for line in lines] == [(True, False), (False, True)]
+    assert ["Bergen" in line for line in lines] == [True, False]
 
 
 async def test_what_has_no_room_is_counted_and_named(memory: Memory) -> None:
@@ -94,12 +96,12 @@ async def test_an_allergy_keeps_its_place_beside_many_matches(memory: Memory, bu
 
 
 async def test_forgetting_what_was_said_forgets_what_is_known_of_it(memory: Memory) -> None:
-    await memory.record_messages("before", [NewMessage(Role.USER, "I'm allergic to peanuts.")])
+    await memory.record_messages("before", [NewMessage(Role.USER, "I never eat peanuts.")])
     await memory.settled()
     await memory.forget("msg_1")
     assert await known(memory) == []
     await memory.restore("msg_1")
-    assert await known(memory) == ["I'm allergic to peanuts."]
+    assert await known(memory) == ["I never eat peanuts."]
     await memory.purge(["msg_1"])
     assert await known(memory) == []
 
@@ -129,14 +131,29 @@ async def test_words_of_a_tool_that_read_like_an_instruction_are_withheld(memory
     assert len((await memory.profile(include_untrusted=True)).lines) == 1
 
 
-async def test_automatic_pins_about_the_person_are_known_in_the_next_conversation(memory: Memory) -> None:
-    said = ["I'm allergic to peanuts.", "We decided to use PostgreSQL for the backend."]
-    await memory.record_messages("before", [NewMessage(Role.USER, text) for text in said])
+ALLERGY = "I have been allergic to peanuts since 2019."
+
+
+@pytest.mark.usefixtures("meaning_installed")
+async def test_automatic_pins_about_the_person_are_known_in_the_next_conversation(database: Path) -> None:
+    async with open_memory(database) as memory:
+        work = await memory.in_project("shop")
+        said = [ALLERGY, "We decided to use SQLite for the shop."]
+        await work.record_messages("in shop", [NewMessage(Role.USER, text) for text in said])
+        await memory.settled()
+        assert await known(memory) == [ALLERGY]
+        assert set(await known(work)) == set(said)
+
+
+async def test_what_is_said_outside_any_project_is_the_person_s_and_explicit_words_stay_in_theirs(
+    memory: Memory,
+) -> None:
     work = await memory.in_project("shop")
-    await work.record_messages("in shop", [NewMessage(Role.USER, "We decided to use SQLite for the shop.")])
+    await memory.record_messages("before", [NewMessage(Role.USER, "From now on, call me Ann.")])
+    await work.record_messages("in shop", [NewMessage(Role.USER, "We decided to use SQLite.")])
     await memory.settled()
-    assert await known(memory) == ["I'm allergic to peanuts."]
-    assert set(await known(work)) == {"I'm allergic to peanuts.", "We decided to use SQLite for the shop."}
+    assert await known(memory) == ["From now on, call me Ann."]
+    assert set(await known(work)) == {"From now on, call me Ann.", "We decided to use SQLite."}
 
 
 async def test_what_one_process_pins_the_other_knows_at_once(memory: Memory, database: Path) -> None:
@@ -177,7 +194,7 @@ async def test_a_note_of_several_parts_has_no_scope(memory: Memory) -> None:
 
 
 async def test_what_is_the_persons_cannot_be_given_a_project_as_well(memory: Memory) -> None:
-    [note] = await memory.remember("note", {"text": "I am allergic to nuts."})
+    [note] = await memory.remember("note", {"text": "I am allergic to nuts.", "scope": "person"})
     with pytest.raises(InvalidInput, match="send scope='project' with project"):
         await memory.update_memory(note.id, {"project": "shop"}, expected_revision=1)
     changed = await memory.update_memory(note.id, {"scope": "project", "project": "shop"}, expected_revision=1)

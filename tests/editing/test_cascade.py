@@ -19,6 +19,7 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.graph.store import GraphStore
+from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.store import WriteTransaction
@@ -31,7 +32,7 @@ from tests.stored import said, tables, texts_of
 
 pytestmark = pytest.mark.anyio
 T = TypeVar("T")
-ASKED, FACT = "Where does Anna Keller live?", "My sister Anna Keller lives in Oslo."
+ASKED, FACT = "Where does Anna Keller live?", "My sister Anna Keller always lived in Oslo."
 ANSWER = "Anna Keller lives in Oslo, you said."
 TALK = (FACT, "Noted.", ASKED, ANSWER)
 SMALL = Settings(window=SummaryWindowPolicy(threshold=4, dense_threshold=4, is_adaptive=False))
@@ -122,9 +123,9 @@ async def test_of_two_forgotten_messages_one_comes_back_without_the_words_of_the
 
 
 async def test_a_corrected_message_is_what_everything_says(memory: Memory) -> None:
-    await change(memory, "msg_1", "My sister Anna Keller lives in Bergen.")
+    await change(memory, "msg_1", "My sister Anna Keller always lived in Bergen.")
     await change(memory, "msg_4", "Anna Keller lives in Bergen, you said.")
-    assert await said_by(memory, RecordType.PIN) == ["My sister Anna Keller lives in Bergen."]
+    assert await said_by(memory, RecordType.PIN) == ["My sister Anna Keller always lived in Bergen."]
     [summary] = await said_by(memory, RecordType.SUMMARY)
     assert "Bergen" in summary
     assert "Oslo" not in summary
@@ -164,15 +165,15 @@ async def test_a_pin_that_a_person_put_stays_until_the_message_is_erased(memory:
 async def test_a_pin_that_a_person_corrected_is_not_changed(memory: Memory) -> None:
     [pin] = await listed(memory, RecordType.PIN)
     await change(memory, pin.id, "Anna lives near Oslo.")
-    await change(memory, "msg_1", "My sister Anna Keller lives in Bergen.")
+    await change(memory, "msg_1", "My sister Anna Keller always lived in Bergen.")
     assert sorted(await said_by(memory, RecordType.PIN)) == [
         "Anna lives near Oslo.",
-        "My sister Anna Keller lives in Bergen.",
+        "My sister Anna Keller always lived in Bergen.",
     ]
 
 
 async def test_erased_words_are_in_no_file(memory: Memory, database: Path) -> None:
-    await change(memory, "msg_1", "My sister Anna Keller lives in Zanzibar.")
+    await change(memory, "msg_1", "My sister Anna Keller always lived in Zanzibar.")
     await memory.record_feedback("msg_4", "up")
     await memory.finalize_session("trip")
     report = await memory.purge(["msg_1", "msg_4"])
@@ -243,14 +244,14 @@ async def test_what_answers_a_forgotten_question_is_no_answer_to_the_one_before_
 
 
 async def test_no_pin_is_made_of_a_tools_words(memory: Memory) -> None:
-    tool = NewMessage(Role.ASSISTANT, "We decided to use PostgreSQL for the orders.", origin=Origin.TOOL)
+    tool = NewMessage(Role.USER, "We decided to use PostgreSQL for the orders.", origin=Origin.TOOL)
     await memory.record_messages("trip", [tool])
     await memory.settled()
     assert await said_by(memory, RecordType.PIN) == [FACT]
-    await memory.record_messages("trip", [NewMessage(Role.ASSISTANT, tool.text)])
+    await memory.record_messages("trip", [NewMessage(Role.USER, tool.text)])
     await memory.settled()
     pins = await listed(memory, RecordType.PIN)
-    assert [pin.origin for pin in pins] == [Origin.USER, Origin.ASSISTANT]
+    assert [(pin.origin, pin.text) for pin in pins] == [(Origin.USER, FACT), (Origin.USER, tool.text)]
 
 
 async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: SqliteStore, clock: ScriptedClock) -> None:
@@ -278,7 +279,7 @@ async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: Sql
             return await store.write_trip(work)
 
     meddling: Any = Meddling()
-    pins = PinCollector(meddling, CharacterCounter(), clock, CountedIds(), AutoPinPolicy())
+    pins = PinCollector(meddling, SentenceJudge(None), CharacterCounter(), clock, CountedIds(), AutoPinPolicy())
     assert await pins.collect(Scope(session="trip")) == 1
     async with store.read() as view:
         found = await view.records.list_records(Scope(), frozenset({RecordType.PIN}), limit=9)

@@ -31,7 +31,7 @@ async def fill(memory: Memory) -> None:
     text = "\n\n".join(f"Chapter {n}. " + "The keel is made of oak and brass. " * 60 for n in range(6))
     parts = await work.remember(RecordType.DOCUMENT, {"text": text, "source": "docs/keel.md", "tags": ["wood"]})
     assert len(parts) > 1
-    await memory.remember("note", {"text": "I am allergic to nuts."}, agent_id="other")
+    await memory.remember("note", {"text": "I am allergic to nuts.", "scope": "person"}, agent_id="other")
     await memory.forget("msg_25")
     await memory.forget(thought.id)
     await memory.restore(thought.id)

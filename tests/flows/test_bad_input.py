@@ -310,7 +310,9 @@ async def test_a_wrong_pin_is_refused(tmp_path: Path, era: str) -> None:
 async def test_an_importance_is_clamped(tmp_path: Path, era: str) -> None:
     async with keeping(tmp_path / "memory.db", era) as h:
         for given, stored in ((-1, 0.0), (0, 0.0), (0.25, 0.25), (7, 1.0), (1e300, 1.0)):
-            facts = await h.facts("create_pin", session_id="s", content=f"x {given}", importance_score=given)
+            facts = await h.facts(
+                "create_pin", session_id="s", scope="session", content=f"x {given}", importance_score=given
+            )
             assert facts["pin"]["importance_score"] == stored
 
 

@@ -97,7 +97,7 @@ async def test_the_library_asks_as_well(tmp_path: Path) -> None:
 async def test_what_is_known_says_who_noted_it(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await h.facts("create_pin", session_id="s", content="The user lives in Ghent.")
-        await h.facts("record_messages", session_id="s", messages=said("I am allergic to nuts."))
+        await h.facts("record_messages", session_id="s", messages=said("I never eat nuts."))
         await h.settled()
         lines = (await h.text("build_context")).splitlines()
         [noted] = [line for line in lines if "Ghent" in line]
@@ -106,7 +106,7 @@ async def test_what_is_known_says_who_noted_it(database: Path, era: str) -> None
         assert "noted by" not in users
         known = (await h.resource("memory://profile"))["known"]
         assert {one["text"]: one["origin"] for one in known} == {
-            "The user lives in Ghent.": "assistant", "I am allergic to nuts.": "user",
+            "The user lives in Ghent.": "assistant", "I never eat nuts.": "user",
         }  # fmt: skip
 
 

@@ -174,12 +174,12 @@ async def test_a_question_that_was_asked_before_comes_with_its_answer_or_not_at_
 
 async def test_what_is_known_comes_first_and_once(database: Path, era: str) -> None:
     async with served(database, era) as h:
-        await told(h, "UserPromptSubmit", prompt="My name is Ann, and I am allergic to nuts.", prompt_id="p1")
+        await told(h, "UserPromptSubmit", prompt="My name is Ann, and I never eat nuts.", prompt_id="p1")
         await h.settled()
         known = await told(h, "SessionStart", "s2", source="startup")
         assert known.splitlines()[1].startswith("Known of the user and the project.")
-        assert "allergic to nuts" in known
-        assert await told(h, "UserPromptSubmit", "s2", prompt="Am I allergic to nuts?", prompt_id="q1") == ""
+        assert "never eat nuts" in known
+        assert await told(h, "UserPromptSubmit", "s2", prompt="Do I eat nuts?", prompt_id="q1") == ""
 
 
 async def test_a_session_that_ended_goes_on_under_another_name(database: Path, era: str) -> None:
@@ -196,14 +196,14 @@ async def test_a_session_that_ended_goes_on_under_another_name(database: Path, e
 
 async def test_a_resumed_conversation_is_not_given_what_it_still_sees(database: Path, era: str) -> None:
     async with served(database, era) as h:
-        await told(h, "UserPromptSubmit", "s1", prompt="My name is Ann, and I am allergic to nuts.", prompt_id="p1")
+        await told(h, "UserPromptSubmit", "s1", prompt="My name is Ann, and I never eat nuts.", prompt_id="p1")
         await h.settled()
-        assert "nuts" in await told(h, "UserPromptSubmit", "s2", prompt="What am I allergic to?", prompt_id="q1")
+        assert "nuts" in await told(h, "UserPromptSubmit", "s2", prompt="Do I eat nuts?", prompt_id="q1")
         await told(h, "UserPromptSubmit", "s2", prompt=STAGING, prompt_id="q2")
         await told(h, "SessionEnd", "s2", reason="other")
         await h.settled()
         h.server.capture.forget()
-        for number, asked in enumerate((ASKED, ASKED, "What am I allergic to?")):
+        for number, asked in enumerate((ASKED, ASKED, "Do I eat nuts?")):
             assert await told(h, "UserPromptSubmit", "s2", prompt=asked, prompt_id=f"r{number}") == ""
         assert "port 6543" in await told(h, "UserPromptSubmit", "s3", prompt=ASKED, prompt_id="t1")
         await told(h, "PreCompact", "s2", trigger="auto")

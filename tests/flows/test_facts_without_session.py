@@ -21,11 +21,24 @@ async def test_a_fact_of_the_person_is_pinned_without_a_session(database: Path, 
         made = await h.facts("create_pin", content="The bell rings at six.", scope="person")
         assert "session_id" not in made["pin"]
         assert made["pin"]["scope"] == "person"
+    async with served(database, era, project=PERSONAL) as h:
         assert (await h.facts("create_pin", content=GHENT))["pin"]["scope"] == "person"
     async with served(database, era, project="boat") as h:
         text = await h.text("build_context")
         assert "The bell rings at six." in text
         assert GHENT in text
+
+
+@pytest.mark.usefixtures("meaning_installed")
+async def test_what_is_plainly_the_person_s_leaves_the_project_where_it_is_pinned(database: Path, era: str) -> None:
+    at_home = "I live in Ghent with my husband and our two children."
+    async with served(database, era, project="kite") as h:
+        assert (await h.facts("create_pin", content=at_home))["pin"]["scope"] == "person"
+        assert (await h.facts("create_pin", content="We decided to use SQLite."))["pin"]["scope"] == "project"
+    async with served(database, era, project="boat") as h:
+        text = await h.text("build_context")
+        assert at_home in text
+        assert "SQLite" not in text
 
 
 async def test_a_fact_of_a_project_is_pinned_without_a_session(database: Path, era: str) -> None:
@@ -38,7 +51,7 @@ async def test_a_fact_of_a_project_is_pinned_without_a_session(database: Path, e
 
 async def test_a_fact_of_a_conversation_needs_one_and_a_projects_a_project(database: Path, era: str) -> None:
     async with served(database, era, project=PERSONAL) as h:
-        for arguments in ({"scope": "session"}, {}):
+        for arguments in ({"scope": "session"}, {"pin_type": "code"}):
             told = await h.refusal("create_pin", content="The bell rings at six.", **arguments)
             assert told.startswith("invalid_input: session_id is missing: ")
             assert "scope='person'" in told
@@ -51,7 +64,7 @@ async def test_a_fact_is_pinned_without_a_session_by_the_library(database: Path)
         assert (pin.reach, pin.session_id) == (Reach.PERSON, None)
         assert [one.record.text for one in (await memory.profile()).lines] == [GHENT]
         with pytest.raises(InvalidInput, match="session_id is missing"):
-            await memory.create_pin(CreatePinRequest(content="The bell rings at six."))
+            await memory.create_pin(CreatePinRequest(content="The bell rings at six.", scope="session"))
 
 
 async def test_the_same_words_are_one_record_and_near_duplicates_stay_apart(database: Path, era: str) -> None:
@@ -102,7 +115,7 @@ async def test_the_same_pin_is_made_once_with_or_without_a_session(database: Pat
             again = await h.facts("create_pin", content=GHENT, **place)
             assert (again["pin"]["id"], again["known_already"]) == (first["pin"]["id"], True)
         for place in ("s", "t"):
-            made = await h.facts("create_pin", session_id=place, content="The bell rings at six.")
+            made = await h.facts("create_pin", session_id=place, content="The bell rings at six.", scope="session")
             assert "known_already" not in made
-        again = await h.facts("create_pin", session_id="t", content="The bell rings at six.")
+        again = await h.facts("create_pin", session_id="t", content="The bell rings at six.", scope="session")
         assert again["pin"]["id"] == made["pin"]["id"]

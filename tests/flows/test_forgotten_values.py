@@ -136,17 +136,17 @@ async def test_other_values_and_other_words_are_not_taken_for_it(tmp_path: Path,
 async def test_no_pin_of_a_forgotten_value_is_made_in_another_session(tmp_path: Path) -> None:
     clock = ScriptedClock()
     async with open_memory(tmp_path / "memory.db", clock=clock) as memory:
-        [message_id] = (await memory.record_messages("first", [by_user("Hi! I'm allergic to nuts. Bye!")])).message_ids
+        [message_id] = (await memory.record_messages("first", [by_user("Hi! I never eat nuts. Bye!")])).message_ids
         await memory.settled()
         assert (await memory.session_stats("first")).total_pins == 1
         clock.advance(60)
         await memory.forget(message_id)
         clock.advance(60)
-        await memory.record_messages("second", [by_user("Oh well, I'm allergic to nuts?"), by_assistant("You are.")])
-        await memory.record_messages("second", [by_assistant("As you said: I'm allergic to nuts.")])
+        await memory.record_messages("second", [by_user("Oh well, I never eat nuts?"), by_assistant("You are.")])
+        await memory.record_messages("second", [by_assistant("As you said: I never eat nuts.")])
         await memory.settled()
         assert (await memory.session_stats("second")).total_pins == 0
-        recorded = await memory.record_messages("second", [by_user("I'm allergic to nuts.")])
+        recorded = await memory.record_messages("second", [by_user("I never eat nuts.")])
         await memory.settled()
         assert recorded.ids_of(Repetition.BROUGHT_BACK) == recorded.message_ids
         assert (await memory.session_stats("second")).total_pins == 1

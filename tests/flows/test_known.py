@@ -23,10 +23,15 @@ async def test_a_pinned_allergy_is_in_the_first_turn_of_a_new_conversation(datab
 
 
 async def test_a_note_on_how_to_answer_is_in_every_conversation(database: Path, era: str) -> None:
+    explicit = "Halte dich ab jetzt kurz, ohne Listen."
     async with served(database, era) as h:
-        await h.facts("remember", type="note", text=SHORT)
+        await h.facts("remember", type="note", text=SHORT, fields={"scope": "person"})
+        await h.facts("remember", type="note", text=explicit)
+        await h.facts("remember", type="note", text="The shed code is heron.")
         text = await h.text("build_context", session_id=NEW, query="Explain how TCP handshakes work")
         assert SHORT in text
+        assert explicit in text
+        assert "heron" not in text
 
 
 async def test_a_known_fact_is_shown_once(database: Path, era: str) -> None:
@@ -51,7 +56,7 @@ async def test_what_is_known_of_one_project_is_not_in_another_and_the_persons_fa
     async with served(database, era) as h:
         await h.facts("record_messages", session_id="in shop", project="shop", messages=said("Hello."))
         await h.facts("create_pin", session_id="in shop", content="We decided to use PostgreSQL for the shop.")
-        await h.facts("create_pin", session_id="in shop", content=SEAFOOD)
+        await h.facts("create_pin", session_id="in shop", content=SEAFOOD, scope="person")
         await h.facts("record_messages", session_id="in garden", project="garden", messages=said("Hello."))
         shop = await h.text("build_context", project="shop", query=DINNER)
         assert SEAFOOD in shop
@@ -136,7 +141,13 @@ async def test_the_profile_is_a_resource_by_subject(database: Path, era: str) ->
     async with served(database, era) as h:
         assert await h.resource("memory://profile") == {"known": [], "pinned_in_a_session": []}
         await h.facts("create_pin", session_id="november", content=SEAFOOD)
-        await h.facts("remember", type="note", text=SHORT)
+        for text in ("We decided to use PostgreSQL.", "Always answer in English."):
+            await h.facts("record_messages", session_id="november", messages=said(text))
+        await h.settled()
         found = (await h.resource("memory://profile"))["known"]
-        assert [(one["subject"], one["text"]) for one in found] == [("how to answer", SHORT), ("preferences", SEAFOOD)]
+        assert [(one["subject"], one.get("kind"), one["text"]) for one in found] == [
+            ("rules", "rule", "Always answer in English."),
+            ("decisions", "decision", "We decided to use PostgreSQL."),
+            ("facts", None, SEAFOOD),
+        ]
         assert all(one["record_id"] and one["created_at"] for one in found)

@@ -15,9 +15,9 @@ import pytest
 from kalito_mcp import open_memory
 from kalito_mcp.domain.records import MessageWithImportance, NewMessage, RecordType, Repetition, Role
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.kinds.kinds import Sentence
 from kalito_mcp.long_texts import LONG_CHARS
-from kalito_mcp.pins.automatic import AutoPinPolicy, find_pins
-from kalito_mcp.pins.found import FoundPin
+from kalito_mcp.pins.automatic import pinnable
 from kalito_mcp.text.repetition import keys_to_forget
 
 _LONG = "I moved to Porto and I like tea. " * (LONG_CHARS // 30)
@@ -44,7 +44,8 @@ _READERS = (
     "kalito_mcp.storage.sqlite.record_changes.keys_to_forget",
     "kalito_mcp.storage.sqlite.record_changes.index_text",
     "kalito_mcp.editing.cascade.canonical_key",
-    "kalito_mcp.pins.collector.find_pins",
+    "kalito_mcp.pins.collector.pinnable",
+    "kalito_mcp.pins.collector.found_pins",
     "kalito_mcp.records.historian.diff",
 )
 
@@ -206,20 +207,20 @@ async def test_others_can_write_while_a_message_that_changes_is_searched_for_pin
                 found = await view.records.list_records(Scope(), frozenset({RecordType.PIN}), limit=10)
             return [pin.text for pin in found]
 
-        def find(message: MessageWithImportance, policy: AutoPinPolicy) -> list[FoundPin]:
+        def find(message: MessageWithImportance) -> list[Sentence]:
             if "Porto" in message.text:
                 searched.append(message.text[:20])
                 anyio.from_thread.run(write)
-            return find_pins(message, policy)
+            return pinnable(message)
 
         said = [NewMessage(Role.USER, "Hello there."), NewMessage(Role.USER, text), NewMessage(Role.USER, "Bye.")]
         _, long, _ = (await memory.record_messages("a", said)).message_ids
         await memory.settled()
-        monkeypatch.setattr("kalito_mcp.pins.collector.find_pins", find)
-        await memory.update_memory(long, {"text": f"I moved to Porto. {text}"}, expected_revision=1)
-        assert await pins() == ["I moved to Porto."]
+        monkeypatch.setattr("kalito_mcp.pins.collector.pinnable", find)
+        await memory.update_memory(long, {"text": f"Never call Porto. {text}"}, expected_revision=1)
+        assert await pins() == ["Never call Porto."]
         await memory.forget(long)
         assert await pins() == []
         await memory.restore(long)
-        assert await pins() == ["I moved to Porto."]
-        assert searched == ["I moved to Porto. Wa"] * 2
+        assert await pins() == ["Never call Porto."]
+        assert searched == ["Never call Porto. Wa"] * 2

@@ -16,7 +16,7 @@ PINS = SearchFilters(types=frozenset({RecordType.PIN}))
 
 async def test_a_pin_says_from_when_it_is(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db", Settings()) as memory:
-        text = "I passed the adoption interviews last Friday, and my sister lives in Porto now."
+        text = "I passed the adoption interviews last Friday, and I never leave Porto now."
         said = NewMessage(role=Role.USER, text=text, created_at=from_iso("2023-10-22T10:00:00Z"))
         recorded = await memory.record_messages("s", [said])
         await memory.settled()

@@ -151,18 +151,23 @@ async def test_other_projects_are_found_only_when_asked_and_then_by_name(three_p
         assert 'of project "boat"' in await h.text("build_context", query=query, project="*")
 
 
+@pytest.mark.usefixtures("meaning_installed")
 async def test_what_the_person_is_comes_without_the_words_of_the_project_where_it_was_said(
     database: Path, era: str
 ) -> None:
-    uuid, query = "6513270e-269e-4d37-b2a7-4de452e6b438", "What am I allergic to?"
+    uuid, query = "6513270e-269e-4d37-b2a7-4de452e6b438", "Since when am I allergic to walnuts?"
     async with served(database, era, project="kite") as h:
-        turns = said("Which string does the kite have?", "I'm allergic to walnuts.")
+        turns = said("Which string does the kite have?", "I have been allergic to walnuts since 2019.")
         await h.facts("record_messages", session_id=uuid, messages=turns)
         await h.settled()
         assert "Which string" in await h.text("search_memory", query=query)
     async with served(database, era, project="boat") as h:
         [hit] = (await h.facts("search_memory", query=query))["hits"]
-        assert (hit["text"], hit["session_id"], hit.get("session_title")) == ("I'm allergic to walnuts.", uuid, None)
+        assert (hit["text"], hit["session_id"], hit.get("session_title")) == (
+            "I have been allergic to walnuts since 2019.",
+            uuid,
+            None,
+        )
         assert "Which string" not in await h.text("search_memory", query=query)
         [hit, *_] = (await h.facts("search_memory", query=query, project="kite"))["hits"]
         assert hit["session_title"] == "Which string does the kite have?"

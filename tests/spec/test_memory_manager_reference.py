@@ -250,11 +250,11 @@ async def test_a_summary_covers_its_whole_range_and_has_seven_tenths(memory: Mem
 async def test_a_pin_is_made_by_the_user_or_by_the_system(database: Path, ids: CountedIds) -> None:
     """memory-manager-reference, SemanticPin, Pin Types: `manual` and `auto`.
 
-    The future that the specification speaks of is here: a stated fact is pinned by itself, below a manual pin.
+    The future that the specification speaks of is here: what is worth keeping is pinned by itself, below a manual pin.
     """
     async with open_memory(database, Settings(), ids=ids) as memory:
         await memory.create_pin(CreatePinRequest(SESSION, "Patient allergic to penicillin"))
-        await say(memory, [NewMessage(Role.USER, "My grandmother is allergic to latex.")])
+        await say(memory, [NewMessage(Role.USER, "From now on, no latex gloves for my grandmother.")])
         pins = (await memory.build_context(SESSION)).semantic_pins
     assert [pin.pin_type for pin in pins] == [PinType.MANUAL, PinType.AUTO]
     assert pins[0].importance_score == 0.8 > pins[1].importance_score

@@ -108,7 +108,7 @@ async def test_what_one_message_owes_is_done_in_one_transaction(tmp_path: Path) 
 
 
 async def test_messages_that_are_paid_one_by_one_owe_the_same_as_together(tmp_path: Path) -> None:
-    said = [*conversation(12), NewMessage(Role.USER, "I'm allergic to nuts. " + "So no cake. " * 400), *conversation(9)]
+    said = [*conversation(12), NewMessage(Role.USER, "I never eat nuts. " + "So no cake. " * 400), *conversation(9)]
     found = []
     for name, size in (("together.db", len(said)), ("alone.db", 1)):
         async with open_memory(tmp_path / name, clock=ScriptedClock(), ids=CountedIds()) as memory:
@@ -141,7 +141,7 @@ async def test_a_damaged_graph_keeps_no_pins_and_no_summaries_from_being_made(tm
 async def test_automatic_pins_can_be_switched_off(tmp_path: Path) -> None:
     settings = Settings(database=tmp_path / "memory.db", pins=AutoPinPolicy(enabled=False))
     async with open_memory(settings=settings) as memory:
-        await memory.record_messages("care", [NewMessage(Role.USER, "I'm allergic to penicillin.")])
+        await memory.record_messages("care", [NewMessage(Role.USER, "I never take penicillin.")])
         await memory.settled()
         assert (await memory.session_stats("care")).total_pins == 0
 

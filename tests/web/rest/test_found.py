@@ -67,7 +67,12 @@ def test_what_every_conversation_knows_is_the_profile(client: httpx2.Client) -> 
     pin = said(client.post("/api/memory/pins", json=pinned))["id"]
     known = said(client.get("/api/profile"))["known"]
     [line] = [one for one in known if one["record_id"] == pin]
-    assert (line["subject"], line["scope"]) == ("health", "person")
+    assert (line["subject"], line["scope"], line.get("kind")) == ("facts", "person", None)
+    rule = {**pinned, "content": f"Never prescribe {word}."}
+    pin = said(client.post("/api/memory/pins", json=rule))["id"]
+    known = said(client.get("/api/profile"))["known"]
+    [line] = [one for one in known if one["record_id"] == pin]
+    assert (line["subject"], line["kind"]) == ("rules", "rule")
 
 
 def test_tasks_are_listed_by_their_due_date(client: httpx2.Client) -> None:
