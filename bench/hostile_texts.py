@@ -24,7 +24,8 @@ from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.entities import entities
 from kalito_mcp.graph.hashing import HashingEmbedder
 from kalito_mcp.inference.tokens import token_counter
-from kalito_mcp.pins.automatic import find_pins
+from kalito_mcp.kinds.cues import judged_by_words
+from kalito_mcp.pins.automatic import found_pins, pinnable
 from kalito_mcp.records.chunking import chunks
 from kalito_mcp.records.diffs import diff, diff_summary
 from kalito_mcp.records.importance import score_importance
@@ -63,6 +64,12 @@ def _said(text: str) -> MessageWithImportance:
     )  # fmt: skip
 
 
+def _pins(text: str) -> object:
+    message = _said(text)
+    sentences = pinnable(message)
+    return found_pins(message, sentences, judged_by_words(sentences))
+
+
 PASSES: Final[Mapping[str, Callable[[str], Any]]] = {
     "redact": redact,
     "instructions": is_instruction_like,
@@ -76,7 +83,7 @@ PASSES: Final[Mapping[str, Callable[[str], Any]]] = {
     "keys to forget of a pin": lambda text: keys_to_forget(text, RecordType.PIN),
     "compact": compact,
     "identifiers": identifier_keys,
-    "pins": lambda text: find_pins(_said(text)),
+    "pins": _pins,
     "sentences": split_sentences,
     "code": collapse_code,
     "languages": lambda text: likely_languages(words(text)),

@@ -1,8 +1,8 @@
 """Which pins are made by themselves, as a sample to label, and the precision of labelled ones.
 
 The conversations are those of the data sets (see `bench.recall`), each one session, with its first speaker as the user
-and a second person under a name. `--half` takes a fixed random half of them: `first` to look at while rules are
-written, `second` for a last check, or `all`.
+and a second person under a name. `--half` takes a fixed random half of them: `first` to look at while they
+are changed, `second` for a last check, or `all`.
 
 `--sample 100` prints that many pins, chosen by `--seed`: one JSON object a line, with `id` (a digest), `kind`
 (`person`, `code` or `assistant`), `said` and `label`, which is null. To label them, save the lines and set `label` to
