@@ -69,15 +69,15 @@ class PinCollector:
             made += await self._store.write_trip(partial(self._add, scope, searched))
         return made
 
-    async def search(self, scope: Scope) -> Searched | None:
-        """Search a piece of the messages that were not searched yet. None if there are none, or the session takes no
-        pins. Nothing is written."""
+    async def search(self, scope: Scope, *, most: int | None = None) -> Searched | None:
+        """Search a piece of the messages that were not searched yet. None if there are none, or more than `most`, or if
+        the session takes no pins. Nothing is written."""
 
         async def look(view: ReadView) -> Searched | None:
             session = await view.sessions.get(scope)
             if session is None or session.state is SessionState.FINALIZED:
                 return None
-            if session.pinned_seq >= session.message_count:
+            if not 0 < session.message_count - session.pinned_seq <= (most or session.message_count):
                 return None
             last = min(session.pinned_seq + _CHUNK, session.message_count)
             if not self._policy.enabled:
@@ -140,7 +140,11 @@ class PinCollector:
         `has_project` says whether their session is of one."""
         if not self._policy.enabled:
             return []
-        sentences = await anyio.to_thread.run_sync(lambda: [pinnable(message) for message in messages])
+        # Of what has its pins already, only an assistant's proposal matters.
+        read = [one.seq > searched or one.role is Role.ASSISTANT for one in messages]
+        sentences = await anyio.to_thread.run_sync(
+            lambda: [pinnable(one) if is_read else [] for one, is_read in zip(messages, read, strict=True)]
+        )
         judged = iter(await self._judge.judge([one for each in sentences for one in each]))
         of_each = [[next(judged) for _ in each] for each in sentences]
         return await anyio.to_thread.run_sync(self._drafts, messages, sentences, of_each, searched, has_project)

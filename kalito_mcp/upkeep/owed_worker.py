@@ -157,7 +157,7 @@ class OwedWorker:
         was done, if it would take long."""
         if not self._observer.policy.enabled:
             return None
-        searched = await self._pins.search(scope)
+        searched = await self._pins.search(scope, most=_FEW)
 
         async def work(transaction: WriteTransaction, graph: "GraphStore") -> bool | None:
             session = await transaction.sessions.get(scope)

@@ -1,6 +1,7 @@
 """Finalizing and the owed work, through an opened memory."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from kalito_mcp import CreatePinRequest, NewMessage, PinType, Role, Settings, op
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import ClientKeyReused, SessionFinalized, SessionNotFound
+from kalito_mcp.kinds.judge import SentenceJudge
+from kalito_mcp.kinds.kinds import Judged, Sentence
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep.watched_store import WatchedStore
@@ -122,6 +125,24 @@ async def test_messages_that_are_paid_one_by_one_owe_the_same_as_together(tmp_pa
             found.append((pins, stats.summarized_messages, list(texts_of(graph, "query")), len(list(graph.edges()))))
     assert found[0] == found[1]
     assert found[0][0] and found[0][1] and found[0][3]
+
+
+@pytest.mark.parametrize("count", [3, 40])
+async def test_each_sentence_is_judged_once_however_many_messages_arrive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    judged: list[Sentence] = []
+    judge = SentenceJudge.judge
+
+    async def counting(self: SentenceJudge, sentences: Sequence[Sentence]) -> Sequence[Judged]:
+        judged.extend(sentences)
+        return await judge(self, sentences)
+
+    monkeypatch.setattr(SentenceJudge, "judge", counting)
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await memory.record_messages("care", conversation(count))
+        await memory.settled()
+    assert len(judged) == count
 
 
 async def test_a_damaged_graph_keeps_no_pins_and_no_summaries_from_being_made(tmp_path: Path) -> None:
