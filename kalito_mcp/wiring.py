@@ -215,8 +215,7 @@ async def _assemble(
     )
     pins = PinCollector(store, judge, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.cache, settings.graph)
-    rewriter = SummaryRewriter(counter, settings.summaries)
-    cascade = Cascade(store, orchestrators.cache, rewriter, pins, observer, clock)
+    cascade = Cascade(store, orchestrators.cache, SummaryRewriter(counter, settings.summaries), pins, observer, clock)
     eraser = Eraser(
         store,
         cascade,

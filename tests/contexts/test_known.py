@@ -68,7 +68,7 @@ async def test_of_two_values_both_are_shown_with_their_dates_the_newer_first(
     await pin(memory, "The user lives in Oslo.")
     clock.advance(86_400)
     await pin(memory, "The user lives in Bergen.", session="later")
-    context = await memory.build_context("new", query="Explain how TCP handshakes work")
+    context = await memory.build_context("new", query=UNRELATED)
     lines = [line for line in context.text.splitlines() if "The user lives" in line]
     assert [("2026-03-05" in line, "2026-03-04" in line) for line in lines] == [(True, False), (False, True)]
     assert ["Bergen" in line for line in lines] == [True, False]

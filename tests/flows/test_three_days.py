@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import pytest
 
+from kalito_mcp.contexts.parts import ContextPolicy
+from kalito_mcp.settings import Settings, TimePolicy
 from tests.flows.harness import Harness, served
 from tests.scripted import ScriptedClock
 
@@ -37,7 +39,7 @@ TUESDAY: Final = (
 )
 WEDNESDAY: Final = (
     ("I quit Northgas today. I start at Brightwave on Monday.", "Exciting! Congratulations on Brightwave."),
-    ("My new boss is Ifeoma, she seems lovely.", "That is a good start."),
+    ("My new boss is called Ifeoma and leads the data platform.", "That is a good start."),
     ("Remind me, what was the train time again?", "About 25 minutes from York to Leeds."),
     ("Thanks. Pixel sleeps on the windowsill already.", "She has settled in quickly."),
     ("Maybe I should learn the cello.", "It is never too late for that."),
@@ -67,9 +69,11 @@ def day_of(context: str, words: str) -> str:
     return day
 
 
+@pytest.mark.usefixtures("meaning_installed")
 async def test_on_day_four_the_first_context_has_what_is_true_now_with_later_dates(database: Path, era: str) -> None:
     clock = ScriptedClock()
-    async with served(database, era, clock=clock, project="billing") as h:
+    settings = Settings(time=TimePolicy("UTC"), context=ContextPolicy(known=16))
+    async with served(database, era, clock=clock, settings=settings, project="billing") as h:
         assert sum(len(turns(day)) for day in (MONDAY, TUESDAY, WEDNESDAY)) == 40
         await live_through(h, clock)
         first = await h.text("build_context")

@@ -110,7 +110,7 @@ async def test_over_http_and_sse_the_environment_names_no_session(serving: Web, 
         result = await connected.call_tool("record_messages", {"messages": said("x")})
         assert isinstance(result, CallToolResult)
         assert (result.structured_content or {})["session_id"].startswith("session_")
-        refused = await connected.call_tool("create_pin", {"content": "x"})
+        refused = await connected.call_tool("create_pin", {"content": "x", "scope": "session"})
         assert isinstance(refused, CallToolResult)
         assert "session_id is missing" in text_of(refused)
 
