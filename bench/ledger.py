@@ -35,8 +35,9 @@ _SHOWN: Final = 8
 _SHOWN_CHARS: Final = 400
 _SELECT_ROWS: Final = """
 SELECT coalesce(id, 'msg_' || key), text, revision, deleted_at IS NOT NULL, purged_at IS NOT NULL FROM records
-WHERE type <> 'summary'
+WHERE type <> 'summary' AND coalesce(client_key, '') NOT GLOB 'auto:*'
 """
+"""Pins that the memory made by itself repeat the words of a message, and no caller knows of them."""
 _SELECT_FACTS: Final = """
 SELECT 'summary', id FROM records WHERE type = 'summary'
 UNION ALL SELECT 'feedback', id FROM graph_nodes WHERE type = 'feedback'
@@ -243,7 +244,6 @@ def read(database: Path) -> Stored:
             state = State.FORGOTTEN if is_forgotten else State.KEPT
             version = GONE if is_erased else Version(state, text, revision)
             by_id[record_id] = version
-            # A pin that the memory made from a message begins with other words.
             if born := _WORD.match(text):
                 by_word.setdefault(born[0], []).append((record_id, version))
         facts = frozenset((kind, name) for kind, name in connection.execute(_SELECT_FACTS))

@@ -23,7 +23,7 @@ _SHARED_SHARE: Final = 0.4
 _PAUSES_S: Final = (0.0, 0.0, 0.03)
 """The pause between calls. It lets calls also meet the memory during its own background work."""
 _STATEMENT: Final = "I decided that {} goes with it."
-"""A text from which the memory makes a pin by itself."""
+"""A text from which the memory makes a pin by itself, also without a model."""
 MIX: Final = {
     "record": 30,
     "update": 14,
