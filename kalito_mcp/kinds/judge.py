@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kalito_mcp.errors import ModelError
 from kalito_mcp.kinds.cues import judged_by_words
@@ -10,8 +10,22 @@ from kalito_mcp.kinds.kinds import Judged, Sentence
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.embedder import Embedder
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _AT_ONCE: Final = 20_000
 """Characters that are judged within some milliseconds."""
+
+_REMEMBERED: Final = 1_024
+"""Vectors of sentences, of 2 KB each: one that was just said is asked for again by its summary, or by an edit."""
+
+
+class Reading(NamedTuple):
+    """What each sentence is, and their vectors of unit length (n, 512); None without a model."""
+
+    judged: Sequence[Judged]
+    vectors: "NDArray[np.float32] | None"
 
 
 class SentenceJudge:
@@ -19,19 +33,39 @@ class SentenceJudge:
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
+        self._remembered: dict[str, NDArray[np.float32]] = {}
 
     async def judge(self, sentences: Sequence[Sentence]) -> Sequence[Judged]:
         """What each sentence is. Never raises: a model that cannot be used is done without."""
+        return (await self.read(sentences)).judged
+
+    async def read(self, sentences: Sequence[Sentence]) -> Reading:
+        """What each sentence is, with their vectors. Never raises, as `judge`."""
         if not sentences:
-            return ()
-        read = partial(judged_by_words, sentences)
+            return Reading((), None)
+        chars = sum(len(one.text) for one in sentences)
+        vectors = None
         if self._embedder is not None:
             try:
-                vectors = await self._embedder.embed([one.text for one in sentences])
+                vectors = await self._vectors(self._embedder, [one.text for one in sentences])
             except ModelError:
                 pass
-            else:
-                from kalito_mcp.kinds.head import judged  # noqa: PLC0415 - numpy loads when first needed
+        if vectors is None:
+            return Reading(await read_aside(chars, partial(judged_by_words, sentences), most=_AT_ONCE), None)
+        from kalito_mcp.kinds.head import judged  # noqa: PLC0415 - numpy loads when first needed
 
-                read = partial(judged, vectors, sentences)
-        return await read_aside(sum(len(one.text) for one in sentences), read, most=_AT_ONCE)
+        return Reading(await read_aside(chars, partial(judged, vectors, sentences), most=_AT_ONCE), vectors)
+
+    async def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> "NDArray[np.float32]":
+        known = self._remembered
+        found = {text: known[text] for text in texts if text in known}
+        if new := list(dict.fromkeys(text for text in texts if text not in found)):
+            found |= zip(new, await embedder.embed(new), strict=True)
+        import numpy as np  # noqa: PLC0415 - the same
+
+        for text, vector in found.items():
+            known.pop(text, None)
+            known[text] = vector
+        for text in list(known)[:-_REMEMBERED]:
+            del known[text]
+        return np.stack([found[text] for text in texts])

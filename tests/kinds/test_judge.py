@@ -73,6 +73,31 @@ async def test_a_sentence_is_judged_the_same_alone_and_among_others(model: Sente
     assert among.worth == pytest.approx(alone.worth, abs=1e-3)
 
 
+async def test_a_sentence_is_embedded_once_and_its_vector_comes_along() -> None:
+    embedder = ScriptedEmbedder(dimension=512)
+    judge = SentenceJudge(embedder)
+    first = await judge.read([Sentence("We use pnpm."), Sentence("We use pnpm.", is_assistant=True)])
+    again = await judge.read([Sentence("It rains."), Sentence("We use pnpm.")])
+    assert embedder.asked == ["We use pnpm.", "It rains."]
+    assert first.vectors is not None
+    assert again.vectors is not None
+    assert (first.vectors[0] == again.vectors[1]).all()
+    assert first.judged[0] == again.judged[1]
+
+
+async def test_old_vectors_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kalito_mcp.kinds.judge._REMEMBERED", 2)
+    embedder = ScriptedEmbedder(dimension=512)
+    judge = SentenceJudge(embedder)
+    for text in ("a", "b", "a", "c", "b", "a"):
+        await judge.judge([Sentence(text)])
+    assert embedder.asked == ["a", "b", "c", "b", "a"]
+
+
+async def test_without_a_model_there_are_no_vectors() -> None:
+    assert (await SentenceJudge(None).read([Sentence("We decided to move.")])).vectors is None
+
+
 async def test_nothing_to_judge_needs_no_model() -> None:
     embedder = ScriptedEmbedder()
     assert await SentenceJudge(embedder).judge([]) == ()
