@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ from kalito_mcp.retrieval.question import parse_question
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.instructions import is_instruction_like
 from kalito_mcp.safety.redaction import redact
-from kalito_mcp.summaries.extractive import summarize_messages
+from kalito_mcp.summaries.extractive import read_messages, write
 from kalito_mcp.text.analysis import index_text, indexed_words, words
 from kalito_mcp.text.code_blocks import collapse_code
 from kalito_mcp.text.identifiers import identifier_keys
@@ -70,6 +70,11 @@ def _pins(text: str) -> object:
     return found_pins(message, sentences, judged_by_words(sentences))
 
 
+def _summary(messages: Sequence[MessageWithImportance]) -> str:
+    draft = read_messages(messages)
+    return write(draft, judged_by_words([one.sentence for one in draft.said]), None, max_chars=800)
+
+
 PASSES: Final[Mapping[str, Callable[[str], Any]]] = {
     "redact": redact,
     "instructions": is_instruction_like,
@@ -93,7 +98,7 @@ PASSES: Final[Mapping[str, Callable[[str], Any]]] = {
     "entities": entities,
     "node key": canonical_key,
     "hashes": lambda text: _EMBEDDER.embed(text[:4_000]),
-    "summary": lambda text: summarize_messages([_said(text)] * 2, max_chars=800),
+    "summary": lambda text: _summary([_said(text)] * 2),
     "excerpt": lambda text: excerpt(text, ["porto", "word", "key"], 600),
     "words of a hit": indexed_words,
     "diff": lambda text: diff({"text": text}, {"text": f"x{text[: len(text) // 2]}y{text[len(text) // 2 :]}"}),

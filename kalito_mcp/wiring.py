@@ -49,6 +49,7 @@ from kalito_mcp.storage.sqlite.backups import Backup
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access, log_size, users
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
+from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
@@ -162,8 +163,7 @@ async def open_memory(
 
 
 async def _open_store(path: Path, settings: Settings, clock: Clock) -> SqliteStore:
-    points = configured_points(settings.vectors, clock.steady_s)
-    return await SqliteStore.open(path, settings.storage, points=points)
+    return await SqliteStore.open(path, settings.storage, points=configured_points(settings.vectors, clock.steady_s))
 
 
 def _registry(settings: Settings, clock: Clock) -> ModelRegistry:
@@ -190,7 +190,9 @@ async def _assemble(
 ) -> tuple[Memory, OwedWorker, UsageCounter]:
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
-    summarizer = Summarizer(registry, settings.summaries)
+    judge = SentenceJudge(registry.sentence_model(settings.vectors))
+    digester = Digester(judge)
+    summarizer = Summarizer(registry, digester, settings.summaries)
     searcher = Searcher(store, settings.search, clock, embedder, zone)
     summaries = SummaryKeeper(
         store,
@@ -202,7 +204,6 @@ async def _assemble(
         window=settings.window,
         limits=settings.limits,
     )
-    judge = SentenceJudge(registry.sentence_model(settings.vectors))
     manager = MemoryManager(
         *(store, summaries, summarizer, searcher, counter, clock, ids, judge),
         context=settings.context,
@@ -215,7 +216,8 @@ async def _assemble(
     )
     pins = PinCollector(store, judge, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.cache, settings.graph)
-    cascade = Cascade(store, orchestrators.cache, SummaryRewriter(counter, settings.summaries), pins, observer, clock)
+    rewriter = SummaryRewriter(counter, digester, settings.summaries)
+    cascade = Cascade(store, orchestrators.cache, rewriter, pins, observer, clock)
     eraser = Eraser(
         store,
         cascade,

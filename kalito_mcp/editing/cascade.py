@@ -145,8 +145,11 @@ class Cascade:
                 return
 
     async def prepare(self, readings: Readings, owner: str, record: MemoryRecord, content: Mapping[str, Any]) -> None:
-        """Search a message for pins, as it is with this content, before the transaction that writes it."""
+        """Read what `apply` will need of the record as it is with this content, before the transaction that writes it:
+        the sentences of its summaries, and a message's pins."""
         text, after = str(content["text"]), replace(record, content=content)
+        if _visible_words(after) != _visible_words(record):
+            await self._prepare_summaries(owner, record, None if _visible_words(after) is None else text)
         if record.type is not RecordType.MESSAGE or record.seq is None:
             return
         if _visible_words(after) is None or _visible_words(after) == _visible_words(record):
@@ -162,6 +165,14 @@ class Cascade:
         ]
         drafts = await self._pins.drafts(messages, record.seq - 1, session.project is not None)
         readings.keep([one for one in drafts if one.source_message_id == record.id], *_searched(messages))
+
+    async def prepare_erasing(self, owner: str, record: MemoryRecord) -> None:
+        """The same for a record that is about to be erased."""
+        await self._prepare_summaries(owner, record, None)
+
+    async def _prepare_summaries(self, owner: str, record: MemoryRecord, text: str | None) -> None:
+        if record.session_id is not None and record.type in (RecordType.MESSAGE, RecordType.SUMMARY):
+            await self._summaries.prepare(self._store, _session_scope(owner, record), record, text)
 
     async def apply(
         self, within: CascadeTransaction, *, before: MemoryRecord, after: MemoryRecord | None

@@ -82,6 +82,7 @@ class Eraser:
             if target.id in erased:
                 continue
             readings = await self._read_long(target)
+            await self._cascade.prepare_erasing(scope.owner, target)
             async with self._cascade.changing(scope.owner, target, readings) as transaction:
                 record = await get_record(transaction.records, scope, target.id)
                 derived = await self._cascade.apply(transaction, before=record, after=None)

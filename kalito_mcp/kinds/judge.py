@@ -1,6 +1,7 @@
 """Says of sentences what they are: by their vectors, or without a model by explicit words."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -46,10 +47,8 @@ class SentenceJudge:
         chars = sum(len(one.text) for one in sentences)
         vectors = None
         if self._embedder is not None:
-            try:
+            with suppress(ModelError):
                 vectors = await self._vectors(self._embedder, [one.text for one in sentences])
-            except ModelError:
-                pass
         if vectors is None:
             return Reading(await read_aside(chars, partial(judged_by_words, sentences), most=_AT_ONCE), None)
         from kalito_mcp.kinds.head import judged  # noqa: PLC0415 - numpy loads when first needed

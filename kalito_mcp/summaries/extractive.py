@@ -1,32 +1,40 @@
-"""Writes summaries without a model: the most informative sentences of a range, with their speakers. Pure.
+"""Writes summaries without a language model: a head line, and the sentences worth keeping under four headings. Pure.
 
-The same messages produce the same bytes in every process and on every platform. The head line is the only sentence it
-writes itself, and it resolves no pronouns. A summary of summaries is made the same way, with a share of the room for
-each part. It can be a part of a higher summary.
-Source: the head line is `createFallbackSummary` of the memory manager's reference; the choice of sentences is greedy
-maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998) by points per character.
+What a sentence is and is worth, the caller says (`kalito_mcp.kinds`): a `Draft` has the sentences, `write` takes what
+was found of them. The same messages produce the same bytes in every process and on every platform. The head line and
+the headings are all that it writes itself, and it resolves no pronouns. A summary of summaries is made the same way,
+with a share of the room for each part. It can be a part of a higher summary.
+Source: the head line is `createFallbackSummary` of the memory manager's reference.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import isqrt
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Origin, Role, SummaryMethod
+from kalito_mcp.kinds.kinds import Judged, Sentence
 from kalito_mcp.safety.trust import is_withheld
-from kalito_mcp.summaries.salience import (
-    SentenceFeatures,
-    addressed_names,
-    extract_features,
-    group_frequency,
-    is_informative,
-    score,
+from kalito_mcp.summaries.selection import (
+    ANSWERED,
+    BAR,
+    BAR_AMONG_PEOPLE,
+    HEADINGS,
+    Candidate,
+    choose,
+    choose_of_parts,
+    ended,
+    last_words,
+    lines,
 )
-from kalito_mcp.summaries.selection import Candidate, choose, lines, tighten, trim
 from kalito_mcp.summaries.topics import extract_topics
 from kalito_mcp.text.lazy_pattern import lazy
-from kalito_mcp.text.sentences import clauses, cut, split_sentences, without_opener, without_request
+from kalito_mcp.text.sentences import cut, split_sentences, without_opener, without_request
 from kalito_mcp.text.times.annotation import languages_of, with_dates
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NOTHING_TO_SUMMARIZE: Final = "No messages to summarize"
 NOTHING_IN_SIGHT: Final = "What was said here is forgotten or hidden."
@@ -35,18 +43,25 @@ NOTHING_IN_SIGHT: Final = "What was said here is forgotten or hidden."
 _MAX_TOPICS: Final = 5
 _MAX_READ_FOR_LANGUAGE: Final = 120
 _MAX_SPEAKER: Final = 40
-# A longer message is a paste, whose middle is seldom news: only its beginning and end are read.
+# A longer message is a paste, whose middle is seldom news: only its beginning and end are read, and a millisecond is
+# spent on each of their sentences.
 _MAX_HEAD_CHARS: Final = 24_000
 _MAX_TAIL_CHARS: Final = 8_000
-# Prose of these lengths has fewer.
-_MOST_HEAD_SENTENCES: Final = 600
-_MOST_TAIL_SENTENCES: Final = 200
+_MOST_HEAD_SENTENCES: Final = 60
+_MOST_TAIL_SENTENCES: Final = 20
 
-# In an assistant's answer of more sentences than this, each sentence is worth less.
-_BRIEF: Final = 3
+_NOT_PEOPLE: Final = frozenset(map(str, Role)) - {str(Role.USER)}
 _MIN_ROOM: Final = 24
-_MAX_SENTENCE: Final = 240
+_HEADING: Final = 12
+"""Characters of the longest heading and what goes with a speaker."""
+_MAX_SENTENCE: Final = 320
 _MIN_SENTENCE: Final = 80
+_MAX_PROPOSAL: Final = 160
+_SHORT_ANSWER: Final = 80
+"""Characters. A longer decision says by itself what it is about."""
+_ANSWERS: Final = frozenset({Kind.DECISION, Kind.CHANGE})
+_LIKENESS_COUNTS: Final = 2
+"""How much more the likeness of a proposal counts than its worth."""
 
 _HEAD: Final = lazy(
     r"(?:Conversation with \d+ messages?(?: \(\d+ user, \d+ assistant\))?|\d+ messages?"
@@ -55,70 +70,92 @@ _HEAD: Final = lazy(
 _SPOKEN: Final = lazy(rf"([^:]{{1,{_MAX_SPEAKER}}}): (.+)")
 
 
-def summarize_messages(messages: Sequence[MessageWithImportance], *, max_chars: int) -> str:
-    """Return a head line with counts and topics, then the best sentences in order of time, a line a turn.
+class Said(NamedTuple):
+    """A sentence, and who says it in which message or part. `proposal` is what it answers, where that is known.
+    `is_first`: after
+    greetings, it begins a message of the user or the last message, or it is of a part."""
 
-    A time that depends on when it was said has its date behind it: last Friday (2023-08-18).
-    The text has at most `max_chars` characters, and a head line if `max_chars` is 40 or more. A question is kept only
-    if no sentence of its answer is. Hidden messages do not count. No messages: NOTHING_TO_SUMMARIZE; all of them
-    hidden: NOTHING_IN_SIGHT.
+    text: str
+    speaker: str
+    group: int
+    proposal: str = ""
+    is_first: bool = False
+
+    @property
+    def sentence(self) -> Sentence:
+        """As it is judged."""
+        return Sentence(self.text, self.speaker in _NOT_PEOPLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a summary is made of: its head lines, the longest first, and what was said, in order. `parts` is the number
+    of parts of a summary of summaries."""
+
+    heads: Sequence[str]
+    said: Sequence[Said] = ()
+    parts: int = 0
+
+
+def read_messages(messages: Sequence[MessageWithImportance]) -> Draft:
+    """Read the messages. Hidden ones do not count.
+
+    A time that depends on when it was said gets its date behind it: last Friday (2023-08-18).
     """
     if not messages:
-        return cut(NOTHING_TO_SUMMARIZE, max_chars)
+        return Draft([NOTHING_TO_SUMMARIZE])
     messages = [message for message in messages if not message.is_hidden]
     if not messages:
-        return cut(NOTHING_IN_SIGHT, max_chars)
-    head = _head_of_messages(messages, max_chars)
-    room = max_chars - len(head) - 1
-    if room < _MIN_ROOM:
-        return head
-    speakers = [_speaker_label(message) for message in messages]
+        return Draft([NOTHING_IN_SIGHT])
     languages = languages_of(" ".join(message.text[:_MAX_READ_FOR_LANGUAGE] for message in messages))
-    spoken = [
-        _extract_all(
-            [
-                with_dates(sentence, message.created_at, languages)
-                for sentence in _trusted(_sentences(message.text), message.origin)
-            ]
-        )
-        for message in messages
-    ]
-    candidates = _candidates(
-        spoken,
-        [[speaker] * len(sentences) for speaker, sentences in zip(speakers, spoken, strict=True)],
-        [message.importance_score for message in messages],
-        room,
-    )
-    candidates = _with_answers(candidates, speakers)
-    return "\n".join([head, *lines(choose(candidates, room))])
+    said: list[Said] = []
+    for group, message in enumerate(messages):
+        speaker = _speaker_label(message)
+        is_first = message.role == Role.USER or group == len(messages) - 1
+        for sentence in _trusted(_sentences(message.text), message.origin):
+            text = with_dates(without_request(sentence), message.created_at, languages)
+            opens = is_first and bool(without_opener(sentence))
+            said.append(Said(text, speaker, group, is_first=opens))
+            is_first = is_first and not opens
+    return Draft(_heads_of_messages(messages), said)
 
 
-def fold_summaries(summaries: Sequence[ConversationSummary], *, max_chars: int) -> str:
-    """Return a head line with the whole range and the parts' topics, then the best of the parts' sentences, in order.
+def read_summaries(summaries: Sequence[ConversationSummary]) -> Draft:
+    """Read the summaries: their sentences without their head lines and headings."""
+    if not summaries:
+        return Draft([NOTHING_TO_SUMMARIZE])
+    informative = keep_informative(summaries)
+    if not informative:
+        return Draft([NOTHING_IN_SIGHT])
+    topics: list[str] = []
+    said: list[Said] = []
+    for group, summary in enumerate(informative):
+        of_part, sentences = _parse(summary, group)
+        topics += of_part
+        said += sentences
+    return Draft(_heads_of_summaries(summaries, len(informative), topics), said, len(informative))
 
-    The text has at most `max_chars` characters. Every part first gets its share of the room; the best other sentences
-    fill the rest. The parts' own head lines are dropped. No summaries: NOTHING_TO_SUMMARIZE; none of them
-    informative: NOTHING_IN_SIGHT.
+
+def write(draft: Draft, judged: Sequence[Judged], vectors: "NDArray[np.float32] | None", *, max_chars: int) -> str:
+    """Write the head line, and the sentences worth keeping that fit into `max_chars` characters.
+
+    `judged` says of each sentence of the draft what it is, and `vectors` are theirs, of unit length (n, m), or None.
+    There is a head line if `max_chars` is 40 or more. Where no sentence is worth anything, the first ones of the user's
+    messages, or of the parts, are taken.
     """
-    if not summaries:
-        return cut(NOTHING_TO_SUMMARIZE, max_chars)
-    span = summaries
-    summaries = keep_informative(summaries)
-    if not summaries:
-        return cut(NOTHING_IN_SIGHT, max_chars)
-    parts = [_parse(summary) for summary in summaries]
-    head = _head_of_summaries(span, len(parts), [topic for part in parts for topic in part.topics], max_chars)
+    head = _longest_fitting(draft.heads, max_chars)
     room = max_chars - len(head) - 1
-    if room < _MIN_ROOM:
+    if room < _MIN_ROOM or not draft.said:
         return head
-    candidates = _candidates(
-        [part.sentences for part in parts],
-        [part.speakers for part in parts],
-        [summary.importance_score for summary in summaries],
-        room,
-    )
-    share = max(room // len(parts), _MIN_SENTENCE)
-    return "\n".join([head, *lines(choose(candidates, room, share=share))])
+    likeness = [] if vectors is None else (100 * (vectors @ vectors.T)).round().astype(int).tolist()
+    has_assistant = not _is_among_people(draft)
+    candidates = _candidates(draft, judged, likeness, room, bar=BAR if has_assistant else BAR_AMONG_PEOPLE)
+    candidates = last_words(candidates, likeness, has_decisions=has_assistant, of_parts=bool(draft.parts))
+    if draft.parts:
+        kept = choose_of_parts(candidates, room, share=max(room // draft.parts, _MIN_SENTENCE))
+    else:
+        kept = choose(candidates, room, surest_first=has_assistant)
+    return "\n".join([head, *lines(kept)])
 
 
 def keep_informative(summaries: Sequence[ConversationSummary]) -> list[ConversationSummary]:
@@ -126,34 +163,72 @@ def keep_informative(summaries: Sequence[ConversationSummary]) -> list[Conversat
     return [summary for summary in summaries if summary.summary.strip() and summary.summary != NOTHING_IN_SIGHT]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A parsed summary. `speakers` has one name for each sentence, empty if the summary names none."""
+def _candidates(
+    draft: Draft, judged: Sequence[Judged], likeness: Sequence[Sequence[int]], room: int, *, bar: int
+) -> list[Candidate]:
+    """What is worth keeping. Without a model, explicit words are, and the first sentences fill the rest."""
+    found: list[Candidate] = []
+    longest = min(room, _MAX_SENTENCE)
+    for order, (said, one) in enumerate(zip(draft.said, judged, strict=True)):
+        worth = round(100 * one.worth)
+        if worth >= (bar if likeness else BAR) or (said.is_first and not likeness):
+            text = cut(said.text, min(longest, room - len(said.speaker) - _HEADING))
+            if not text:
+                continue
+            proposal = said.proposal or ("" if draft.parts else _proposal(draft, judged, order, likeness))
+            by_assistant = said.sentence.is_assistant
+            found.append(Candidate(order, said.group, said.speaker, text, one.kind, worth, by_assistant, proposal))
+    return found
 
-    topics: list[str]
-    speakers: list[str]
-    sentences: list[SentenceFeatures]
+
+def _is_among_people(draft: Draft) -> bool:
+    """Whether everybody has a name, so that no assistant is there. Then hardly anything is decided, and how likely a
+    note-keeper would keep a sentence tells little."""
+    return frozenset(map(str, Role)).isdisjoint(one.speaker for one in draft.said)
 
 
-def _parse(summary: ConversationSummary) -> _Part:
+def _proposal(draft: Draft, judged: Sequence[Judged], order: int, likeness: Sequence[Sequence[int]]) -> str:
+    """What a short decision answers: the sentence of the message before that is most like it or worth most, if another
+    one said it. Empty for any other sentence."""
+    said = draft.said[order]
+    is_answer = order > 0 and draft.said[order - 1].group == said.group - 1 and not said.sentence.is_assistant
+    if not (is_answer and likeness and judged[order].kind in _ANSWERS and len(said.text) <= _SHORT_ANSWER):
+        return ""
+    before = [
+        (likeness[order][at] * _LIKENESS_COUNTS + round(100 * judged[at].worth), -at)
+        for at, one in enumerate(draft.said[:order])
+        if one.group == said.group - 1 and one.speaker != said.speaker
+    ]
+    best, at = max(before, default=(0, 0))
+    if best < BAR:
+        return ""
+    return f"{draft.said[-at].speaker}: {ended(cut(draft.said[-at].text, _MAX_PROPOSAL))}"
+
+
+def _parse(summary: ConversationSummary, group: int) -> tuple[list[str], list[Said]]:
+    """The topics of a summary, and what is said in it."""
     if summary.method != SummaryMethod.EXTRACTIVE:
-        sentences = _extract_all(_trusted(_sentences(summary.summary), summary.origin))
-        return _Part([], [""] * len(sentences), sentences)
+        return [], [
+            Said(one, "", group, is_first=True) for one in _trusted(_sentences(summary.summary), summary.origin)
+        ]
     turns = _drop_middle(summary.summary).split("\n")
     topics: list[str] = []
     head = _HEAD().fullmatch(turns[0])
     if head:
         turns = turns[1:]
         topics = [topic for topic in (head.group(1) or "").rstrip(".").split(", ") if topic]
-    speakers: list[str] = []
-    said: list[SentenceFeatures] = []
+    said: list[Said] = []
     for turn in turns:
-        match = _SPOKEN().fullmatch(turn)
-        speaker, text = match.groups() if match else ("", turn)
-        found = _extract_all(_trusted(split_sentences(text), summary.origin))
-        said.extend(found)
-        speakers.extend([speaker] * len(found))
-    return _Part(topics, speakers, said)
+        if turn in HEADINGS:
+            continue
+        proposal, _, answer = turn.rpartition(ANSWERED)
+        proposal = " ".join(_trusted([proposal], summary.origin))
+        match = _SPOKEN().fullmatch(answer)
+        speaker, text = match.groups() if match else ("", answer)
+        for sentence in _trusted(split_sentences(text), summary.origin):
+            said.append(Said(sentence, speaker, group, proposal, is_first=True))
+            proposal = ""
+    return topics, said
 
 
 def _trusted(sentences: Sequence[str], origin: Origin) -> Sequence[str]:
@@ -179,90 +254,31 @@ def _drop_middle(text: str) -> str:
     return f"{text[:_MAX_HEAD_CHARS]}\n{text[-_MAX_TAIL_CHARS:]}"
 
 
-def _extract_all(texts: Sequence[str]) -> list[SentenceFeatures]:
-    openings = map(without_request, map(without_opener, texts))
-    return [extract_features(text) for text in openings if text]
-
-
-def _candidates(
-    groups: Sequence[Sequence[SentenceFeatures]],
-    speakers: Sequence[Sequence[str]],
-    importance: Sequence[float],
-    room: int,
-) -> list[Candidate]:
-    """Score the informative sentences, in order, without what says little and trimmed to leave room for others."""
-    frequency = group_frequency(groups)
-    known_names = frozenset(name for group in groups for sentence in group for name in sentence.names)
-    addressed = addressed_names(list(dict.fromkeys(name for names in speakers for name in names)), groups)
-    limit = min(max(room // 3, _MIN_SENTENCE), _MAX_SENTENCE)
-    found: list[Candidate] = []
-    for group, (sentences, names, weight) in enumerate(zip(groups, speakers, importance, strict=True)):
-
-        def worth(sentence: SentenceFeatures, weight: float = weight) -> int:
-            return score(sentence, frequency=frequency, known_names=known_names, speakers=addressed, importance=weight)
-
-        share = isqrt(_BRIEF * 10_000 // max(_BRIEF, len(sentences)))
-
-        for sentence, speaker in zip(sentences, names, strict=True):
-            if not is_informative(sentence, addressed):
-                continue
-            longest = min(limit, room - len(speaker) - 3)
-            kept = sentence
-            text = sentence.text if sentence.is_question else tighten(sentence.text, worth)
-            if len(text) > longest:
-                text = trim(text, longest, worth)
-            if text != sentence.text:
-                kept = extract_features(text)
-                # A question without its end is still a question, but the first of several clauses may be a statement.
-                if sentence.is_question and len(clauses(sentence.text)) == 1:
-                    kept = replace(kept, is_question=True)
-            value = worth(kept)
-            # One of a long answer's many sentences always scores high: divide the answer's chances among them.
-            if speaker == Role.ASSISTANT:
-                value = value * share // 100
-            found.append(Candidate(len(found), group, speaker, kept, value))
-    return found
-
-
-def _with_answers(candidates: Sequence[Candidate], speakers: Sequence[str]) -> list[Candidate]:
-    """Give each question the next message of another speaker as its answer, if that is informative."""
-    informative = {candidate.group for candidate in candidates if not candidate.sentence.is_question}
-    marked: list[Candidate] = []
-    for candidate in candidates:
-        if candidate.sentence.is_question:
-            later = range(candidate.group + 1, len(speakers))
-            answer = next((group for group in later if speakers[group] != candidate.speaker), None)
-            if answer in informative:
-                candidate = replace(candidate, answer_group=answer)  # noqa: PLW2901
-        marked.append(candidate)
-    return marked
-
-
 def _speaker_label(message: MessageWithImportance) -> str:
     """Return the name on one line, without colons, which would end it when the summary is parsed."""
     return " ".join(message.speaker.replace(":", " ").split())[:_MAX_SPEAKER].strip() or str(message.role)
 
 
-def _head_of_messages(messages: Sequence[MessageWithImportance], max_chars: int) -> str:
+def _heads_of_messages(messages: Sequence[MessageWithImportance]) -> list[str]:
     count = _plural(len(messages), "message", "messages")
     users = sum(message.role == Role.USER for message in messages)
     assistants = sum(message.role == Role.ASSISTANT for message in messages)
     whole = f"Conversation with {count} ({users} user, {assistants} assistant)"
     topics = ", ".join(extract_topics(messages))
     about = [f"{whole} about: {topics}."] if topics else []
-    return _longest_fitting([*about, f"{whole}.", f"Conversation with {count}.", f"{count}."], max_chars)
+    return [*about, f"{whole}.", f"Conversation with {count}.", f"{count}."]
 
 
-def _head_of_summaries(
-    summaries: Sequence[ConversationSummary], informative_count: int, topics: Sequence[str], max_chars: int
-) -> str:
+def _heads_of_summaries(
+    summaries: Sequence[ConversationSummary], informative_count: int, topics: Sequence[str]
+) -> list[str]:
     first, last = summaries[0].start_seq, summaries[-1].end_seq
     span = f"Messages {first}-{last}"
     whole = f"{span} ({_plural(informative_count, 'summary', 'summaries')})"
     # The most frequent topic comes first. Ties: the earlier one.
     ranked = sorted(dict.fromkeys(topics), key=lambda topic: -topics.count(topic))[:_MAX_TOPICS]
     about = [f"{whole} about: {', '.join(ranked)}."] if ranked else []
-    return _longest_fitting([*about, f"{whole}.", f"{span}."], max_chars)
+    return [*about, f"{whole}.", f"{span}."]
 
 
 def _plural(number: int, one: str, many: str) -> str:

@@ -1,7 +1,8 @@
 """Rewrites the summaries of a record, in place, when the record is changed, hidden, erased or restored.
 
-Always without a model, because it runs inside the transaction of the change, which must not wait for one. So at any
-moment everything that a summary says is said by a visible record.
+Always without a language model, because it runs inside the transaction of the change, which must not wait for one. What
+the sentences are worth is found out before (`prepare`). So at any moment everything that a summary says is said by a
+visible record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,22 +17,34 @@ from kalito_mcp.domain.memory_records import (
     versions,
     with_changes,
 )
-from kalito_mcp.domain.records import RecordType, SummaryMethod
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, RecordType, SummaryMethod
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.validation import message_number
-from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
-from kalito_mcp.summaries.extractive import fold_summaries, summarize_messages
+from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.summarizer import SummaryPolicy
 
 
 class SummaryRewriter:
     """Keeps stored summaries true to their sources."""
 
-    def __init__(self, counter: TokenCounter, policy: SummaryPolicy) -> None:
+    def __init__(self, counter: TokenCounter, digester: Digester, policy: SummaryPolicy) -> None:
         self._counter = counter
+        self._digester = digester
         self._policy = policy
+
+    async def prepare(self, store: Store, scope: Scope, record: MemoryRecord, text: str | None) -> None:
+        """Judge the sentences that the summaries covering the record will choose among, so that `rewrite` need not wait
+        for it. `text` is what a message is about to say; None if it is about to go."""
+        async with store.read() as view:
+            session = await view.sessions.get(scope)
+            above = await _summaries_above(view, record) if session is not None else ()
+            parts = [await _parts(view, session, one) for one in above if session is not None]
+        for one in parts:
+            await self._digester.prepare([_saying(part, record, text) for part in one])
 
     async def rewrite(
         self,
@@ -82,30 +95,51 @@ class SummaryRewriter:
     ) -> str:
         """Summarise the summary's parts, except the erased one and those less trusted than the summary, which was made
         while they were hidden."""
-        level, first, last = (int(summary.content[name]) for name in ("level", "start_seq", "end_seq"))
-        distrust = summary.origin.distrust
-        gone = None if erased is None else erased.id
-        if level == 0:
-            messages = [
-                replace(one, is_hidden=True, text="", name=None)
-                if one.record_id == gone or one.origin.distrust > distrust
-                else one
-                for one in await transaction.conversations.messages(session, first_seq=first, last_seq=last)
-            ]
-            return summarize_messages(messages, max_chars=self._policy.extractive_characters(messages))
-        parts = [
-            replace(one, summary="") if one.id == gone or one.origin.distrust > distrust else one
-            for one in await transaction.conversations.summaries(session, level=level - 1, after_seq=first - 1)
-            if one.end_seq <= last
+        gone, distrust = None if erased is None else erased.id, summary.origin.distrust
+        parts = await _parts(transaction, session, summary)
+        messages = [
+            replace(one, is_hidden=True, text="", name=None)
+            if one.record_id == gone or one.origin.distrust > distrust
+            else one
+            for one in parts
+            if isinstance(one, MessageWithImportance)
         ]
-        return fold_summaries(parts, max_chars=self._policy.fold_characters(parts))
+        if messages:
+            limit = self._policy.extractive_characters(messages)
+            return await self._digester.summarize(messages, max_chars=limit)
+        summaries = [
+            replace(one, summary="") if one.id == gone or one.origin.distrust > distrust else one
+            for one in parts
+            if isinstance(one, ConversationSummary)
+        ]
+        return await self._digester.fold(summaries, max_chars=self._policy.fold_characters(summaries))
 
 
-async def _summaries_above(transaction: WriteTransaction, record: MemoryRecord) -> Sequence[MemoryRecord]:
+def _saying(
+    part: MessageWithImportance | ConversationSummary, record: MemoryRecord, text: str | None
+) -> MessageWithImportance | ConversationSummary:
+    """The part, with this text if it is the record."""
+    if text is None or not isinstance(part, MessageWithImportance) or part.record_id != record.id:
+        return part
+    return replace(part, text=text, is_hidden=False)
+
+
+async def _parts(
+    view: ReadView | WriteTransaction, session: Session, summary: MemoryRecord
+) -> Sequence[MessageWithImportance | ConversationSummary]:
+    """The messages or the summaries that a summary was made of."""
+    level, first, last = (int(summary.content[name]) for name in ("level", "start_seq", "end_seq"))
+    if level == 0:
+        return await view.conversations.messages(session, first_seq=first, last_seq=last)
+    below = await view.conversations.summaries(session, level=level - 1, after_seq=first - 1)
+    return [one for one in below if one.end_seq <= last]
+
+
+async def _summaries_above(view: ReadView | WriteTransaction, record: MemoryRecord) -> Sequence[MemoryRecord]:
     if record.type is RecordType.MESSAGE:
-        return await transaction.records.summaries_over(record)
+        return await view.records.summaries_over(record)
     # The summaries above a summary also cover its first message, whether or not that still exists.
     first_id = str(record.content["start_message_id"])
     first = replace(record, type=RecordType.MESSAGE, id=first_id, key=message_number(first_id))
-    over = await transaction.records.summaries_over(first)
+    over = await view.records.summaries_over(first)
     return [one for one in over if one.content["level"] > record.content["level"]]

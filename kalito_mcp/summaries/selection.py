@@ -1,126 +1,195 @@
-"""Chooses the sentences of a summary and arranges them in lines. Pure.
+"""Chooses the sentences of a digest, and writes them under four headings. Pure.
 
-Greedy: the most points per character first, less what the kept sentences already say. Ties: the earlier sentence.
-Source: maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998), under a budget as in Lin and Bilmes, NAACL
-2010. Whole numbers throughout, so that the choice is the same on every platform.
+The last word on a matter takes the place of the earlier ones (`last_words`). Of the messages' sentences, those that are
+surely worth keeping come first; the rest of the room goes to those that say most for their length: words that no chosen
+sentence has, names and numbers. A summary of summaries chooses by that alone, since all of it was worth keeping. Ties:
+the earlier sentence. Worth and likeness are whole percents, so that the choice is the same on every platform.
+Source: coverage under a budget, Lin and Bilmes, NAACL 2010.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-from kalito_mcp.summaries.salience import SentenceFeatures, distinguishing_words, extract_features
+from kalito_mcp.domain.kinds import Kind
+from kalito_mcp.text.analysis import query_terms
+from kalito_mcp.text.languages import every_function_word
 from kalito_mcp.text.lazy_pattern import lazy
-from kalito_mcp.text.sentences import ELLIPSIS, clauses, cut
+from kalito_mcp.text.times.annotation import DATED
 
+HEADINGS: Final[Mapping[str, frozenset[Kind]]] = {
+    "Decided:": frozenset({Kind.DECISION, Kind.RULE, Kind.CHANGE}),
+    "Learned:": frozenset({Kind.FACT}),
+    "Done:": frozenset({Kind.OUTCOME}),
+    "Open:": frozenset({Kind.OPEN, Kind.PLAN}),
+}
+ANSWERED: Final = " → "
+"""Between what was proposed and what the other one said to it."""
+
+BAR: Final = 40
+BAR_AMONG_PEOPLE: Final = 20
+"""Percent: what is worth less is left out."""
+_SURE: Final = 70
+"""Percent: what is worth as much comes first."""
+
+_SAME: Final = 70
+"""Percent of likeness: of two such sentences, the later one is enough."""
+_SAME_DECISION: Final = 50
+_SAME_SOON: Final = 30
+"""The same of two of a person's decisions; and within `_SOON` messages, in which a decision is usually changed."""
+_SOON: Final = 4
+_FEW: Final = 50
+"""Percent: what is worth less than that part of an earlier sentence does not take its place."""
+
+_LONG: Final = 160
+_LONG_BONUS: Final = 30
+_LATE_BONUS: Final = 20
+"""Percent: by so much a sentence of 160 characters, and the last one, are worth more. Both are kept more often."""
+
+_PRICE: Final = 100
+"""Characters added to every sentence's length: without them, splinters would say most for their length."""
+_TERM: Final = 10
+_MOST_TERMS: Final = 8
+_DETAIL: Final = 20
+_MOST_DETAILS: Final = 3
+"""Points of each new word, and of each name, number or date; and how many of them count."""
 _MAX_POOL: Final = 240
-_MIN_POINTS: Final = 14
-# In a summary of summaries: more than a few words about nobody, at no time.
-_MIN_LASTING_POINTS: Final = 42
-# Characters added to every sentence's length: without them, splinters would have the most points per character.
-_SENTENCE_PRICE: Final = 50
-# A clause at the end of a sentence needs as many points to stay: a name and a term more, or a decision.
-_MIN_LAST_CLAUSE: Final = 30
-_MIN_SAVED: Final = 16
-_NEAR_IDENTICAL: Final = 75
-_MIN_COMPARED: Final = 3
-_REDUNDANCY_WEIGHT: Final = 90
-# Percent: each further sentence of one message (or part) keeps this much of its points.
-_GROUP_DISCOUNT: Final = 82
 
+_CHANGES: Final = frozenset({Kind.DECISION, Kind.CHANGE})
+_CHANGEABLE: Final = frozenset({Kind.DECISION, Kind.CHANGE, Kind.PLAN})
+_WORD: Final = lazy(r"[^\W_]+(?:['’.,:/_@-][^\W_]+)*")
+_DATE: Final = lazy(DATED)
 _ENDED: Final = lazy(r"[.!?…。！？｡؟।॥။][\"'”’»)\]」』）】》]*$")
 _ENDS_IN_KANJI: Final = lazy(r"[\u3040-\u30ff\u3400-\u9fff]$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
-    """A sentence that may be kept. `group` is its message or part; `answer_group` is the one that answers it."""
+    """A sentence that may be kept. `group` is the number of its message or part. `proposal` is what it answers, with
+    its speaker, if it says little without that."""
 
     order: int
     group: int
     speaker: str
-    sentence: SentenceFeatures
-    points: int
-    answer_group: int | None = None
+    text: str
+    kind: Kind
+    worth: int
+    is_assistant: bool = False
+    proposal: str = ""
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The stems of its words, in all languages without those of grammar."""
+        return frozenset(query_terms(self._undated, every_function_word(), may_be_empty=True))
+
+    @cached_property
+    def details(self) -> int:
+        """The points of its names, numbers and dates."""
+        said: list[str] = _WORD().findall(self._undated)
+        numbers = sum(any(map(str.isdigit, word)) for word in said) + len(_DATE().findall(self.text))
+        names = sum(word[0].isupper() and len(word) > 1 and not word.startswith(("I'", "I’")) for word in said[1:])
+        return _DETAIL * (min(numbers, _MOST_DETAILS) + min(names, _MOST_DETAILS))
+
+    @property
+    def _undated(self) -> str:
+        return _DATE().sub("", self.text) if "(" in self.text else self.text
 
 
-def tighten(text: str, worth: Callable[[SentenceFeatures], int]) -> str:
-    """Drop the clauses at the end that say little; an ellipsis marks that. Brackets and quotations stay whole."""
-    parts = clauses(text)
-    if len(parts) == 1:
-        return text
-    kept = len(parts)
-    while kept and not _says_much(parts[kept - 1], worth):
-        kept -= 1
-    if kept in {0, len(parts)}:
-        return text
-    shorter = "".join(parts[:kept]).strip(" ,;—–-")
-    is_whole = shorter.count("(") == shorter.count(")") and shorter.count('"') % 2 == 0
-    return shorter + ELLIPSIS if is_whole and len(text) - len(shorter) >= _MIN_SAVED else text
+def last_words(
+    candidates: Sequence[Candidate], likeness: Sequence[Sequence[int]], *, has_decisions: bool, of_parts: bool = False
+) -> list[Candidate]:
+    """The candidates without those that a later one takes the place of.
 
-
-def _says_much(clause: str, worth: Callable[[SentenceFeatures], int]) -> bool:
-    found = extract_features(clause)
-    return bool(found.numbers) or worth(found) >= _MIN_LAST_CLAUSE
-
-
-def trim(text: str, max_chars: int, worth: Callable[[SentenceFeatures], int]) -> str:
-    """Return the run of clauses worth most within `max_chars`. An ellipsis marks each cut."""
-    parts = clauses(text)
-    values = [max(worth(extract_features(part)), 0) for part in parts]
-    room = max_chars - 2 * len(ELLIPSIS)
-    best, best_value = (0, 0), 0
-    start = value = length = 0
-    for end, part in enumerate(parts):
-        value += values[end]
-        length += len(part)
-        while length > room and start <= end:
-            value -= values[start]
-            length -= len(parts[start])
-            start += 1
-        if value > best_value:
-            best, best_value = (start, end + 1), value
-    if best_value == 0 or max(values) > best_value:
-        # The best clause is too long, but its beginning says more than any other run.
-        best = (values.index(max(values)), len(parts))
-    kept = "".join(parts[best[0] : best[1]]).strip(" ,;—–")
-    if best[0] > 0:
-        kept = ELLIPSIS + kept
-    if best[1] < len(parts) and len(kept) + len(ELLIPSIS) <= max_chars:
-        kept += ELLIPSIS
-    return cut(kept, max_chars)
-
-
-def choose(candidates: Sequence[Candidate], room: int, *, share: int | None = None) -> list[Candidate]:
-    """Choose candidates, in order, whose lines and line feeds fit into `room` characters.
-
-    With a `share`, which a summary of summaries has, every group first gets up to that many characters, and what is
-    said of nobody and nothing in particular is left out. Questions with an answer in the range come
-    last, and are kept only if no sentence of the answer is.
+    `likeness` has percents by the candidates' `order`; without it, only equal words are the same. What the assistant
+    repeats of others is left out instead of what they said. With `has_decisions`, what a person decides takes the
+    place of what they decided about the same before. Within a part of a summary of summaries, nothing is compared:
+    there, the order is not that of time.
     """
-    open_ones = [candidate for candidate in candidates if candidate.answer_group is None]
-    answered = [candidate for candidate in candidates if candidate.answer_group is not None]
-    chosen = _Choice(room, _MIN_POINTS if share is None else _MIN_LASTING_POINTS)
-    if share is not None:
-        by_group: dict[int, list[Candidate]] = {}
-        for candidate in open_ones:
-            by_group.setdefault(candidate.group, []).append(candidate)
-        # The group with the best sentence first, in case the room is too small for all.
-        for pool in sorted(by_group.values(), key=lambda pool: -max(candidate.points for candidate in pool)):
-            chosen.fill(pool, limit=share)
-    chosen.fill(open_ones)
-    kept_groups = {candidate.group for candidate in chosen.kept}
-    chosen.fill([candidate for candidate in answered if candidate.answer_group not in kept_groups])
+    gone: set[int] = set()
+    for at, later in enumerate(candidates):
+        for earlier in candidates[:at]:
+            if of_parts and earlier.group == later.group:
+                continue
+            if _is_same(earlier, later, likeness) or (has_decisions and _is_changed(earlier, later, likeness)):
+                gone.add(later.order if later.is_assistant and not earlier.is_assistant else earlier.order)
+    return [one for one in candidates if one.order not in gone]
+
+
+def _is_same(earlier: Candidate, later: Candidate, likeness: Sequence[Sequence[int]]) -> bool:
+    if not likeness:
+        return earlier.text.casefold() == later.text.casefold()
+    return likeness[later.order][earlier.order] >= _SAME and 100 * later.worth >= _FEW * earlier.worth
+
+
+def _is_changed(earlier: Candidate, later: Candidate, likeness: Sequence[Sequence[int]]) -> bool:
+    if not likeness or later.is_assistant:
+        return False
+    alike = likeness[later.order][earlier.order]
+    if alike < _SAME_SOON or 100 * later.worth < _FEW * earlier.worth:
+        return False
+    is_soon = later.group - earlier.group <= _SOON
+    if earlier.kind is Kind.OPEN:
+        return is_soon and later.kind is not Kind.OPEN
+    if earlier.is_assistant:
+        return False
+    if earlier.group == later.group:
+        return earlier.kind is not Kind.FACT
+    return later.kind in _CHANGES and earlier.kind in _CHANGEABLE and (is_soon or alike >= _SAME_DECISION)
+
+
+def choose(candidates: Sequence[Candidate], room: int, *, surest_first: bool) -> list[Candidate]:
+    """Choose candidates of messages, in order, whose lines and line feeds fit into `room` characters."""
+    chosen = _Choice(room)
+    if surest_first:
+        last = max((one.group for one in candidates), default=0)
+        sure = [one for one in candidates if one.worth >= _SURE]
+        for candidate in sorted(sure, key=lambda one: -_sureness(one, last)):
+            chosen.keep(candidate, room)
+    chosen.fill(candidates)
+    return chosen.kept
+
+
+def choose_of_parts(candidates: Sequence[Candidate], room: int, *, share: int) -> list[Candidate]:
+    """Choose candidates of a summary's parts, as `choose`. Every part first gets up to `share` characters."""
+    chosen = _Choice(room)
+    by_group: dict[int, list[Candidate]] = {}
+    for candidate in candidates:
+        by_group.setdefault(candidate.group, []).append(candidate)
+    # The part with the best sentence first, in case the room is too small for all.
+    for pool in sorted(by_group.values(), key=lambda pool: -max(one.worth for one in pool)):
+        chosen.fill(pool, limit=share)
+    chosen.fill(candidates)
     return chosen.kept
 
 
 def lines(kept: Sequence[Candidate]) -> list[str]:
-    """Return a line for each turn of a speaker: `Ann: I live in Oslo. I moved there in 2019.`"""
+    """The headings, and below each a line for each turn of a speaker: `Ann: I live in Oslo. I moved there in 2019.`
+
+    What is worth nothing stands first, without a heading.
+    """
+    found = _turns([one for one in kept if not one.worth])
+    for heading, kinds in HEADINGS.items():
+        below = _turns([one for one in kept if one.worth and one.kind in kinds])
+        found += [heading, *below] if below else []
+    return found
+
+
+def ended(text: str) -> str:
+    """The sentence with a full stop if it has none, so that a fold can split the line into sentences again."""
+    if _ENDED().search(text[-4:]):
+        return text
+    return f"{text}{'。' if _ENDS_IN_KANJI().search(text) else '.'}"
+
+
+def _turns(kept: Sequence[Candidate]) -> list[str]:
     turns: list[str] = []
     previous: str | None = None
     for candidate in kept:
-        text = _end_sentence(candidate.sentence.text)
-        if candidate.speaker and candidate.speaker == previous:
+        text = ended(candidate.text)
+        if candidate.proposal:
+            turns.append(f"{candidate.proposal}{ANSWERED}{candidate.speaker}: {text}")
+        elif candidate.speaker and candidate.speaker == previous:
             turns[-1] += f" {text}"
         else:
             turns.append(f"{candidate.speaker}: {text}" if candidate.speaker else text)
@@ -131,113 +200,56 @@ def lines(kept: Sequence[Candidate]) -> list[str]:
 class _Choice:
     """The candidates kept so far, always in order and within the room."""
 
-    def __init__(self, room: int, least: int) -> None:
+    def __init__(self, room: int) -> None:
         self.kept: list[Candidate] = []
         self._room = room
-        self._least = least
         self._length = 0
-        self._group_sizes: dict[int, int] = {}
+        self._said: set[str] = set()
 
     def fill(self, pool: Sequence[Candidate], limit: int | None = None) -> None:
-        """Keep the best of the pool, one after the other, until nothing more fits.
+        """Keep those of the pool that say most for their length, one after the other, until nothing more fits.
 
-        With a limit of characters, stop after the first kept one at the next best that does not fit: a small sentence
-        is seldom the best use of that room.
+        With a limit of characters, stop after the first kept one at the next that does not fit: a small sentence is
+        seldom the best use of that room.
         """
         ceiling = self._room if limit is None else min(self._room, self._length + limit)
-        taken = {candidate.order for candidate in self.kept}
-        waiting = [c for c in pool if c.points >= self._least and c.order not in taken]
+        waiting = [one for one in pool if one not in self.kept]
         if len(waiting) > _MAX_POOL:
-            waiting = sorted(sorted(waiting, key=_own_value, reverse=True)[:_MAX_POOL], key=_order)
-        offers = [_Offer(candidate, self._group_sizes.get(candidate.group, 0)) for candidate in waiting]
-        for kept in self.kept:
-            _discount(offers, kept)
-        while offers:
-            # Offers are in order and max returns the first, so ties go to the earlier sentence.
-            best = max(offers, key=_current_value)
-            offers.remove(best)
-            if best.overlap >= _NEAR_IDENTICAL:
-                continue
-            if not self._keep(best.candidate, ceiling):
-                if limit is not None and len(self.kept) > len(taken):
-                    break
-                continue
-            _discount(offers, best.candidate)
-            for offer in offers:
-                if offer.candidate.group == best.candidate.group:
-                    offer.group_size += 1
-                    offer.value = offer.worth()
+            waiting = sorted(sorted(waiting, key=self._density, reverse=True)[:_MAX_POOL], key=_order)
+        has_kept = False
+        while waiting:
+            # max returns the first, so ties go to the earlier sentence.
+            best = max(waiting, key=self._density)
+            waiting.remove(best)
+            is_kept = self.keep(best, ceiling)
+            if limit is not None and has_kept and not is_kept:
+                break
+            has_kept = has_kept or is_kept
 
-    def _keep(self, candidate: Candidate, ceiling: int) -> bool:
+    def keep(self, candidate: Candidate, ceiling: int) -> bool:
+        """Keep the candidate, unless that takes more than so many characters."""
         # The cheap test first: the sentence may be longer than the room left.
-        if self._length + len(candidate.sentence.text) > ceiling:
+        if self._length + len(candidate.text) > ceiling:
             return False
         tried = sorted([*self.kept, candidate], key=_order)
         length = sum(len(line) + 1 for line in lines(tried)) - 1
         if length > ceiling:
             return False
         self.kept, self._length = tried, length
-        self._group_sizes[candidate.group] = self._group_sizes.get(candidate.group, 0) + 1
+        self._said |= candidate.terms
         return True
 
-
-class _Offer:
-    """A candidate, and its value given the kept sentences."""
-
-    __slots__ = ("candidate", "distinguishing_words", "group_size", "overlap", "value")
-
-    def __init__(self, candidate: Candidate, group_size: int) -> None:
-        self.candidate = candidate
-        self.group_size = group_size
-        self.overlap = 0
-        self.distinguishing_words: frozenset[str] | None = None
-        self.value = self.worth()
-
-    def worth(self) -> int:
-        """Return the points per character, scaled, less the overlap with kept sentences and the group's discount."""
-        candidate = self.candidate
-        worth = candidate.points * (10_000 - self.overlap * _REDUNDANCY_WEIGHT)
-        for _ in range(self.group_size):
-            worth = worth * _GROUP_DISCOUNT // 100
-        return worth // (_SENTENCE_PRICE + len(candidate.sentence.text) + len(candidate.speaker))
+    def _density(self, candidate: Candidate) -> int:
+        """What the sentence says that no kept one does, for its length."""
+        new = len(candidate.terms - self._said)
+        points = candidate.worth // 2 + _TERM * min(new, _MOST_TERMS) + candidate.details
+        return 1_000 * points // (_PRICE + len(candidate.text) + len(candidate.proposal))
 
 
-def _discount(offers: Sequence[_Offer], kept: Candidate) -> None:
-    """Lower the offers by their overlap with the kept sentence."""
-    terms = kept.sentence.terms
-    kept_words = distinguishing_words(kept.sentence)
-    for offer in offers:
-        sentence = offer.candidate.sentence
-        if terms.isdisjoint(sentence.terms):
-            continue
-        # Very short sentences may share their one word by chance.
-        smaller = max(min(len(sentence.terms), len(terms)), _MIN_COMPARED)
-        overlap = 100 * len(sentence.terms & terms) // smaller
-        if overlap >= _NEAR_IDENTICAL:
-            if offer.distinguishing_words is None:
-                offer.distinguishing_words = distinguishing_words(sentence)
-            # Another number or a "not" makes it a correction, not a repetition.
-            if not offer.distinguishing_words <= kept_words:
-                continue
-        if overlap > offer.overlap:
-            offer.overlap = min(overlap, 100)
-            offer.value = offer.worth()
-
-
-def _own_value(candidate: Candidate) -> int:
-    return _Offer(candidate, 0).value
-
-
-def _current_value(offer: _Offer) -> int:
-    return offer.value
+def _sureness(candidate: Candidate, last_group: int) -> int:
+    length = _LONG_BONUS * min(len(candidate.text) + len(candidate.proposal), _LONG) // _LONG
+    return candidate.worth + length + _LATE_BONUS * candidate.group // max(last_group, 1)
 
 
 def _order(candidate: Candidate) -> int:
     return candidate.order
-
-
-def _end_sentence(text: str) -> str:
-    """Add a full stop if needed, so that a fold can split the line into sentences again."""
-    if _ENDED().search(text[-4:]):
-        return text
-    return f"{text}{'。' if _ENDS_IN_KANJI().search(text) else '.'}"

@@ -7,18 +7,19 @@ text reaches the log.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import anyio
-import anyio.to_thread
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SummaryMethod
 from kalito_mcp.domain.validation import Policy
 from kalito_mcp.errors import ModelError
 from kalito_mcp.ports.chat import ChatModel, ChatModels, ChatRequest
-from kalito_mcp.summaries.extractive import fold_summaries, keep_informative, summarize_messages
+from kalito_mcp.summaries.digester import Digester
+from kalito_mcp.summaries.extractive import keep_informative
 from kalito_mcp.summaries.prompts import CLOUD_SUMMARY, LOCAL_SUMMARY, SUMMARY_OF_SUMMARIES, Prompt, fit_lines
 from kalito_mcp.summaries.validation import ValidationPolicy, find_flaw
 
@@ -93,8 +94,11 @@ class Summarizer:
     which normally ends a call first.
     """
 
-    def __init__(self, models: ChatModels, policy: SummaryPolicy | None = None, *, deadline_s: float = 35.0) -> None:
+    def __init__(
+        self, models: ChatModels, digester: Digester, policy: SummaryPolicy | None = None, *, deadline_s: float = 35.0
+    ) -> None:
         self._models = models
+        self._digester = digester
         self._policy = policy or SummaryPolicy()
         self._deadline_s = deadline_s
 
@@ -114,35 +118,37 @@ class Summarizer:
     ) -> WrittenSummary:
         """Summarise the messages in a few sentences. A model never sees hidden messages.
 
-        A model's failure never raises. No visible messages: the fixed sentence of `summarize_messages`.
+        A model's failure never raises. No visible messages: the fixed sentence of `Digester.summarize`.
         """
+        digest = partial(self._digester.summarize, messages, max_chars=self._policy.extractive_characters(messages))
         shown = [message for message in messages if not message.is_hidden]
         if not shown:
-            return _extractive(summarize_messages(messages, max_chars=self._policy.extractive_characters(messages)))
+            return _extractive(await digest())
         return await self._write(
             session_model,
             local_prompt=LOCAL_SUMMARY,
             cloud_prompt=CLOUD_SUMMARY,
             lines=[f"{message.speaker}: {message.text}" for message in shown],
             sources=[message.text for message in shown],
-            without_model=lambda: summarize_messages(messages, max_chars=self._policy.extractive_characters(messages)),
+            without_model=digest,
         )
 
     async def fold(self, summaries: Sequence[ConversationSummary], *, session_model: str | None) -> WrittenSummary:
         """Fold consecutive summaries, oldest first, into one.
 
-        A model's failure never raises. No informative summaries: the fixed sentence of `fold_summaries`.
+        A model's failure never raises. No informative summaries: the fixed sentence of `Digester.fold`.
         """
+        digest = partial(self._digester.fold, summaries, max_chars=self._policy.fold_characters(summaries))
         parts = keep_informative(summaries)
         if not parts:
-            return _extractive(fold_summaries(summaries, max_chars=self._policy.fold_characters(summaries)))
+            return _extractive(await digest())
         return await self._write(
             session_model,
             local_prompt=SUMMARY_OF_SUMMARIES,
             cloud_prompt=SUMMARY_OF_SUMMARIES,
             lines=[f"Part {place}: {part.summary}" for place, part in enumerate(parts, start=1)],
             sources=[part.summary for part in parts],
-            without_model=lambda: fold_summaries(summaries, max_chars=self._policy.fold_characters(summaries)),
+            without_model=digest,
         )
 
     async def _write(
@@ -153,19 +159,19 @@ class Summarizer:
         cloud_prompt: Prompt,
         lines: Sequence[str],
         sources: Sequence[str],
-        without_model: Callable[[], str],
+        without_model: Callable[[], Awaitable[str]],
     ) -> WrittenSummary:
-        """Ask the model, or summarise without one: in a thread, because that takes 10 ms."""
+        """Ask the model, or summarise without one."""
         model_id = self.summarization_model(session_model)
         chat = self._models.find(model_id)
         if chat is None:
-            return _extractive(await anyio.to_thread.run_sync(without_model))
+            return _extractive(await without_model())
         prompt = local_prompt if chat.is_local else cloud_prompt
         text, flaw = await self._ask(chat, model_id, prompt, lines=lines, sources=sources)
         if flaw is None:
             return WrittenSummary(text, SummaryMethod.MODEL, model_id, None)
         _log.warning("using an extractive summary instead of %s: %s", model_id, flaw)
-        return _extractive(await anyio.to_thread.run_sync(without_model), flaw)
+        return _extractive(await without_model(), flaw)
 
     async def _ask(
         self, chat: ChatModel, model_id: str, prompt: Prompt, *, lines: Sequence[str], sources: Sequence[str]

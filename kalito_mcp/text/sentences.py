@@ -19,9 +19,6 @@ from kalito_mcp.text.times.vocabulary import SHORT_MONTHS
 
 ELLIPSIS: Final = "…"
 
-# Scripts written without spaces: kana, Han, Thai, Lao, Burmese, Khmer.
-UNSPACED: Final = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-
 _ENDER: Final = lazy(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？｡؟।॥።။]++[\"'”’」』）】》]*+|(?<=\])\s(?=[\"'A-Z])"
 )

@@ -29,6 +29,7 @@ from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests.scripted import START_MS, CharacterCounter, CountedIds, ScriptedClock
+from tests.summaries.by_words import BY_WORDS
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +76,7 @@ async def process(
     search: SearchPolicy | None = None,
     owner: str = LOCAL_OWNER,
 ) -> Process:
-    counter, ids, summarizer = CharacterCounter(), CountedIds(first_id), Summarizer(Models())
+    counter, ids, summarizer = CharacterCounter(), CountedIds(first_id), Summarizer(Models(), BY_WORDS)
     context = context or ContextPolicy()
     keeper = SummaryKeeper(
         store,

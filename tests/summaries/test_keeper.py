@@ -27,6 +27,7 @@ from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests.scripted import CharacterCounter, CountedIds, ScriptedClock
+from tests.summaries.by_words import BY_WORDS
 
 pytestmark = pytest.mark.anyio
 TRIP = Scope(session="trip")
@@ -65,7 +66,7 @@ def keeper(
 ) -> SummaryKeeper:
     return SummaryKeeper(
         store,
-        Summarizer(models or NoModels()),
+        Summarizer(models or NoModels(), BY_WORDS),
         CharacterCounter(),
         ScriptedClock(),
         CountedIds(first_id),

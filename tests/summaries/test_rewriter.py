@@ -26,16 +26,20 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.validation import LimitsPolicy
+from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.ports.chat import ChatModel, ChatRequest
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.summaries.extractive import NOTHING_IN_SIGHT, fold_summaries, summarize_messages
+from kalito_mcp.summaries.digester import Digester
+from kalito_mcp.summaries.extractive import NOTHING_IN_SIGHT
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer, SummaryPolicy
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests import drafts
 from tests.scripted import START_MS, CharacterCounter, CountedIds, ScriptedClock
+from tests.summaries.by_words import BY_WORDS, fold_summaries, summarize_messages
+from tests.summaries.counting_embedder import CountingEmbedder
 
 pytestmark = pytest.mark.anyio
 TRIP: Final = Scope(session="trip")
@@ -73,10 +77,17 @@ class NoModels:
         return None
 
 
-def keeper(store: SqliteStore, *, window: int = 3, summaries: int = 3, models: Model | None = None) -> SummaryKeeper:
+def keeper(
+    store: SqliteStore,
+    *,
+    window: int = 3,
+    summaries: int = 3,
+    models: Model | None = None,
+    digester: Digester = BY_WORDS,
+) -> SummaryKeeper:
     return SummaryKeeper(
         store,
-        Summarizer(models or NoModels()),
+        Summarizer(models or NoModels(), digester),
         CharacterCounter(),
         ScriptedClock(),
         CountedIds(),
@@ -132,7 +143,7 @@ async def rewrite(store: SqliteStore, seq: int, *, is_erased: bool = False) -> l
         [message] = await transaction.conversations.messages(session, first_seq=seq, last_seq=seq)
         found = await transaction.records.record(TRIP, message.record_id)
         assert found is not None
-        return await SummaryRewriter(CharacterCounter(), SummaryPolicy()).rewrite(
+        return await SummaryRewriter(CharacterCounter(), BY_WORDS, SummaryPolicy()).rewrite(
             transaction, session, found, editor=SYSTEM_EDITOR, at_ms=START_MS, is_erased=is_erased
         )
 
@@ -225,8 +236,33 @@ async def test_summaries_of_every_level_are_rewritten_without_a_model(store: Sql
     for one in (first, fold):
         assert "customer A" not in one.summary
         assert (one.method, one.model_id, one.importance_score) == (SummaryMethod.EXTRACTIVE, None, 0.7)
-    assert "customer B" in first.summary
+    assert "customer C" in first.summary
     assert await rewrite(store, 1) == []
+
+
+@pytest.mark.parametrize(
+    "text", [None, "The parcel for customer A weighs 90 kg and goes to Bergen. Ines signs for it."]
+)
+async def test_what_a_rewrite_needs_is_judged_before_its_transaction(
+    store: SqliteStore, model: CountingEmbedder, text: str | None
+) -> None:
+    await record(store, FACTS)
+    await keeper(store, digester=Digester(SentenceJudge(model))).summarize_all(TRIP)
+    digester = Digester(SentenceJudge(model))
+    rewriter = SummaryRewriter(CharacterCounter(), digester, SummaryPolicy())
+    async with store.read() as view:
+        before = await view.records.record(TRIP, "msg_1")
+    assert before is not None
+    await rewriter.prepare(store, TRIP, before, text)
+    judged = model.embedded
+    async with store.write() as transaction:
+        content = with_changes(before.content, {DELETED_AT: START_MS} if text is None else {"text": text})
+        await transaction.records.change(before, EditDraft(EditType.UPDATE, SYSTEM_EDITOR, START_MS, content, 1))
+        changed = await rewriter.rewrite(
+            transaction, await session_of(transaction), before, editor=SYSTEM_EDITOR, at_ms=START_MS
+        )
+    assert len(changed) == 1
+    assert model.embedded == judged
 
 
 async def test_a_range_in_which_nothing_is_left_says_so_at_every_level(store: SqliteStore) -> None:

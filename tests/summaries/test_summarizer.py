@@ -14,11 +14,11 @@ from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.ports.chat import ChatModel, ChatRequest
-from kalito_mcp.summaries.extractive import fold_summaries, summarize_messages
 from kalito_mcp.summaries.prompts import SUMMARY_OF_SUMMARIES, fit_lines
 from kalito_mcp.summaries.summarizer import Summarizer, SummaryPolicy, WrittenSummary
 from tests.inference import model_server as scripted
 from tests.inference.model_server import Reply, ScriptedServer
+from tests.summaries.by_words import BY_WORDS, fold_summaries, summarize_messages
 
 POLICY = SummaryPolicy()
 GOOD = "User asked which medications grandma takes; Lisinopril 10mg was confirmed, once daily at 8am."
@@ -119,7 +119,7 @@ async def summarizing(
 ) -> AsyncIterator[tuple[Summarizer, ScriptedServer]]:
     async with ScriptedServer(*replies) as server:
         models = registry(server.url, total_timeout_s=total_timeout_s)
-        yield Summarizer(models), server
+        yield Summarizer(models, BY_WORDS), server
         await models.aclose()
 
 
@@ -138,13 +138,13 @@ def test_a_local_session_keeps_its_model_and_any_other_goes_to_the_cloud_model(
     session_model: str | None, summarization_model: str
 ) -> None:
     """memory-manager-reference, Selection Strategy, rows 1-3."""
-    summarizer = Summarizer(registry("http://127.0.0.1:9"))
+    summarizer = Summarizer(registry("http://127.0.0.1:9"), BY_WORDS)
 
     assert summarizer.summarization_model(session_model) == summarization_model
 
 
 def test_an_unknown_model_is_not_local() -> None:
-    summarizer = Summarizer(registry("http://127.0.0.1:9"))
+    summarizer = Summarizer(registry("http://127.0.0.1:9"), BY_WORDS)
 
     assert summarizer.is_local_model("llama3.2")
     assert not summarizer.is_local_model("gpt-4o-mini")
@@ -261,7 +261,7 @@ async def test_a_failing_server_is_called_at_most_three_times_a_summary_and_five
 async def test_the_summarizer_has_a_deadline_of_its_own() -> None:
     async with ScriptedServer(scripted.never_answers) as server:
         models = registry(server.url)
-        summarizer = Summarizer(models, deadline_s=0.2)
+        summarizer = Summarizer(models, BY_WORDS, deadline_s=0.2)
         with anyio.fail_after(5):
             written = await summarizer.summarize(CONVERSATION, session_model="llama3.2")
         await models.aclose()
@@ -271,7 +271,7 @@ async def test_the_summarizer_has_a_deadline_of_its_own() -> None:
 
 @pytest.mark.anyio
 async def test_without_a_server_nothing_is_asked_and_nothing_is_wrong(caplog: pytest.LogCaptureFixture) -> None:
-    summarizer = Summarizer(ModelRegistry([], ScriptedClock()))
+    summarizer = Summarizer(ModelRegistry([], ScriptedClock()), BY_WORDS)
 
     for session_model in (None, "llama3.2", "gpt-4o-mini"):
         written = await summarizer.summarize(CONVERSATION, session_model=session_model)
@@ -370,7 +370,7 @@ async def test_an_error_that_is_no_model_error_is_not_hidden() -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await Summarizer(OneModel(Broken())).summarize(CONVERSATION, session_model="m")
+        await Summarizer(OneModel(Broken()), BY_WORDS).summarize(CONVERSATION, session_model="m")
 
 
 @pytest.mark.anyio
@@ -381,6 +381,6 @@ async def test_any_chat_model_will_do() -> None:
         async def complete(self, request: ChatRequest) -> str:
             raise ModelUnavailable("it is away; wait")
 
-    written = await Summarizer(OneModel(Away())).summarize(CONVERSATION, session_model="m")
+    written = await Summarizer(OneModel(Away()), BY_WORDS).summarize(CONVERSATION, session_model="m")
 
     assert_extractive(written, "it is away; wait")
