@@ -2,7 +2,8 @@
 
 The questions and their evidence are those of the data sets (see `bench.recall`). Each conversation is one memory.
 `long` asks in the session that has all of its turns, `fresh` in a new one. `any` is the share of the questions with an
-evidence turn whole in the text of the context, `all` with every one of them; by budget in tokens.
+evidence turn whole in the text of the context, `all` with every one of them; by budget in tokens. `sentences` is the
+share of the sentences of a question's evidence that are there, by their length.
 
 `foreign` asks the questions of the next conversation: nothing that is remembered matters. `shown` is the share of these
 contexts with anything found.
@@ -18,6 +19,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from bench.recall import Memories, bench_data_options, conversation_limit, find_bench_data
 from bench.report import emit, progress
+from kalito_mcp.contexts.excerpts import Sentences
 from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.safety.escaping import as_data
@@ -35,6 +37,10 @@ def _flat(text: str) -> str:
     return " ".join(as_data(text).split())
 
 
+def _sentences(text: str) -> list[str]:
+    return [_flat(one) for one in Sentences(text, (), len(text) + 1).texts]
+
+
 async def _context(memory: Memory, session: str, query: str, budget: int) -> tuple[str, int]:
     """The text of a context, and how many records were found."""
     found = await memory.build_context(session, budget, query=query)
@@ -43,10 +49,11 @@ async def _context(memory: Memory, session: str, query: str, budget: int) -> tup
 
 def measure(
     portal: BlockingPortal, memory: Memory, one: Mapping[str, Any], questions: Sequence[Mapping[str, Any]]
-) -> dict[str, list[bool]]:
+) -> dict[str, list[float]]:
     """Whether the evidence of each question is in its context, by kind of session and budget."""
     turns = {turn["id"]: _flat(turn["text"]) for turn in one["turns"]}
-    found: dict[str, list[bool]] = {}
+    sentences = {turn["id"]: _sentences(turn["text"]) for turn in one["turns"]}
+    found: dict[str, list[float]] = {}
     for session, name in ((_LONG, "long"), (_FRESH, "fresh")):
         for budget in _BUDGETS:
             for question in questions:
@@ -55,6 +62,9 @@ def measure(
                 if is_in:
                     found.setdefault(f"{name} {budget} any", []).append(any(is_in))
                     found.setdefault(f"{name} {budget} all", []).append(all(is_in))
+                    wanted = [said for turn in question["evidence"] for said in sentences.get(turn, ())]
+                    shown = sum(len(said) for said in wanted if said in text)
+                    found.setdefault(f"{name} {budget} sentences", []).append(shown / sum(map(len, wanted)))
     return found
 
 
@@ -83,7 +93,7 @@ def main() -> None:
                 ]
                 for conversation in conversations
             ]
-            found: dict[str, list[bool]] = {}
+            found: dict[str, list[float]] = {}
             for place, conversation in enumerate(conversations):
                 with memories.opened(_in_one_session(conversation["turns"]), SearchPolicy()) as memory:
                     for key, values in measure(portal, memory, conversation, asked[place]).items():

@@ -18,7 +18,7 @@ from typing import Any, Final
 from bench.hostile import hostile_texts
 from bench.over_http import HttpClient, served
 from bench.report import emit, latency, options, progress
-from kalito_mcp.contexts.passages import excerpt
+from kalito_mcp.contexts.excerpts import excerpt
 from kalito_mcp.domain.records import MessageWithImportance, RecordType, Role
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.entities import entities

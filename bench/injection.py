@@ -1,11 +1,11 @@
 """Does a hook put what a prompt needs into it, and nothing into a prompt that needs nothing?
 
 The conversations are those of `bench.recall`. Each is a memory of all of its sessions but the last. `evidence` is the
-share of the questions with an evidence turn in those sessions that is, whole, in what is put into a prompt with the
-question. Then the last session is played: `silence` is the share of its turns, without the assistant's, that get
-nothing. It counts each of them as one that needs nothing, though some go on with what was said before. `tokens` are
-those of what is put in, on average over all questions, and `evidence_per_1000_tokens` the questions whose evidence a
-thousand of them bring.
+share of the questions with an evidence turn in those sessions of which all, or 300 characters in whole sentences, is
+put into a prompt with the question. Then the last session is played: `silence` is the share of its turns, without the
+assistant's, that get nothing. It counts each of them as one that needs nothing, though some go on with what was said
+before. `tokens` are those of what is put in, on average over all questions, and `evidence_per_1000_tokens` the
+questions whose evidence a thousand of them bring.
 
 With `--madial` (see `bench.elsewhere`) nobody asks: a child tells, and at one turn something of the child's past should
 come to mind. `evidence` is then the share of the talks in which one of the memories meant was put in by that turn, and
@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -25,6 +25,7 @@ from bench.elsewhere import Conversation, madial, record
 from bench.recall import Memories, bench_data_options, conversation_limit, find_bench_data
 from bench.report import emit, percentile, progress
 from kalito_mcp import wiring
+from kalito_mcp.contexts.excerpts import Sentences
 from kalito_mcp.contexts.injector import Injection
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
@@ -34,10 +35,18 @@ from kalito_mcp.settings import Settings
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
 _LIVE = "the live session"
+_ENOUGH_CHARS: Final = 300
 
 
 def _flat(text: str) -> str:
     return " ".join(as_data(text).split())
+
+
+def _is_shown(evidence: str, text: str) -> bool:
+    """Whether at least 300 characters of its sentences are in the text, or all of a shorter one."""
+    sentences = [one.strip() for one in Sentences(evidence, (), len(evidence) + 1).texts]
+    shown = sum(len(one) for one in sentences if one in text)
+    return shown >= min(_ENOUGH_CHARS, sum(map(len, sentences)))
 
 
 async def _injected(memory: Memory, prompt: str) -> Injection:
@@ -65,7 +74,7 @@ def measure(
         evidence = [known[one] for one in question["evidence"] if one in known]
         if evidence:
             text = portal.call(_injected, memory, question["text"]).text
-            found["evidence"].append(any(one[:300] in _flat(text) for one in evidence))
+            found["evidence"].append(any(_is_shown(one, _flat(text)) for one in evidence))
             found["tokens"].append(counter.count(text) if text else 0)
     for turn in live:
         if str(turn["speaker"]).lower() != "assistant":

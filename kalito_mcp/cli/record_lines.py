@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kalito_mcp.cli.terminal import one_line
-from kalito_mcp.contexts.passages import excerpt
+from kalito_mcp.contexts.excerpts import excerpt
 from kalito_mcp.domain.erasing import FoundRecord
 from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.search import Hit

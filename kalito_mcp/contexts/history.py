@@ -1,36 +1,97 @@
-"""The matches of a context as lines, and what they cost. Pure.
+"""What fits of the matches of a context, as lines. Pure.
 
 How many steps fit is found by trying, so each line is rendered and counted once a context.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
 from kalito_mcp.contexts.passages import Turn, passages
 from kalito_mcp.contexts.render import HistoryLines
+from kalito_mcp.contexts.steps import Part
+from kalito_mcp.domain.search import Hit, TurnBeside
 from kalito_mcp.domain.zone import Zone
+
+_FIRST_TRIED: Final = 16
+"""Steps. If they fit, twice as many are tried."""
+
+_TRIED: Final = 6
+"""Steps after the first that does not fit. They fill what it leaves."""
+
+
+class Shown(Protocol):
+    """What may be shown, best first, and the turns that have these parts."""
+
+    def first(self, count: int) -> list[frozenset[Part]]: ...
+
+    def turns(self, parts: Collection[Part]) -> list[Turn]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TakenPassages:
+    """Turns that were taken, the lines of their passages, and the tokens of these."""
+
+    turns: Sequence[Turn] = ()
+    lines: Sequence[str] = ()
+    cost: int = 0
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The hits among the turns, in their order, each with its text as it is shown. The first of a passage has the
+        turns around them."""
+        around: dict[int, tuple[TurnBeside, ...]] = {}
+        for passage in passages(self.turns):
+            first = next((one.said.key for one in passage if one.is_hit), 0)
+            around[first] = tuple(_said(one) for one in passage if not one.is_hit)
+        return tuple(
+            replace(one.said, text=one.said.text if one.is_whole else one.text, turns=around.get(one.said.key, ()))
+            for one in self.turns
+            if isinstance(one.said, Hit)
+        )
+
+
+_NOTHING: Final = TakenPassages()
+
+
+def _said(turn: Turn) -> TurnBeside:
+    return TurnBeside(turn.said.record_id, turn.said.role, turn.said.name, turn.text)
 
 
 class History:
-    """The passages of the first steps of a list."""
+    """The passages of some steps of a list."""
 
-    def __init__(
-        self, steps: Sequence[Sequence[Turn]], session_id: str | None, zone: Zone, line_cost: Callable[[str], int]
-    ) -> None:
-        self.steps: Final = steps
-        self.lines: Final = cache(self._lines)
-        """The lines of this many first steps."""
+    def __init__(self, steps: Shown, session_id: str | None, zone: Zone, line_cost: Callable[[str], int]) -> None:
+        self._steps = steps
         self._rendered = HistoryLines(session_id, zone)
         self._line_cost = cache(line_cost)
 
-    def cost(self, kept: int) -> int:
-        """The tokens of the lines, without those of the heading."""
-        return sum(map(self._line_cost, self.lines(kept)))
+    def fitting(self, room: int) -> TakenPassages:
+        """The first steps that fit into so many tokens, and those of the next that still do."""
+        low, high = 0, _FIRST_TRIED
+        best = _NOTHING
+        while low < high:
+            steps = self._steps.first(high)
+            found = self._taken(frozenset().union(*steps))
+            if found.cost > room:
+                break
+            best, low, high = found, len(steps), 2 * high if len(steps) == high else len(steps)
+        while low + 1 < high:
+            middle = (low + high) // 2
+            found = self._taken(frozenset().union(*self._steps.first(middle)))
+            if found.cost <= room:
+                best, low = found, middle
+            else:
+                high = middle
+        parts: frozenset[Part] = frozenset().union(*self._steps.first(low))
+        for step in self._steps.first(low + 1 + _TRIED)[low + 1 :]:
+            more = self._taken(parts | step)
+            if more.cost <= room:
+                parts, best = parts | step, more
+        return best
 
-    def turns(self, kept: int) -> list[Turn]:
-        """The turns of this many first steps."""
-        return [turn for step in self.steps[:kept] for turn in step]
-
-    def _lines(self, kept: int) -> list[str]:
-        return self._rendered.lines(passages(self.turns(kept)))
+    def _taken(self, parts: frozenset[Part]) -> TakenPassages:
+        turns = self._steps.turns(parts)
+        lines = self._rendered.lines(passages(turns))
+        return TakenPassages(turns, lines, sum(map(self._line_cost, lines)))

@@ -4,7 +4,6 @@ A person does not see it and cannot say that it is noise, so it has a bar, which
 what the assistant still sees: messages of the same conversation, and what was put into it before.
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,8 +15,9 @@ import anyio.to_thread
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.bar import Bar
 from kalito_mcp.contexts.history import History
-from kalito_mcp.contexts.passages import Turn, passages, steps
+from kalito_mcp.contexts.passages import Turn, passages
 from kalito_mcp.contexts.recaller import messages_around, trustily_named
+from kalito_mcp.contexts.steps import Steps
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -157,14 +157,13 @@ class Injector:
         if not hits:
             return Injection()
         first, last = self._frame(scope, session_id, _RECALLED)
-        found = steps(hits, around, prompt)
-        history = History(found, session_id, self._zone, lambda line: self._counter.count(line + "\n"))
-        room = self.policy.max_tokens - self._counter.count(f"{first}\n{last}")
-        kept = bisect_right(range(1, len(found) + 1), room, key=history.cost)
-        if not kept:
+        steps = Steps(hits, around, prompt)
+        history = History(steps, session_id, self._zone, lambda line: self._counter.count(line + "\n"))
+        found = history.fitting(self.policy.max_tokens - self._counter.count(f"{first}\n{last}"))
+        if not found.turns:
             return Injection()
-        ids = tuple(turn.said.record_id for turn in history.turns(kept))
-        return Injection("\n".join([first, *history.lines(kept), last]), ids)
+        ids = tuple(turn.said.record_id for turn in found.turns)
+        return Injection("\n".join([first, *found.lines, last]), ids)
 
 
 def _without_unanswered(hits: Sequence[Hit], around: Sequence[Candidate]) -> list[Hit]:

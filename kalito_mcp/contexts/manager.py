@@ -20,8 +20,10 @@ from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.importance import clamp_importance
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import (
+    PIN_IMPORTANCE,
     ConversationSummary,
     CreatePinRequest,
     CreateSummaryRequest,
@@ -139,6 +141,7 @@ class MemoryManager:
             session_id=session.id or None,
             recent=recent,
             known=chosen.records,
+            sure_known=_sure_known(chosen.records, found.hits),
             pins=view.pins,
             summaries=[one for one in view.summaries if one.start_seq <= gathered.of_session.seen_from(asked)],
             hits=chosen.hits,
@@ -282,6 +285,15 @@ class MemoryManager:
         """Return a marker that no remembered text can predict: it depends on a secret of the database. It never
         changes, so that a host's prompt cache keeps working."""
         return blake2b(f"{session.owner}\x1f{session.id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
+
+
+def _sure_known(known: Sequence[KnownRecord], hits: Sequence[Hit]) -> frozenset[str]:
+    """The ids of what is known that keeps a place beside the hits: what is among the best of them, and what was pinned
+    on request, or is as important."""
+    best = {one.record_id for one in hits[:_BEST]}
+    return frozenset(
+        one.record_id for one in known if not hits or one.importance >= PIN_IMPORTANCE or one.record_id in best
+    )
 
 
 def _without_best(latest: Sequence[Sequence[Hit]], hits: Sequence[Hit]) -> list[Sequence[Hit]]:

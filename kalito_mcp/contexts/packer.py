@@ -1,31 +1,31 @@
 """Chooses which parts of a session fit into a context's token budget. Pure.
 
 The order of choice, each part while it fits: the frame; the newest `min_recent` messages; how the latest conversations
-ended, in a conversation that has just begun; what matches the query, best first, each match with the messages that
-belong to it (see `passages`); what is known beyond the session; pins, most important first; summaries, newest first;
-further recent messages, newest first and without gaps, up to `recent_messages`; more of the text of each match, if all
-are shown; then further recent messages until the budget is full.
+ended, in a conversation that has just begun; what matches the query, by the sentence (see `steps`); what is known
+beyond the session; pins, most important first; summaries, newest first; further recent messages, newest first and
+without gaps, up to `recent_messages`, and then until the budget is full. If a match is near, the latest conversations
+come only before the last.
 
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
 less than a fifth of the budget. Beside matches they are sure of an eighth, pins of a fifth, summaries of a tenth, and
-what is known of its share; matches get the rest first. The final text is counted whole, so the budget includes its
+the `sure_known` of their share; matches get the rest first. The final text is counted whole, so the budget includes its
 frame and headings.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from kalito_mcp.contexts import render
-from kalito_mcp.contexts.history import History
-from kalito_mcp.contexts.packing import Histories, Packing, TakenPassages, taken
+from kalito_mcp.contexts.history import History, Shown, TakenPassages
+from kalito_mcp.contexts.packing import Packing
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
-from kalito_mcp.contexts.passages import HIT_CHARS, Turn
+from kalito_mcp.contexts.steps import Ends, Steps
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance
+from kalito_mcp.domain.search import NEAR_FROM
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import BudgetTooSmall
 from kalito_mcp.ports.tokens import TokenCounter
@@ -74,15 +74,14 @@ class Packer:
             "summaries": len(parts.summaries),
             "recent_messages": parts.recent[-1].seq if parts.recent else 0,
         }
-        frame = (render.opening(parts.session_id, fence), render.closing(fence))
+        frame = (render.opening(fence), render.closing(fence))
         allowance = max_tokens - self._counter.count("\n".join(frame))
         last = render.left_out_line(most_left_out) if allowance >= _LEAST_WITH_LAST_LINE else ""
         for_last = self._counter.count(last) + self._newline if last else 0
         allowance -= for_last
-        histories = Histories(parts, self._history)
         is_recounted = False
         while True:
-            packing = self._try_pack(parts, histories, allowance)
+            packing = self._try_pack(parts, allowance)
             if packing is not None:
                 context = self._render(parts, packing, frame, max_tokens, as_json=as_json, has_last_line=for_last > 0)
                 if context.total_tokens <= max_tokens:
@@ -98,8 +97,8 @@ class Packer:
             # Stored counts may come from a counter that was set earlier: count again with this one.
             parts, is_recounted = self._recount(parts), True
 
-    def _history(self, found: Sequence[Sequence[Turn]], session_id: str | None) -> History:
-        return History(found, session_id, self._zone, lambda line: self._counter.count(line) + self._newline)
+    def _history(self, steps: Shown, session_id: str | None) -> History:
+        return History(steps, session_id, self._zone, lambda line: self._counter.count(line) + self._newline)
 
     def _recount(self, parts: ContextParts) -> ContextParts:
         """Return the parts with this counter's counts."""
@@ -126,7 +125,8 @@ class Packer:
     ) -> MemoryContext:
         """Return the context of the pieces taken, counted whole."""
         hits, ranks = packing.matching.hits, {one.key: rank for rank, one in enumerate(parts.hits)}
-        shown = packing.shown_first.union(turn.said.key for turn in packing.matching.turns)
+        turns = (*packing.matching.turns, *packing.latest.turns)
+        shown = packing.shown_first.union(turn.said.key for turn in turns)
         left_out = {
             "known": len(parts.known) - len(packing.known),
             "recent_messages": _earlier_messages(parts, packing),
@@ -163,7 +163,7 @@ class Packer:
         )
         return replace(context, total_tokens=self._counter.count(json_text(context.to_dict()) if as_json else text))
 
-    def _try_pack(self, parts: ContextParts, histories: Histories, allowance: int) -> Packing | None:
+    def _try_pack(self, parts: ContextParts, allowance: int) -> Packing | None:
         packing = Packing(left=allowance)
         has_hits = bool(parts.hits)
         pins = self._needed(
@@ -171,30 +171,37 @@ class Packer:
             (render.pin_piece(one, self._zone) for one in parts.pins),
             most=int(allowance * _PINS_SHARE),
         )
-        known = self._known_tokens(parts.known, int(allowance * self._policy.known_share))
+        sure = [place for place, one in enumerate(parts.known) if one.record_id in parts.sure_known]
+        known = self._known_tokens([parts.known[place] for place in sure], int(allowance * self._policy.known_share))
         room = self._recent_room(allowance) if has_hits else allowance
         if not self._take_protected(packing, parts.recent, room=room, reserved=known + pins):
             return None
         if has_hits:
             self._take_recent(packing, parts.recent, room - allowance + packing.left)
-        if parts.latest:
+        is_near = any(one.score >= NEAR_FROM for one in parts.hits)
+        if not is_near:
             share = _LATEST_SHARE_BESIDE_HITS if has_hits else 1.0 if parts.is_about_latest else _LATEST_SHARE
-            room = min(packing.left - known - pins, int(allowance * share))
-            packing.latest = self._take_passages(packing, render.LATEST_HEADING, histories.latest, room)
+            self._take_latest(packing, parts, min(packing.left - known - pins, int(allowance * share)))
         if has_hits:
             summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE_BESIDE_HITS))
             room = packing.left - known - pins - summaries
-            packing.shown_first = frozenset(parts.recent[place].id for place in packing.recent).union(
+            shown = packing.shown_first = frozenset(parts.recent[place].id for place in packing.recent).union(
                 turn.said.key for turn in packing.latest.turns
             )
-            packing.matching = self._take_passages(packing, render.HISTORY_HEADING, histories.matching(packing), room)
-        self._take_each(
-            packing,
-            packing.known,
-            render.KNOWN_HEADING,
-            ((place, render.known_piece(one, self._zone)) for place, one in enumerate(parts.known)),
-            reserved=pins,
-        )
+            steps = Steps(
+                [one for one in parts.hits if one.key not in shown],
+                [one for one in parts.around if one.key not in shown],
+                parts.query,
+            )
+            packing.matching = self._take_passages(packing, render.HISTORY_HEADING, steps, parts.session_id, room)
+        for places in (sure, [place for place in range(len(parts.known)) if place not in sure]):
+            self._take_each(
+                packing,
+                packing.known,
+                render.KNOWN_HEADING,
+                ((place, render.known_piece(parts.known[place], self._zone)) for place in places),
+                reserved=pins,
+            )
         self._take_each(
             packing,
             packing.pins,
@@ -211,7 +218,8 @@ class Packer:
             ),
         )
         self._take_recent(packing, parts.recent, packing.left)
-        self._condense_less(packing, histories)
+        if is_near:
+            self._take_latest(packing, parts, packing.left)
         self._take_recent(packing, parts.recent, packing.left, most=len(parts.recent))
         return packing
 
@@ -243,26 +251,21 @@ class Packer:
                 packing.left -= cost
                 room -= cost
 
-    def _condense_less(self, packing: Packing, histories: Histories) -> None:
-        """Show more of the texts of the matches, if all are shown and there is room for more of each."""
-        count = len(histories.matching(packing).steps)
-        if packing.matching.steps < count:
-            return
-        for level in range(1, len(HIT_CHARS)):
-            fuller = histories.matching(packing, level)
-            more = fuller.cost(count) - packing.matching.cost
-            if more > packing.left:
-                break
-            packing.left -= more
-            packing.matching = taken(fuller, count)
+    def _take_latest(self, packing: Packing, parts: ContextParts, room: int) -> None:
+        """Take of the ends of the latest conversations what fits into the room and is not shown as a match."""
+        shown = {turn.said.key for turn in packing.matching.turns}
+        ends = [[one for one in end if one.key not in shown] for end in parts.latest]
+        steps = Ends([end for end in ends if end], parts.query)
+        packing.latest = self._take_passages(packing, render.LATEST_HEADING, steps, parts.session_id, room)
 
-    def _take_passages(self, packing: Packing, heading: str, history: History, room: int) -> TakenPassages:
-        """Take as many of the first steps as fit into the room."""
-        kept = bisect_right(range(1, len(history.steps) + 1), room - self._headings[heading], key=history.cost)
-        if not kept:
-            return TakenPassages()
-        packing.left -= self._headings[heading] + history.cost(kept)
-        return taken(history, kept)
+    def _take_passages(
+        self, packing: Packing, heading: str, steps: Shown, session_id: str | None, room: int
+    ) -> TakenPassages:
+        """Take of the steps what fits into the room, with the heading."""
+        found = self._history(steps, session_id).fitting(room - self._headings[heading])
+        if found.turns:
+            packing.left -= self._headings[heading] + found.cost
+        return found
 
     def _take_each(
         self,

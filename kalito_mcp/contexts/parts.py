@@ -26,7 +26,7 @@ class ContextPolicy(Policy):
     known: int = 8
     """Of what is known beyond the session: the most important, and as many again that match the query."""
     known_share: float = bounded(0.15, most=1)
-    """Of the budget, kept for them."""
+    """Of the budget, kept for those of them that are near the query or were pinned on request."""
     latest_sessions: int = 4
     """Conversations whose ends a new conversation begins with."""
 
@@ -35,7 +35,8 @@ class ContextPolicy(Policy):
 class ContextParts:
     """Everything that could go in. `recent` and `summaries` are oldest first, `known`, `pins` and `hits` best first.
     `around` are the messages around the hits, and `query` is what found the hits. `latest` are the ends of the latest
-    conversations, newest conversation first; `is_about_latest` if the query asks for nothing else. `withheld` counts
+    conversations, newest conversation first; `is_about_latest` if the query asks for nothing else. `sure_known` are the
+    ids of what is known that keeps a place beside hits. `withheld` counts
     the untrusted records that are not among them; `note` is that of the search. `recent` may begin after the first
     message of the session."""
 
@@ -49,5 +50,6 @@ class ContextParts:
     withheld: int = 0
     note: str | None = None
     known: Sequence[KnownRecord] = ()
+    sure_known: frozenset[str] = frozenset()
     latest: Sequence[Sequence[Hit]] = ()
     is_about_latest: bool = False

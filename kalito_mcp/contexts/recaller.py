@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from kalito_mcp.contexts.passages import AFTER, ANSWERED_WITHIN, BEFORE
+from kalito_mcp.contexts.steps import AFTER, ANSWERED_WITHIN, BEFORE
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope

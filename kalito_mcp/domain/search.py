@@ -9,7 +9,7 @@ from kalito_mcp.domain.request_keys import chosen_by_caller
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.zone import Zone
 
-_NEAR_FROM: Final = 0.3
+NEAR_FROM: Final = 0.3
 """The score from which on a hit is near. It says when other wordings are worth a search, not whether a hit answers:
 with them, 84 in 100 pages without such a score have the answer, and 89 of the others."""
 
@@ -194,4 +194,4 @@ class SearchPage:
     @property
     def is_weak(self) -> bool:
         """Whether other wordings of the query may find more than this: nothing is near it."""
-        return not self.hits or max(hit.score for hit in self.hits) < _NEAR_FROM
+        return not self.hits or max(hit.score for hit in self.hits) < NEAR_FROM

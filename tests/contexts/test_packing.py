@@ -190,7 +190,7 @@ def test_more_of_each_match_is_shown_the_more_room_there_is() -> None:
     """Until all of it is shown."""
     parts = ContextParts("s", [], [], [], [hit(900, "ferry " * 400), hit(901, "ferry " * 400)], query="ferry")
     sizes = [sum(len(one.text) for one in packed(parts, budget).relevant_messages) for budget in (600, 1_000, 4_000)]
-    assert sizes[0] <= 800 < sizes[1] <= 2_400 < sizes[2] == 2 * len("ferry " * 400)
+    assert sizes[0] < sizes[1] < sizes[2] == 2 * len("ferry " * 400)
 
 
 def test_counted_as_json_the_parts_fit_the_budget_with_their_texts_shortened() -> None:
@@ -246,3 +246,26 @@ def test_counts_of_another_counter_are_corrected_by_what_was_over() -> None:
     context = packed(ContextParts("s", recent), 200)
     assert context.total_tokens <= 200
     assert len(context.recent_messages) >= 3
+
+
+def _beside_hits(score: float) -> ContextParts:
+    """Two known facts, the end of a conversation, and more matches than fit."""
+    text = "word " * 30
+    tokens = COUNTERS[0].count(text)
+    hits = [replace(hit(900 + number, text), score=score / number) for number in range(1, 31)]
+    end = [replace(hit(800, "We stopped at the barcode."), session_id="friday")]
+    known = [fact(1, "The user is tall. " + text, tokens), fact(2, "The user is calm. " + text, tokens)]
+    return ContextParts("s", [], hits=hits, known=known, sure_known=frozenset({"pin_k2"}), latest=[end])
+
+
+def test_beside_matches_only_what_is_sure_of_a_place_is_known() -> None:
+    context = packed(_beside_hits(0.9), 900)
+    assert [one.record_id for one in context.known] == ["pin_k2"]
+    assert context.left_out["known"] == 1
+
+
+def test_how_conversations_ended_is_left_to_the_last_if_a_match_is_near() -> None:
+    parts = _beside_hits(0.9)
+    assert packed(parts, 900).latest_messages == ()
+    assert len(packed(parts, 9_000).latest_messages) == 1
+    assert len(packed(_beside_hits(0.2), 900).latest_messages) == 1

@@ -1,29 +1,15 @@
-"""Hits come with the turns around them. The shown part of a long text contains what was asked for."""
+"""Hits come with the turns around them, the best sentences first."""
 
-import pytest
-from hypothesis import example, given
+from dataclasses import replace
+
+from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.contexts.passages import AROUND_CHARS, HIT_CHARS, Turn, ends, excerpt, passages, steps
+from kalito_mcp.contexts.passages import Turn, passages
+from kalito_mcp.contexts.steps import Ends, Steps
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import Candidate, Hit
-from kalito_mcp.text.analysis import query_terms, terms
 from tests.scripted import START_MS
-
-FILLER = "We talked about the weather and what the neighbours had planted. " * 20
-WORDS = st.sampled_from(
-    "ferry ferries leaves left. seven? Oslo, the of and plan planned l’été Ärger мама 東京に行く。 猫 naïve "
-    "https://example.org/a-very/long/address/with-the-ferry/in-it/and/more/of/the/same/so/that/it/does/not/end/soon "
-    "\n \n\n - 👩\u200d👧 \u202e x86_64 don't".split(" ")
-)
-TEXTS = st.one_of(
-    st.lists(WORDS, max_size=150).map(" ".join),
-    st.lists(WORDS, max_size=150).map("".join),
-    st.text(max_size=600),
-    st.builds(
-        lambda head, word, tail: head + word + tail, st.sampled_from([FILLER, "字" * 500]), WORDS, st.just(FILLER)
-    ),
-)
 
 
 def hit(key: int, seq: int | None, session_id: str = "s", text: str = "x", role: Role = Role.USER) -> Hit:
@@ -42,74 +28,64 @@ def seqs(kept: list[Turn]) -> list[list[int | None]]:
     return [[turn.said.seq for turn in passage] for passage in passages(kept)]
 
 
-@given(TEXTS, st.lists(WORDS, min_size=1, max_size=4).map(" ".join), st.integers(100, 400))
-@example("字" * 500 + "ferry", "ferry", 100)
-@example("a " + "x" * 1_000, "x", 100)
-def test_an_excerpt_is_never_longer_and_has_an_asked_word_where_the_text_has_one(
-    text: str, query: str, at_most: int
-) -> None:
-    asked = frozenset(query_terms(query))
-    shown = excerpt(text, asked, at_most)
-    assert len(shown) <= at_most
-    assert "\n" not in shown
-    assert asked.isdisjoint(terms(text)) or not asked.isdisjoint(terms(shown))
+def shown(hits: list[Hit], around: list[Candidate], *, kept: int = 1_000) -> list[Turn]:
+    steps = Steps(hits, around, "")
+    return steps.turns(frozenset().union(*steps.first(kept)))
 
 
-@given(TEXTS, st.integers(100, 400))
-def test_an_excerpt_is_a_piece_of_the_text_and_its_ellipses_say_where_it_was_cut(text: str, at_most: int) -> None:
-    whole = " ".join(text.split())
-    shown = excerpt(text, {"ferry"}, at_most)
-    assert (shown == whole) or len(whole) > at_most
-    inner = shown if shown == whole else shown.removeprefix("…").removesuffix("…")
-    assert inner in whole
-
-
-@pytest.mark.parametrize(
-    ("text", "begins", "ends"),
-    [
-        (f"The ferry leaves at seven. {FILLER}", "The ferry leaves at seven. We talked", "…"),
-        (f"{FILLER}The ferry leaves at seven.", "…", "The ferry leaves at seven."),
-        (f"{FILLER}The ferry leaves at seven. {FILLER}", "…The ferry leaves at seven. We talked", "…"),
-        (f"A ferry. {FILLER}The ferry leaves at seven. {FILLER}", "…The ferry leaves at seven. ", "…"),
-        (f"{FILLER}\n- the ferry leaves at seven\n{FILLER}", "…- the ferry leaves at seven We talked", "…"),
-        (f"{'so on and ' * 60}ferry leaves {'and so on ' * 60}", "…so on and", "…"),
-        (FILLER, "We talked about the weather", "…"),
-    ],
-)
-def test_an_excerpt_begins_with_the_sentence_that_has_most_of_what_is_asked(text: str, begins: str, ends: str) -> None:
-    shown = excerpt(text, set(query_terms("When does the ferry leave?")), 400)
-    assert shown.startswith(begins)
-    assert shown.endswith(ends)
-    assert len(shown) > 320
-    assert ("ferry leaves" in shown) == ("ferry" in text)
-
-
-def shown(hits: list[Hit], around: list[Candidate], *, kept: int | None = None) -> list[Turn]:
-    return [turn for step in steps(hits, around, "")[:kept] for turn in step]
+def in_steps(hits: list[Hit], around: list[Candidate]) -> list[list[int]]:
+    """The keys of the turns of each step that none before it has."""
+    seen: set[int] = set()
+    found: list[list[int]] = []
+    for step in Steps(hits, around, "").first(1_000):
+        found.append(sorted({part.key for part in step} - seen))
+        seen.update(found[-1])
+    return [one for one in found if one]
 
 
 def test_a_hit_comes_first_and_then_the_turns_before_and_after_it() -> None:
-    found = shown([hit(5, 5)], [message(6, 6, role=Role.USER), message(4, 4), message(7, 7, role=Role.USER)])
-    assert [turn.said.seq for turn in found] == [5, 4, 6, 7]
-    assert [turn.is_hit for turn in found] == [True, False, False, False]
+    around = [message(6, 6, role=Role.USER), message(4, 4, role=Role.USER), message(7, 7, role=Role.USER)]
+    found = shown([hit(5, 5)], around)
+    assert in_steps([hit(5, 5)], around) == [[5], [4], [6], [7]]
+    assert {turn.said.seq: turn.is_hit for turn in found} == {5: True, 4: False, 6: False, 7: False}
     assert seqs(found) == [[4, 5, 6, 7]]
 
 
 def test_what_the_assistant_said_never_stands_without_the_answer_of_the_user() -> None:
     proposal = hit(7, 7, role=Role.ASSISTANT)
     around = [message(number, number) for number in (6, 8, 10)] + [message(9, 9, role=Role.USER)]
-    assert [[turn.said.seq for turn in step] for step in steps([proposal], around, "")] == [[7, 8, 9], [6], [10]]
+    assert in_steps([proposal], around) == [[7, 8, 9], [6], [10]]
+
+
+def test_every_sentence_of_a_proposal_comes_with_the_beginning_of_its_answer() -> None:
+    """Whichever of them fit."""
+    long = "".join(f"The plan has a step with the number {number} in it. " for number in range(9))
+    answer = "Fine, but 4 attempts. " + long
+    steps = Steps(
+        [hit(7, 7, text=long, role=Role.ASSISTANT)], [message(8, 8, text=answer, role=Role.USER)], "plan"
+    ).first(1_000)
+    of_proposal = [step for step in steps if any(part.key == 7 for part in step)]
+    assert len(of_proposal) == 9
+    assert all(any(part.key == 8 and not part.place for part in step) for step in of_proposal)
 
 
 def test_a_question_brings_the_proposal_with_its_answer_and_then_the_outcome() -> None:
     around = [message(7, 7), message(8, 8, role=Role.USER), message(9, 9)]
-    assert [[turn.said.seq for turn in step] for step in steps([hit(6, 6)], around, "")] == [[6], [7, 8], [9]]
+    assert in_steps([hit(6, 6)], around) == [[6], [7, 8], [9]]
 
 
-def test_one_more_turn_around_a_hit_comes_after_eight_further_hits() -> None:
-    hits = [hit(number, 10 * number) for number in range(1, 12)]
-    found = steps(hits, [message(99, 11, role=Role.USER)], "")
-    assert [turn.said.key for step in found for turn in step] == [*range(1, 10), 99, 10, 11]
+def test_better_hits_come_first_and_the_turns_around_them_by_half_their_scores() -> None:
+    hits = [replace(hit(number, 10 * number), score=score) for number, score in ((1, 0.9), (2, 0.6), (3, 0.2))]
+    around = [message(number, number, role=Role.USER) for number in (11, 21)]
+    assert in_steps(hits, around) == [[1], [2], [11], [21], [3]]
+
+
+def test_a_long_text_comes_after_others_with_what_is_beyond_its_best_sentences() -> None:
+    long = "".join(f"The ferry with the number {number} leaves at seven. " for number in range(40))
+    hits = [replace(hit(1, 1, text=long), score=0.9), replace(hit(2, 20, text="Also a ferry."), score=0.6)]
+    places = [next(iter(step)).key for step in Steps(hits, [], "ferry").first(1_000)]
+    before = places.index(2)
+    assert 1_000 < len(long) * before / 40 <= 1_200
 
 
 def test_hits_that_share_a_turn_are_one_passage_and_two_without_it() -> None:
@@ -125,21 +101,13 @@ def test_only_turns_of_one_session_make_a_passage_and_what_has_no_place_stands_a
     assert seqs(shown(hits, around)) == [[1, 2, 3], [2], [None], [None]]
 
 
-@pytest.mark.parametrize("level", range(len(HIT_CHARS)))
-def test_a_turn_around_a_hit_is_condensed_more_than_the_hit(level: int) -> None:
-    long = FILLER * 10
-    [[found], [beside]] = steps(
-        [hit(1, 1, text=long)], [message(2, 2, text=long + "The ferry!", role=Role.USER)], "ferry", level=level
-    )
-    assert 0.8 * HIT_CHARS[level] < len(found.text) <= HIT_CHARS[level]
-    assert len(beside.text) <= AROUND_CHARS[level]
-    assert beside.text.endswith("The ferry!")
-
-
 def test_of_latest_conversations_the_last_two_turns_of_each_come_first() -> None:
-    said = [[hit(number, number, session) for number in range(1, 5)] for session in ("new", "old")]
-    found = ends(said, "")
-    assert [[(turn.said.session_id, turn.said.seq) for turn in step] for step in found] == [
+    said = [
+        [hit(10 * rank + number, number, session) for number in range(1, 5)]
+        for rank, session in enumerate(("new", "old"))
+    ]
+    ends = Ends(said, "")
+    assert [sorted((turn.said.session_id, turn.said.seq) for turn in ends.turns(step)) for step in ends.first(9)] == [
         [("new", 3), ("new", 4)],
         [("old", 3), ("old", 4)],
         [("new", 1), ("new", 2)],
@@ -157,7 +125,7 @@ def test_the_first_steps_make_passages_in_order_of_their_best_hits(
     keys = {place: number for number, place in enumerate([*found, *(one for one in around if one not in found)])}
     hits = [hit(keys[place], place[1], place[0]) for place in found]
     messages = [message(keys[place], place[1], place[0]) for place in around]
-    for kept in range(len(steps(hits, messages, "")) + 1):
+    for kept in range(len(Steps(hits, messages, "").first(1_000)) + 1):
         turns = shown(hits, messages, kept=kept)
         made = passages(turns)
         assert len({turn.said.key for turn in turns}) == len(turns)

@@ -37,8 +37,8 @@ async def test_a_search_outside_any_project_finds_everything_and_names_each_proj
         }  # fmt: skip
         text = await h.text("build_context", query=QUERY)
         assert all(length in text for length in ("forty", "nine", "two"))
-        assert 'of project "kite"' in text
-        assert 'of project "boat"' in text
+        assert ', project "kite":' in text
+        assert ', project "boat":' in text
 
 
 async def test_what_nobody_asked_for_stays_personal(three_places: Path, era: str) -> None:

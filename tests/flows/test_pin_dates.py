@@ -23,7 +23,7 @@ async def test_a_pin_says_from_when_it_is(tmp_path: Path) -> None:
         await memory.create_pin(CreatePinRequest("s", "Porto", source_message_id=recorded.message_ids[0]))
         context = await memory.build_context("s")
         found = (await memory.search_memory(SearchRequest("Porto", filters=PINS))).hits
-    days = [line for line in context.text.splitlines() if " pin of " in line]
+    days = context.text.partition("PINS (important facts)\n")[2].partition("\n---")[0].splitlines()
     assert len(days) >= 2
-    assert all(", 2023-10-22: " in line for line in days)
+    assert all(line.startswith("- 2023-10-22") for line in days)
     assert {to_iso(hit.created_at)[:10] for hit in found} == {"2023-10-22"}

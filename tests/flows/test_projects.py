@@ -148,7 +148,7 @@ async def test_other_projects_are_found_only_when_asked_and_then_by_name(three_p
         assert {hit["session_id"] for hit in other["hits"]} == {"of boat", "of personal"}
         assert "forty" in await h.text("build_context", query=query)
         assert "nine" not in await h.text("build_context", query=query)
-        assert 'of project "boat"' in await h.text("build_context", query=query, project="*")
+        assert ', project "boat":' in await h.text("build_context", query=query, project="*")
 
 
 @pytest.mark.usefixtures("meaning_installed")

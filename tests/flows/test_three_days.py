@@ -63,10 +63,9 @@ async def live_through(h: Harness, clock: ScriptedClock) -> None:
 
 
 def day_of(context: str, words: str) -> str:
-    """The day of the passage with these words."""
-    [passage, *_] = [passage for passage in context.split("\n- ") if words in passage]
-    [day, *_] = re.findall(r"2026-\d\d-\d\d", passage)
-    return day
+    """The day of the line with these words: its own, or that of the nearest one above that has one."""
+    said, *_ = context.split(words)
+    return re.findall(r"^(?:[- ] )?(?:of this project, |msg_\d+, )?(2026-\d\d-\d\d)", said, re.MULTILINE)[-1]
 
 
 @pytest.mark.usefixtures("meaning_installed")

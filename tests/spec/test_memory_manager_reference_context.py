@@ -150,7 +150,7 @@ async def test_five_thousand_tokens_are_truncated_to_three_thousand(counting_cha
     assert all(message.text in context.text for message in context.recent_messages)
     assert scores(context) == [0.9, 0.8, 0.7, 0.6]
     assert [one.start_seq for one in context.summaries] == [3]
-    assert 2900 < context.total_tokens <= 3000
+    assert 2800 < context.total_tokens <= 3000
     assert context.left_out == {"recent_messages": 4, "semantic_pins": 1, "summaries": 2}
 
 
@@ -192,9 +192,10 @@ async def test_a_context_reads_in_the_order_for_a_model(memory: Memory) -> None:
         for line in (
             "CRITICAL INSTRUCTION: answer the user's current message.",
             "SUMMARIES (background context)\n- messages 1-15, ",
-            "PINS (important facts)\n- manual pin, importance 0.90, ",
+            "PINS (important facts)\n- ",
             ": Allergic to penicillin",
-            "HISTORICAL MESSAGES (condensed)\n- msg_1, ",
+            "HISTORICAL MESSAGES (condensed)\n",
+            ", this session:\n- user: Grandma takes Lisinopril.",
             "--- RECENT CONVERSATION ---\n",
             "assistant (msg_20, ",
         )
@@ -204,11 +205,11 @@ async def test_a_context_reads_in_the_order_for_a_model(memory: Memory) -> None:
 
 async def test_an_older_message_is_condensed(memory: Memory) -> None:
     """memory-manager-reference, Format for AI consumption: historical messages are condensed."""
-    paste = "The zeppelin was late. " * 100
+    paste = "The zeppelin was late. " * 300
     await say(memory, [NewMessage(Role.USER, paste), *turns(19, first=2)])
     context = await memory.build_context(SESSION, 600, query="zeppelin")
     [line] = [line for line in context.text.splitlines() if line.startswith("- msg_1, ")]
-    assert len(line) < 450
+    assert len(line) < len(paste) / 4
     assert line.endswith("…")
 
 

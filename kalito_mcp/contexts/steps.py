@@ -1,0 +1,198 @@
+"""What a context may show of hits and of the messages around them, in the order of its worth. Pure.
+
+A step is a sentence of a turn; a context shows the first steps that fit. Its value is the score of the hit, more if the
+sentence probably tells something or has what is asked for (`Sentences.worth`). A message around a hit has half the
+score of the hit, and less with every turn between them.
+
+What an assistant said never stands without the user's answer to it, which is in the same step: a proposal that was
+overruled reads like a decision.
+
+The figures were chosen on 180 questions of three people, and hold for each of them: see "A context is chosen by the
+sentence" in `docs/decisions/contexts.md`.
+"""
+
+from collections.abc import Collection, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple
+
+from kalito_mcp.contexts.excerpts import Sentences
+from kalito_mcp.contexts.passages import Turn
+from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.search import Candidate, Hit
+from kalito_mcp.text.analysis import query_terms
+
+HIT_CHARS: Final = 4_000
+"""Of a hit. Of a longer one, an excerpt is taken for the whole."""
+
+AROUND_CHARS: Final = 2_000
+"""The same of a message around a hit."""
+
+END_CHARS: Final = 400
+"""The same of a message at the end of a conversation."""
+
+ANSWER_CHARS: Final = 240
+"""Of a user's answer, what is shown with any sentence of what it answers. The rest are steps of their own."""
+
+BEFORE: Final = 2
+AFTER: Final = 5
+"""How many messages before and after a hit may be shown around it."""
+
+ANSWERED_WITHIN: Final = 4
+"""How many messages after one of the assistant's the user's answer to it is at most."""
+
+_LAST: Final = 2
+"""Turns at the end of a conversation."""
+
+_WORTH: Final = 0.2
+"""Of a sentence of a hit, added to the score of the hit."""
+
+_AROUND: Final = 0.5
+"""The value of a message around a hit, as a share of the score of the hit."""
+_AROUND_WORTH: Final = 0.1
+_PER_TURN: Final = 0.05
+"""What it loses with every turn between them."""
+
+
+_FIRST_CHARS: Final = 1_200
+"""Of a hit, in its best sentences. The others lose half of its score, so that a long text does not fill a context."""
+_FIRST_AROUND_CHARS: Final = 600
+"""The same of a message around a hit."""
+_FURTHER: Final = 0.5
+
+
+class Part(NamedTuple):
+    """A sentence of a turn: the key of its record, and its place in the text."""
+
+    key: int
+    place: int
+
+
+class _Entry(NamedTuple):
+    """A turn at a distance from a hit, 0 for the hit itself, that is not split yet; or with `part`, a sentence of it.
+    `loss` is the negative value: of a turn, that of the best sentence it could have."""
+
+    loss: float
+    rank: int
+    distance: int
+    place: int
+    part: Part | None
+
+
+class Steps:
+    """The steps of hits, which are best first, and of the messages around them, in no order. Each turn is split into
+    sentences when its turn comes, because most never fit."""
+
+    def __init__(self, hits: Sequence[Hit], around: Sequence[Candidate], query: str) -> None:
+        """What has the query's terms comes earlier, and an excerpt of a long text is taken around them."""
+        self._asked = frozenset(query_terms(query))
+        self._hits = hits
+        said: list[Hit | Candidate] = [*around, *hits]
+        self._said = {one.key: one for one in said}
+        self._at = {(one.session_id, one.seq): one for one in self._said.values() if one.seq is not None}
+        self._ranks: dict[int, int] = {one.key: rank for rank, one in enumerate(hits)}
+        self._split: dict[int, Sentences] = {}
+        self._turns: dict[tuple[int, frozenset[int]], Turn] = {}
+        self._listed = {one.key for one in hits}
+        self._made: list[frozenset[Part]] = []
+        self._entries = [_Entry(-hit.score - _WORTH, rank, 0, -1, None) for rank, hit in enumerate(hits)]
+        for distance in (*range(-BEFORE, 0), *range(1, AFTER + 1)):
+            lost = _PER_TURN * (abs(distance) - 1) - _AROUND_WORTH
+            self._entries += [
+                _Entry(lost - _AROUND * hit.score, rank, distance, -1, None) for rank, hit in enumerate(hits)
+            ]
+        heapify(self._entries)
+
+    def first(self, count: int) -> list[frozenset[Part]]:
+        """The best steps, at most this many."""
+        while self._entries and len(self._made) < count:
+            best = heappop(self._entries)
+            if best.part is not None:
+                self._made.append(frozenset([best.part, *self._answer(best.part.key)]))
+                continue
+            said = self._at_distance(self._hits[best.rank], best.distance)
+            if said is not None and (not best.distance or said.key not in self._listed):
+                self._add_sentences(said, best)
+        return self._made[:count]
+
+    def turns(self, parts: Collection[Part]) -> list[Turn]:
+        """The turns that have these parts, in no order."""
+        places: dict[int, set[int]] = {}
+        for part in parts:
+            places.setdefault(part.key, set()).add(part.place)
+        return [self._turn(key, frozenset(found)) for key, found in places.items()]
+
+    def _add_sentences(self, said: Hit | Candidate, entry: _Entry) -> None:
+        self._listed.add(said.key)
+        self._ranks.setdefault(said.key, entry.rank)
+        sentences = self._sentences(said.key)
+        most, most_first = (_AROUND_WORTH, _FIRST_AROUND_CHARS) if entry.distance else (_WORTH, _FIRST_CHARS)
+        worth = [sentences.worth(place, is_assistant=said.role is Role.ASSISTANT) for place in sentences.places]
+        used = 0
+        for place in sorted(sentences.places, key=lambda place: (-worth[place], place)):
+            loss = entry.loss + most * (1 - worth[place])
+            used += len(sentences.texts[place])
+            if used > most_first:
+                loss += _FURTHER * self._hits[entry.rank].score
+            heappush(self._entries, _Entry(loss, entry.rank, entry.distance, place, Part(said.key, place)))
+
+    def _turn(self, key: int, places: frozenset[int]) -> Turn:
+        made = self._turns.get((key, places))
+        if made is None:
+            sentences = self._sentences(key)
+            text, is_whole = sentences.shown(places), sentences.is_whole(places)
+            made = self._turns[key, places] = Turn(self._said[key], text, self._ranks[key], is_whole)
+        return made
+
+    def _sentences(self, key: int) -> Sentences:
+        made = self._split.get(key)
+        if made is None:
+            said = self._said[key]
+            at_most = HIT_CHARS if isinstance(said, Hit) else AROUND_CHARS
+            made = self._split[key] = Sentences(said.text, self._asked, at_most)
+        return made
+
+    def _answer(self, key: int) -> list[Part]:
+        """The beginnings of what follows up to the user's answer, if the assistant said this; empty if the user did not
+        answer soon."""
+        said = self._said[key]
+        found: list[Part] = []
+        for distance in range(1, ANSWERED_WITHIN + 1) if said.role is Role.ASSISTANT else ():
+            following = self._at_distance(said, distance)
+            if following is None:
+                continue
+            self._ranks.setdefault(following.key, self._ranks[key])
+            beginning = self._sentences(following.key).beginning(ANSWER_CHARS)
+            found += [Part(following.key, place) for place in beginning]
+            if following.role is Role.USER:
+                return found
+        return []
+
+    def _at_distance(self, said: Hit | Candidate, distance: int) -> Hit | Candidate | None:
+        """The turn at this distance, if it is known."""
+        if not distance:
+            return said
+        return None if said.seq is None else self._at.get((said.session_id, said.seq + distance))
+
+
+class Ends:
+    """The steps of the ends of conversations, the latest conversation first: the last turns of each, then those before
+    them."""
+
+    def __init__(self, conversations: Sequence[Sequence[Hit]], query: str) -> None:
+        asked = frozenset(query_terms(query))
+        self._turns: dict[int, Turn] = {}
+        for rank, said in enumerate(conversations):
+            for one in said:
+                sentences = Sentences(one.text, asked, END_CHARS)
+                text = sentences.shown(sentences.places)
+                self._turns[one.key] = Turn(one, text, rank, sentences.is_whole(sentences.places))
+        steps = [said[-_LAST:] for said in conversations] + [said[:-_LAST] for said in conversations]
+        self._steps = [frozenset(Part(one.key, 0) for one in said) for said in steps if said]
+
+    def first(self, count: int) -> list[frozenset[Part]]:
+        """The first steps, at most this many."""
+        return self._steps[:count]
+
+    def turns(self, parts: Collection[Part]) -> list[Turn]:
+        """The turns that have these parts, in no order."""
+        return [self._turns[part.key] for part in parts]
