@@ -7,7 +7,7 @@ Source: the idea is `autoExtractSemanticPins` of the memory manager's reference.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,9 +53,17 @@ _MAX_READ: Final = 20_000
 _MOST_SENTENCES: Final = 80
 _MIN_SENTENCE: Final = 12
 _MIN_UNSPACED: Final = 5
-_LEAST_IMPORTANCE: Final = 0.55
-_IMPORTANCE_OF_WORTH: Final = 0.22
-"""Even the surest is below the 0.8 of a pin that somebody asked for."""
+_IMPORTANCE: Final[Mapping[Kind, float]] = {
+    Kind.RULE: 0.76,
+    Kind.CHANGE: 0.76,
+    Kind.FACT: 0.74,
+    Kind.DECISION: 0.72,
+    Kind.PLAN: 0.68,
+    Kind.OPEN: 0.62,
+    Kind.OUTCOME: 0.62,
+}
+"""Below the 0.8 of a pin that somebody asked for. A rule, and the change that ends it, must not be told apart by how
+surely they were found: of equals, the newest comes first."""
 
 _SHORT: Final = 80
 """Characters of a decision that may only say that something was agreed."""
@@ -101,7 +109,7 @@ def found_pins(
     for pin in (*_each(message, said, policy, proposal, has_project=has_project), *([code] if code else [])):
         found.setdefault(pin.client_key, pin)
     pins = list(found.values())
-    best = sorted(range(len(pins)), key=lambda at: (-pins[at].importance, at))[: policy.max_per_message]
+    best = sorted(range(len(pins)), key=lambda at: (-pins[at].worth, at))[: policy.max_per_message]
     return [pins[at] for at in sorted(best)]
 
 
@@ -130,7 +138,8 @@ def _each(
         yield FoundPin(
             content=content,
             pin_type=PinType.AUTO,
-            importance=_LEAST_IMPORTANCE + _IMPORTANCE_OF_WORTH * what.worth,
+            importance=_IMPORTANCE[what.kind],
+            worth=what.worth,
             client_key=pin_key(content),
             reach=reach_of(what, has_project=has_project, pin_type=PinType.AUTO, origin=message.origin),
             kind=what.kind,

@@ -23,6 +23,8 @@ class FoundPin:
     client_key: str
     reach: Reach = Reach.SESSION
     kind: Kind | None = None
+    worth: float = 1.0
+    """How likely somebody would keep it."""
 
 
 def pin_key(content: str) -> str:

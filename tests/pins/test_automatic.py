@@ -73,7 +73,7 @@ async def test_the_model_finds_key_facts_dates_and_decisions(model: SentenceJudg
         ("My flight leaves on 12 June at 6:45.", Kind.PLAN),
         ("We decided to go with fromisoformat.", Kind.DECISION),
         ("Never log customer emails.", Kind.RULE),
-        ("We switched from MySQL to PostgreSQL.", Kind.CHANGE),
+        ("We switched from MySQL to PostgreSQL.", Kind.DECISION),
         ("Die Produktionsdatenbank läuft auf Port 5433.", Kind.FACT),
     ):
         [pin] = await judged_pins(model, text)
@@ -119,8 +119,14 @@ def test_switched_off_it_finds_nothing() -> None:
 
 def test_the_surest_is_less_important_than_a_pin_that_somebody_asked_for() -> None:
     """memory-manager-reference, SemanticPin: manual pins have 0.8."""
-    [least], [most] = pins(PORT, Judged(Kind.FACT, PINNED_FROM, 0)), pins(PORT, Judged(Kind.FACT, 1.0, 0))
-    assert 0.55 <= least.importance < most.importance < PIN_IMPORTANCE
+    for kind in set(Kind) - PASSING:
+        [least], [most] = pins(PORT, Judged(kind, PINNED_FROM, 0)), pins(PORT, Judged(kind, 1.0, 0))
+        assert 0.6 <= least.importance == most.importance < PIN_IMPORTANCE
+
+
+def test_a_rule_and_the_change_that_ends_it_weigh_the_same() -> None:
+    [rule], [change] = pins(PORT, Judged(Kind.RULE, 0.9, 0)), pins(PORT, Judged(Kind.CHANGE, 0.7, 0))
+    assert rule.importance == change.importance
 
 
 @pytest.mark.parametrize(

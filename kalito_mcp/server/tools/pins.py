@@ -57,9 +57,8 @@ class PinTools:
             bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")
         ] = False,
     ) -> Annotated[CallToolResult, CreatedPin]:
-        """Pin one important fact: contexts show the most important pins of the conversation, its project and the
-        person. What people say in passing is pinned by itself; call this when the user asks you to remember something,
-        or when something known no longer holds (`replaces`): only you know that. Returns the pin."""
+        """Pin one fact that contexts shall show. What people say in passing is pinned by itself: call this when the
+        user asks you to remember something, or something known no longer holds (`replaces`). Returns the pin."""
         session = session_id or self._opened.host_session
         memory = await (self._opened.memory_of(session) if session else self._opened.memory())
         pin = await memory.create_pin(
