@@ -32,7 +32,7 @@ _STEPS: Final = 400
 _RATE: Final = 0.05
 _FORGETTING: Final = (0.9, 0.999)
 _SHRINKING: Final = 2.0
-"""How strongly weights are pulled to zero: as so many sentences."""
+"""The L2 penalty on the weights, in units of one sentence's loss."""
 _BARS: Final = (0.4, 0.5, 0.6, 0.65, 0.7, 0.8)
 
 

@@ -224,6 +224,7 @@ async def _assemble(
         SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty),
         clock,
         erase_events=Spool(hooks_folder(settings.database) / "spool").erase,
+        forget_judged=judge.forget,
     )
     owed = OwedWorker(
         store,

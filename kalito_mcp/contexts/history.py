@@ -68,7 +68,7 @@ class History:
         self._line_cost = cache(line_cost)
 
     def fitting(self, room: int) -> TakenPassages:
-        """The first steps that fit into so many tokens, and those of the next that still do."""
+        """The first steps that fit into this many tokens, then later ones that still fit."""
         low, high = 0, _FIRST_TRIED
         best = _NOTHING
         while low < high:

@@ -46,6 +46,7 @@ class Eraser:
         clock: Clock,
         *,
         erase_events: Callable[[Collection[str]], None] = lambda _: None,
+        forget_judged: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._cascade = cascade
@@ -53,6 +54,8 @@ class Eraser:
         self._clock = clock
         self._erase_events = erase_events
         """Deletes what hooks reported with one of these texts and nobody has recorded."""
+        self._forget_judged = forget_judged
+        """Drops the vectors of sentences that are kept in memory."""
         self._sweeping = anyio.Lock()
         self._next_look_s = -math.inf
         self._pause_s = _LOOK_PAUSE_S
@@ -109,6 +112,7 @@ class Eraser:
             unswept = await self._unswept()
             by_owner = await self._snapshots.erase(unswept.text_keys)
             crash_point("purge.snapshots")
+            self._forget_judged()
             swept = await self._store.sweep(0 if any(one.is_owed for one in by_owner.values()) else unswept.last)
             snapshots = _told(by_owner, scope or Scope())
             remaining = {**snapshots.remaining, **swept.remaining}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kalito_mcp.errors import ModelError
@@ -34,7 +35,8 @@ class SentenceJudge:
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
-        self._remembered: dict[str, NDArray[np.float32]] = {}
+        self._remembered: dict[bytes, NDArray[np.float32]] = {}
+        """By a digest of the sentence: what is erased must not stay in memory as text."""
 
     async def judge(self, sentences: Sequence[Sentence]) -> Sequence[Judged]:
         """What each sentence is. Never raises: a model that cannot be used is done without."""
@@ -55,16 +57,21 @@ class SentenceJudge:
 
         return Reading(await read_aside(chars, partial(judged, vectors, sentences), most=_AT_ONCE), vectors)
 
+    def forget(self) -> None:
+        """Forget what was judged: something of it was erased."""
+        self._remembered.clear()
+
     async def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> "NDArray[np.float32]":
+        keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         known = self._remembered
-        found = {text: known[text] for text in texts if text in known}
-        if new := list(dict.fromkeys(text for text in texts if text not in found)):
-            found |= zip(new, await embedder.embed(new), strict=True)
+        found = {key: known[key] for key in keys if key in known}
+        if new := {key: text for key, text in zip(keys, texts, strict=True) if key not in found}:
+            found |= zip(new, await embedder.embed(list(new.values())), strict=True)
         import numpy as np  # noqa: PLC0415 - the same
 
-        for text, vector in found.items():
-            known.pop(text, None)
-            known[text] = vector
-        for text in list(known)[:-_REMEMBERED]:
-            del known[text]
-        return np.stack([found[text] for text in texts])
+        for key, vector in found.items():
+            known.pop(key, None)
+            known[key] = vector
+        for key in list(known)[:-_REMEMBERED]:
+            del known[key]
+        return np.stack([found[key] for key in keys])

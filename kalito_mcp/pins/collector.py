@@ -117,7 +117,7 @@ class PinCollector:
     async def _forget_outdated(
         self, transaction: WriteTransaction, session: Session, drafts: Sequence[PinDraft]
     ) -> None:
-        """Forget the session's older automatic pins of code that the drafts have anew."""
+        """Forget the session's older automatic pins of code that the drafts replace."""
         newer = {subject: draft for draft in drafts if (subject := _code_of(draft))}
         if not newer:
             return
@@ -206,6 +206,6 @@ def _code_of(draft: PinDraft) -> str:
 
 
 def _newest(drafts: Sequence[PinDraft]) -> list[PinDraft]:
-    """The drafts without those of code that a later one has anew."""
+    """The drafts without those of code that a later draft replaces."""
     last = {_code_of(draft): draft.client_key for draft in drafts}
     return [draft for draft in drafts if not (code := _code_of(draft)) or last[code] == draft.client_key]

@@ -227,7 +227,7 @@ class _Choice:
             has_kept = has_kept or is_kept
 
     def keep(self, candidate: Candidate, ceiling: int) -> bool:
-        """Keep the candidate, unless that takes more than so many characters."""
+        """Keep the candidate, unless all that is kept would exceed `ceiling` characters."""
         # The cheap test first: the sentence may be longer than the room left.
         if self._length + len(candidate.text) > ceiling:
             return False

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp import open_memory
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.inference.meaning import MeaningEmbedder
@@ -15,6 +16,7 @@ from kalito_mcp.kinds.kinds import PERSONAL_FROM, Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
 from tests.scripted import ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder
+from tests.stored import said
 
 pytestmark = pytest.mark.anyio
 
@@ -102,6 +104,21 @@ async def test_nothing_to_judge_needs_no_model() -> None:
     embedder = ScriptedEmbedder()
     assert await SentenceJudge(embedder).judge([]) == ()
     assert embedder.asked == []
+
+
+async def test_what_was_judged_is_not_embedded_again_and_after_a_purge_nothing_of_it_is_left(database: Path) -> None:
+    async with open_memory(database) as memory:
+        embedder = ScriptedEmbedder()
+        memory._judge._embedder = embedder
+        embedder.dimension = 512
+        await memory.record_messages("trip", said("The canary sings at noon in the mine of Moss."))
+        await memory.settled()
+        [[sentence]] = [embedder.asked[:1]]
+        assert len(memory._judge._remembered) == 1
+        await memory._judge.judge([Sentence(sentence)])
+        assert embedder.asked == [sentence]
+        await memory.purge(["msg_1"])
+        assert memory._judge._remembered == {}
 
 
 @pytest.mark.parametrize(
