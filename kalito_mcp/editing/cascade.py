@@ -21,7 +21,7 @@ from kalito_mcp.domain.memory_records import (
     texts_ever,
     with_changes,
 )
-from kalito_mcp.domain.records import MessageWithImportance, RecordType, Visibility
+from kalito_mcp.domain.records import MessageWithImportance, RecordType, Role, Visibility
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
 from kalito_mcp.graph.canonical import canonical_key
@@ -30,7 +30,7 @@ from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
 from kalito_mcp.orchestrator.snapshot_import import detach_records
 from kalito_mcp.pins.collector import PinCollector
-from kalito_mcp.pins.found import is_found_pin
+from kalito_mcp.pins.found import ANSWERS, is_found_pin
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import ConversationReader, PinDraft
 from kalito_mcp.ports.records import RecordWriter
@@ -164,7 +164,7 @@ class Cascade:
             for one in around
         ]
         drafts = await self._pins.drafts(messages, record.seq - 1, session.project is not None)
-        readings.keep([one for one in drafts if one.source_message_id == record.id], *_searched(messages))
+        readings.keep(drafts, *_searched(messages))
 
     async def prepare_erasing(self, owner: str, record: MemoryRecord) -> None:
         """The same for a record that is about to be erased."""
@@ -180,8 +180,9 @@ class Cascade:
         """Update what was derived from the record. Call it after `after` is written; None means about to be erased.
 
         A message's automatic pins are forgotten if its text no longer contains them, and restored if it does again.
-        Erasing a message erases all its pins. Summaries that cover the record are rewritten, and graph nodes take its
-        new text. Without a change of text or visibility, it does nothing.
+        Erasing a message erases all its pins, and those of the user's answer that quote it. Summaries that cover the
+        record are rewritten, and graph nodes take its new text. Without a change of text or visibility, it does
+        nothing.
         """
         if before.session_id is None or before.type not in _HAS_DERIVED:
             return CascadeResult()
@@ -214,7 +215,7 @@ class Cascade:
 
     async def _erase_pins(self, change: _Change) -> list[str]:
         erased: list[str] = []
-        for pin in await change.records.pins_of(change.before):
+        for pin in (*await change.records.pins_of(change.before), *await self._quoting(change)):
             change.erased_keys += await self._keys_ever(change, pin)
             await change.records.purge(pin, now_ms=change.at_ms, readings=change.within.readings)
             erased.append(pin.id)
@@ -222,10 +223,11 @@ class Cascade:
         return erased
 
     async def _change_pins(self, change: _Change, after: MemoryRecord) -> None:
-        """Bring the message's automatic pins in line with its text: forget stale ones, restore those that its earlier
-        edits had removed, add new ones."""
-        pins = [pin for pin in await change.records.pins_of(change.before) if is_found_pin(pin)]
-        wanted = await self._wanted(change)
+        """Bring the message's automatic pins, and those that quote it, in line with its text: forget stale ones,
+        restore those that its earlier edits had removed, add new ones."""
+        quoting = await self._quoting(change)
+        pins = [pin for pin in (*await change.records.pins_of(change.before), *quoting) if is_found_pin(pin)]
+        wanted = await self._wanted(change, has_quoting=bool(quoting))
         has_its_words = change.is_back and _words(after) == _words(change.before)
         for pin in pins:
             if pin.is_deleted:
@@ -243,8 +245,22 @@ class Cascade:
         if new:
             await change.within.transaction.conversations.add_pins(change.session, new)
 
-    async def _wanted(self, change: _Change) -> dict[str | None, PinDraft]:
-        """The automatic pins that the message's new text yields, by key. Empty if owed work has yet to search it."""
+    async def _quoting(self, change: _Change) -> list[MemoryRecord]:
+        """The automatic pins of the user's answer that quote the message, or did before somebody changed them."""
+        seq, conversations = change.before.seq, change.within.transaction.conversations
+        if seq is None or change.before.role is not Role.ASSISTANT or seq >= change.session.pinned_seq:
+            return []
+        found: list[MemoryRecord] = []
+        for answer in await conversations.messages(change.session, first_seq=seq + 1, last_seq=seq + 1):
+            record = await change.records.record(Scope(owner=change.within.owner), answer.record_id)
+            for pin in [] if record is None else await change.records.pins_of(record):
+                texts = texts_ever(pin, await change.records.edits(pin)) if pin.is_automatic else ()
+                found += [pin] if any(ANSWERS in text for text in texts) else []
+        return found
+
+    async def _wanted(self, change: _Change, *, has_quoting: bool) -> dict[str | None, PinDraft]:
+        """The automatic pins that the message's new text yields, by key, with those of its answer that quote it if
+        there were any. Empty if owed work has yet to search it."""
         seq = change.before.seq
         if not change.is_visible or seq is None or seq > change.session.pinned_seq:
             return {}
@@ -254,7 +270,11 @@ class Cascade:
             # It was changed in between. Owed work searches again from there on; what is pinned is not pinned again.
             await change.within.transaction.sessions.set_pinned_seq(change.session, seq - 1)
             return {}
-        return {draft.client_key: draft for draft in drafts}
+        return {
+            draft.client_key: draft
+            for draft in drafts
+            if draft.source_message_id == change.before.id or (has_quoting and ANSWERS in draft.content)
+        }
 
     async def _set_deleted_at(self, change: _Change, pin: MemoryRecord, deleted_at: int | None) -> None:
         edit_type = EditType.RESTORE if deleted_at is None else EditType.DELETE

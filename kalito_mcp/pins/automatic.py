@@ -16,7 +16,7 @@ from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Ro
 from kalito_mcp.domain.validation import Policy
 from kalito_mcp.kinds.kinds import PINNED_FROM, Judged, Sentence
 from kalito_mcp.pins.code import chooses_code, own_code
-from kalito_mcp.pins.found import FoundPin, pin_key
+from kalito_mcp.pins.found import ANSWERS, FoundPin, pin_key
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.text.code_blocks import FENCE, code_blocks
 from kalito_mcp.text.lazy_pattern import lazy
@@ -133,7 +133,7 @@ def _each(
             continue
         said = with_dates(sentence.text, message.created_at, languages_of(sentence.text))
         if proposal and what.kind is Kind.DECISION and message.role == Role.USER and len(said) <= _SHORT:
-            said = f"{said} (to: {proposal})"
+            said = f"{said}{ANSWERS}{proposal})"
         content = cut(f"{speaker}: {said}" if speaker else said, policy.max_chars)
         yield FoundPin(
             content=content,

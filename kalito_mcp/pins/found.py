@@ -27,6 +27,10 @@ class FoundPin:
     """How likely somebody would keep it."""
 
 
+ANSWERS: Final = " (to: "
+"""Between a short decision and what the assistant had proposed, in the pin of the decision."""
+
+
 def pin_key(content: str) -> str:
     """`auto:` and a digest of the content's words. Case, punctuation and white space do not change it.
 

@@ -198,6 +198,50 @@ async def test_a_summarys_history_does_not_quote_what_was_erased(memory: Memory)
     assert "sister" not in repr(only)
 
 
+PROPOSED = "I would meet the harbour master on Friday at noon."
+AGREED = "ok, let's go with that, but at nine"
+QUOTING = f"let's go with that, but at nine (to: {PROPOSED})"
+
+
+@pytest.fixture
+async def agreement(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
+    async with open_memory(lay_empty_database(database), SMALL, clock=clock, ids=CountedIds()) as opened:
+        talk = [NewMessage(Role.USER, "When?"), NewMessage(Role.ASSISTANT, PROPOSED), NewMessage(Role.USER, AGREED)]
+        await opened.record_messages("trip", talk)
+        await opened.settled()
+        assert await said_by(opened, RecordType.PIN) == [QUOTING]
+        yield opened
+
+
+async def test_a_pin_that_quotes_a_proposal_is_erased_with_it(agreement: Memory, database: Path) -> None:
+    await agreement.purge(["msg_2"])
+    await agreement.settled()
+    assert await said_by(agreement, RecordType.PIN) == []
+    assert all(b"harbour master" not in path.read_bytes() for path in database.parent.iterdir() if path.is_file())
+
+
+async def test_a_corrected_pin_that_quoted_a_proposal_is_erased_with_it(agreement: Memory, database: Path) -> None:
+    [pin] = await listed(agreement, RecordType.PIN)
+    await change(agreement, pin.id, "We meet at nine.")
+    await agreement.purge(["msg_2"])
+    assert all(b"harbour master" not in path.read_bytes() for path in database.parent.iterdir() if path.is_file())
+
+
+async def test_a_pin_that_quotes_a_proposal_is_forgotten_and_restored_with_it(agreement: Memory) -> None:
+    await agreement.forget("msg_2")
+    await agreement.settled()
+    assert await said_by(agreement, RecordType.PIN) == []
+    await agreement.restore("msg_2")
+    await agreement.settled()
+    assert await said_by(agreement, RecordType.PIN) == [QUOTING]
+
+
+async def test_a_corrected_proposal_is_what_the_pin_of_its_answer_quotes(agreement: Memory) -> None:
+    await change(agreement, "msg_2", PROPOSED.replace("Friday", "Monday"))
+    await agreement.settled()
+    assert await said_by(agreement, RecordType.PIN) == [QUOTING.replace("Friday", "Monday")]
+
+
 async def test_the_long_term_graph_follows_a_changed_message(memory: Memory) -> None:
     await memory.finalize_session("trip")
     await memory.forget("msg_3")
