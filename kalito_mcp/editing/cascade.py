@@ -252,7 +252,7 @@ class Cascade:
             return []
         found: list[MemoryRecord] = []
         for answer in await conversations.messages(change.session, first_seq=seq + 1, last_seq=seq + 1):
-            record = await change.records.record(Scope(owner=change.within.owner), answer.record_id)
+            record = await change.records.record(_session_scope(change.within.owner, change.before), answer.record_id)
             for pin in [] if record is None else await change.records.pins_of(record):
                 texts = texts_ever(pin, await change.records.edits(pin)) if pin.is_automatic else ()
                 found += [pin] if any(ANSWERS in text for text in texts) else []
