@@ -248,7 +248,7 @@ class Cascade:
     async def _quoting(self, change: _Change) -> list[MemoryRecord]:
         """The automatic pins of the user's answer that quote the message, or did before somebody changed them."""
         seq, conversations = change.before.seq, change.within.transaction.conversations
-        if seq is None or change.before.role is not Role.ASSISTANT or seq >= change.session.pinned_seq:
+        if seq is None or change.before.role is not Role.ASSISTANT:
             return []
         found: list[MemoryRecord] = []
         for answer in await conversations.messages(change.session, first_seq=seq + 1, last_seq=seq + 1):

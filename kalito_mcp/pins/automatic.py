@@ -62,8 +62,8 @@ _IMPORTANCE: Final[Mapping[Kind, float]] = {
     Kind.OPEN: 0.62,
     Kind.OUTCOME: 0.62,
 }
-"""Below the 0.8 of a pin that somebody asked for. A rule, and the change that ends it, must not be told apart by how
-surely they were found: of equals, the newest comes first."""
+"""Below the 0.8 of a pin that somebody asked for. A change has the importance of a rule, so that the newer of the two
+comes first."""
 
 _SHORT: Final = 80
 """Characters of a decision that may only say that something was agreed."""
