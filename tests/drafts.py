@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.memory_records import (
     EditDraft,
     Editor,
@@ -72,6 +73,7 @@ def pin(
     origin: Origin = Origin.ASSISTANT,
     client: str | None = None,
     reach: Reach = Reach.SESSION,
+    kind: Kind | None = None,
 ) -> PinDraft:
     return PinDraft(
         id=record_id or f"pin_{content}",
@@ -86,6 +88,7 @@ def pin(
         origin=origin,
         client=client,
         reach=reach,
+        kind=kind,
     )
 
 

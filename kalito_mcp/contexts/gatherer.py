@@ -11,10 +11,12 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kalito_mcp.contexts.cache import CachePolicy, Moment, RevisionCache
+from kalito_mcp.contexts.digest import read_digest
 from kalito_mcp.contexts.known import Known, KnownReader
 from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.contexts.recaller import Query, Recalled, Recaller
 from kalito_mcp.domain.context import Include
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.search import Hit, SearchFilters, SeenPart
@@ -32,6 +34,9 @@ from kalito_mcp.safety.trust import trusted
 _log: Final = logging.getLogger("kalito.contexts")
 _FIRST_TURN: Final = 2
 """Messages of it."""
+
+_DIGEST: Final = 12
+"""Of what the latest conversations left open, or what came out of them."""
 
 _LEAST_TOKENS: Final = 24
 """Of a message in a context, with its label. Only a conversation of very short ones leaves some of the budget empty."""
@@ -96,6 +101,7 @@ class Gathered:
     of_session: SessionParts
     known: Known = field(default_factory=Known)
     found: Recalled = field(default_factory=Recalled)
+    digest: Sequence[KnownRecord] = ()
     latest: Sequence[Sequence[Hit]] = ()
     is_about_latest: bool = False
 
@@ -166,13 +172,16 @@ class Gatherer:
             except StorageDamaged:
                 known = Known()
         asks_for_latest = query is not None and query.prepared.question.asks_where_left_off
+        digest: Sequence[KnownRecord] = ()
         latest: Sequence[Sequence[Hit]] = ()
         if asks_for_latest or not session.has_begun:
             latest = await read(partial(self._latest, asked, query if asks_for_latest else None, session))
+            without = session.session.id
+            digest = await read(lambda view: read_digest(view, place, without=without, most=_DIGEST))
         if query is None or (asks_for_latest and latest):
-            return Gathered(session, known, latest=latest, is_about_latest=asks_for_latest)
+            return Gathered(session, known, digest=digest, latest=latest, is_about_latest=asks_for_latest)
         found = await read(partial(self._recall, asked, query, session, known))
-        return Gathered(session, known, found, latest)
+        return Gathered(session, known, found, digest, latest)
 
     def _keep_session(self, asked: Asked, session: SessionParts, moment: Moment) -> None:
         if session.session.key:

@@ -19,7 +19,7 @@ from kalito_mcp.contexts.passages import Turn, passages
 from kalito_mcp.contexts.recaller import messages_around, trustily_named
 from kalito_mcp.contexts.steps import Steps
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.validation import Policy, bounded
@@ -117,17 +117,18 @@ class Injector:
         latest, known = context.latest_messages, context.known
         if not latest and not known:
             return Injection()
-        first, last = self._frame(scope, "", _START)
-        lines = [first]
-        if latest:
-            turns = [Turn(one, " ".join(one.text.split()), rank) for rank, one in enumerate(latest)]
-            lines += [render.LATEST_HEADING, *render.HistoryLines(None, self._zone).lines(passages(turns))]
-        if known:
-            pieces = [render.known_piece(one, self._zone) for one in known]
-            lines += [render.KNOWN_HEADING, *(f"{piece.label}{piece.text}" for piece in pieces)]
-        return Injection(
-            "\n".join([*lines, last]), (*(one.record_id for one in latest), *(one.record_id for one in known))
+        turns = [Turn(one, " ".join(one.text.split()), rank) for rank, one in enumerate(latest)]
+        lasting = [one for one in known if one.reach is not Reach.SESSION]
+        digest = [one for one in known if one.reach is Reach.SESSION]
+        text = render.assemble(
+            self._frame(scope, "", _START),
+            known=render.known_lines(lasting, self._zone),
+            latest=[
+                *render.known_lines(digest, self._zone),
+                *render.HistoryLines(None, self._zone).lines(passages(turns)),
+            ],
         )
+        return Injection(text, (*(one.record_id for one in latest), *(one.record_id for one in known)))
 
     def tokens(self, injection: Injection) -> int:
         """How many tokens its text has."""

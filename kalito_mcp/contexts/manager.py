@@ -13,7 +13,7 @@ from typing import Final
 import anyio.to_thread
 
 from kalito_mcp.contexts.cache import CachePolicy
-from kalito_mcp.contexts.gatherer import Asked, Gatherer
+from kalito_mcp.contexts.gatherer import Asked, Gathered, Gatherer
 from kalito_mcp.contexts.known import choose
 from kalito_mcp.contexts.packer import Packer
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
@@ -50,6 +50,9 @@ from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
+
+_KNOWN_AT_START: Final = 40
+"""The most important of what is known at the start of a conversation, if nothing is asked yet."""
 
 _BEST: Final = 8
 """Hits of a query that are shown as matches, even those that are the end of a conversation."""
@@ -135,7 +138,9 @@ class MemoryManager:
         gathered = await self._gatherer.gather(asked)
         session, view, _, withheld = gathered.of_session
         known, found = gathered.known, gathered.found
-        chosen = choose(known, found.hits, view.pins, most=self._context.known)
+        is_start = not asked.has_query and not gathered.of_session.has_begun
+        most = _KNOWN_AT_START if is_start else self._context.known
+        chosen = choose(known, found.hits, view.pins, most=most)
         recent, _ = gathered.of_session.recent(asked)
         parts = ContextParts(
             session_id=session.id or None,
@@ -149,8 +154,10 @@ class MemoryManager:
             query=query or "",
             withheld=withheld + len(known.withheld - {pin.id for pin in view.pins}) + found.withheld,
             note=found.note,
-            latest=_without_best(gathered.latest, chosen.hits),
+            digest=gathered.digest,
+            latest=_ends(gathered, chosen.hits),
             is_about_latest=gathered.is_about_latest,
+            has_begun=gathered.of_session.has_begun,
         )
         pack = partial(self._packer.pack, parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
         # Matches take milliseconds to pack.
@@ -296,8 +303,14 @@ def _sure_known(known: Sequence[KnownRecord], hits: Sequence[Hit]) -> frozenset[
     )
 
 
-def _without_best(latest: Sequence[Sequence[Hit]], hits: Sequence[Hit]) -> list[Sequence[Hit]]:
-    """The ends of conversations without the best hits, which are shown as such."""
+def _ends(gathered: Gathered, hits: Sequence[Hit]) -> list[Sequence[Hit]]:
+    """The ends of conversations without the best hits, which are shown as such. Unless the query asks for them, only
+    those of the latest conversation, and of others of which nothing else is known."""
     best = {one.key for one in hits[:_BEST]}
-    ends = [[one for one in end if one.key not in best] for end in latest]
+    told = {one.session_id for one in (*gathered.known.records, *gathered.digest)}
+    ends = [
+        [one for one in end if one.key not in best]
+        for place, end in enumerate(gathered.latest)
+        if not place or gathered.is_about_latest or end[0].session_id not in told
+    ]
     return [end for end in ends if end]

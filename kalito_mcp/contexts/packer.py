@@ -1,10 +1,10 @@
 """Chooses which parts of a session fit into a context's token budget. Pure.
 
-The order of choice, each part while it fits: the frame; the newest `min_recent` messages; how the latest conversations
-ended, in a conversation that has just begun; what matches the query, by the sentence (see `steps`); what is known
-beyond the session; pins, most important first; summaries, newest first; further recent messages, newest first and
-without gaps, up to `recent_messages`, and then until the budget is full. If a match is near, the latest conversations
-come only before the last.
+The order of choice, each part while it fits: the frame; the newest `min_recent` messages; in a conversation that has
+just begun, what the latest ones left open and how they ended; what matches the query, by the sentence (see `steps`);
+what is known beyond the session; pins, most important first; summaries, newest first; further recent messages, newest
+first and without gaps, up to `recent_messages`, and then until the budget is full. If a match is near, the latest
+conversations come only before the last.
 
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
 less than a fifth of the budget. Beside matches they are sure of an eighth, pins of a fifth, summaries of a tenth, and
@@ -19,9 +19,9 @@ from typing import Final
 
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import History, Shown, TakenPassages
-from kalito_mcp.contexts.packing import Packing
+from kalito_mcp.contexts.packing import Packing, earlier_messages, ordered_lines
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
-from kalito_mcp.contexts.steps import Ends, Steps
+from kalito_mcp.contexts.steps import NEWEST, Ends, Steps
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance
@@ -38,7 +38,9 @@ _RECENT_SHARE_BESIDE_HITS: Final = 0.125
 _LEAST_TOKENS_OF_RECENT: Final = 60
 _SUMMARIES_SHARE_BESIDE_HITS: Final = 0.1
 _LATEST_SHARE_BESIDE_HITS: Final = 0.1
-_LATEST_SHARE: Final = 0.5
+_LATEST_SHARE: Final = 0.25
+_DIGEST_SHARE: Final = 0.4
+"""Of the room of the latest conversations, for what they left open, if the query asks for their ends."""
 
 _MAX_CHARS_PER_TOKEN: Final = 16
 """More than any useful text has. It bounds the search for the length of a shortened message."""
@@ -106,6 +108,7 @@ class Packer:
             parts,
             recent=[replace(one, tokens=self._count(one.text)) for one in parts.recent],
             known=[replace(one, tokens=self._count(one.text)) for one in parts.known],
+            digest=[replace(one, tokens=self._count(one.text)) for one in parts.digest],
             pins=[replace(one, tokens=self._count(one.content)) for one in parts.pins],
             summaries=[replace(one, tokens=self._count(one.summary)) for one in parts.summaries],
         )
@@ -129,20 +132,21 @@ class Packer:
         shown = packing.shown_first.union(turn.said.key for turn in turns)
         left_out = {
             "known": len(parts.known) - len(packing.known),
-            "recent_messages": _earlier_messages(parts, packing),
+            "recent_messages": earlier_messages(parts, packing),
             "semantic_pins": len(parts.pins) - len(packing.pins),
             "summaries": len(parts.summaries) - len(packing.summaries),
             "relevant_messages": len(ranks.keys() - shown),
             "untrusted": parts.withheld,
         }
+        known, digest = packing.known_of(parts.known), packing.digest_of(parts.digest)
         text = render.assemble(
             frame,
-            latest=packing.latest.lines,
-            known=_ordered_lines(packing.known),
-            summaries=_ordered_lines(packing.summaries),
-            pins=_ordered_lines(packing.pins),
+            known=render.known_lines(known, self._zone),
+            latest=[*render.known_lines(digest, self._zone), *packing.latest.lines],
+            summaries=ordered_lines(packing.summaries),
+            pins=ordered_lines(packing.pins),
             hits=packing.matching.lines,
-            recent=_ordered_lines(packing.recent),
+            recent=ordered_lines(packing.recent),
             last=render.left_out_line(left_out) if has_last_line else "",
         )
         context = MemoryContext(
@@ -159,7 +163,7 @@ class Packer:
             text=text,
             left_out={part: count for part, count in left_out.items() if count},
             note=parts.note,
-            known=tuple(parts.known[place] for place in sorted(packing.known)),
+            known=(*known, *digest),
         )
         return replace(context, total_tokens=self._counter.count(json_text(context.to_dict()) if as_json else text))
 
@@ -192,16 +196,11 @@ class Packer:
                 [one for one in parts.hits if one.key not in shown],
                 [one for one in parts.around if one.key not in shown],
                 parts.query,
+                newest=0.0 if parts.has_begun else NEWEST,
             )
             packing.matching = self._take_passages(packing, render.HISTORY_HEADING, steps, parts.session_id, room)
         for places in (sure, [place for place in range(len(parts.known)) if place not in sure]):
-            self._take_each(
-                packing,
-                packing.known,
-                render.KNOWN_HEADING,
-                ((place, render.known_piece(parts.known[place], self._zone)) for place in places),
-                reserved=pins,
-            )
+            self._take_known(packing, packing.known, render.KNOWN_HEADING, parts.known, places, packing.left - pins)
         self._take_each(
             packing,
             packing.pins,
@@ -252,19 +251,46 @@ class Packer:
                 room -= cost
 
     def _take_latest(self, packing: Packing, parts: ContextParts, room: int) -> None:
-        """Take of the ends of the latest conversations what fits into the room and is not shown as a match."""
+        """Take of what the latest conversations left open, and of their ends, what fits into the room and is not shown
+        as a match."""
+        left = packing.left
+        for_digest = int(room * _DIGEST_SHARE) if parts.is_about_latest else room
+        places = range(len(parts.digest))
+        self._take_known(packing, packing.digest, render.LATEST_HEADING, parts.digest, places, for_digest)
+        room -= left - packing.left
         shown = {turn.said.key for turn in packing.matching.turns}
         ends = [[one for one in end if one.key not in shown] for end in parts.latest]
         steps = Ends([end for end in ends if end], parts.query)
-        packing.latest = self._take_passages(packing, render.LATEST_HEADING, steps, parts.session_id, room)
+        heading = "" if packing.digest else render.LATEST_HEADING
+        packing.latest = self._take_passages(packing, heading, steps, parts.session_id, room)
+
+    def _take_known(
+        self,
+        packing: Packing,
+        part: dict[int, render.Piece],
+        heading: str,
+        known: Sequence[KnownRecord],
+        places: Iterable[int],
+        room: int,
+    ) -> None:
+        """Take every one that fits into the room, with its heading and the line of its day."""
+        days = {render.known_place(known[place], self._zone) for place in part}
+        for place in places:
+            piece, day = render.known_piece(known[place]), render.known_place(known[place], self._zone)
+            cost = self._cost(piece) + (0 if part else self._headings[heading])
+            cost += 0 if day in days else self._label_tokens(day) + self._newline
+            if cost <= room and packing.take(part, place, piece, cost):
+                room -= cost
+                days.add(day)
 
     def _take_passages(
         self, packing: Packing, heading: str, steps: Shown, session_id: str | None, room: int
     ) -> TakenPassages:
-        """Take of the steps what fits into the room, with the heading."""
-        found = self._history(steps, session_id).fitting(room - self._headings[heading])
+        """Take of the steps what fits into the room, with the heading if there is one."""
+        for_heading = self._headings[heading] if heading else 0
+        found = self._history(steps, session_id).fitting(room - for_heading)
         if found.turns:
-            packing.left -= self._headings[heading] + found.cost
+            packing.left -= for_heading + found.cost
         return found
 
     def _take_each(
@@ -289,9 +315,12 @@ class Packer:
 
     def _known_tokens(self, known: Sequence[KnownRecord], share: int) -> int:
         """Return the tokens that these need, at most their share. In a small context the first may take twice that."""
-        pieces = [render.known_piece(one, self._zone) for one in known]
-        first = self._needed(render.KNOWN_HEADING, pieces[:1], most=MOST_TOKENS)
-        return self._needed(render.KNOWN_HEADING, pieces, most=first if share < first <= 2 * share else share)
+        days = list(dict.fromkeys(render.known_place(one, self._zone) for one in known))
+        pieces = [render.known_piece(one) for one in known]
+        of_days = [render.Piece(day, "", 0) for day in days]
+        first = self._needed(render.KNOWN_HEADING, [*of_days[:1], *pieces[:1]], most=MOST_TOKENS)
+        most = first if share < first <= 2 * share else share
+        return self._needed(render.KNOWN_HEADING, [*of_days, *pieces], most=most)
 
     def _summary_tokens(self, summaries: Sequence[ConversationSummary], most: int) -> int:
         """Return the tokens that the newest summaries need that fit into this many."""
@@ -367,17 +396,3 @@ class Packer:
 def _as_shown(message: MessageWithImportance, piece: render.Piece) -> MessageWithImportance:
     """The message with its text as the context has it: whole, or shortened."""
     return message if piece.tokens is not None else replace(message, text=piece.text)
-
-
-def _earlier_messages(parts: ContextParts, packing: Packing) -> int:
-    """How many messages of the session are neither shown nor in a summary that is."""
-    if not packing.recent:
-        return 0
-    first = parts.recent[min(packing.recent)].seq
-    shown = (parts.summaries[place] for place in packing.summaries)
-    summarised = sum(max(0, min(one.end_seq, first - 1) - one.start_seq + 1) for one in shown)
-    return first - 1 - summarised
-
-
-def _ordered_lines(part: dict[int, render.Piece]) -> list[str]:
-    return [part[place].label + part[place].text for place in sorted(part)]

@@ -1,9 +1,12 @@
 """One attempt to pack a context: what was taken. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import TakenPassages
+from kalito_mcp.contexts.parts import ContextParts
+from kalito_mcp.domain.known import KnownRecord
 
 
 @dataclass(slots=True)
@@ -14,12 +17,21 @@ class Packing:
     left: int
     recent: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     known: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
+    digest: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     pins: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     summaries: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     matching: TakenPassages = TakenPassages()
     latest: TakenPassages = TakenPassages()
     shown_first: frozenset[int] = frozenset()
     """The keys of what was taken before the matches, and is none of them."""
+
+    def known_of(self, known: Sequence[KnownRecord]) -> list[KnownRecord]:
+        """What was taken of what is known, in its order."""
+        return [known[place] for place in sorted(self.known)]
+
+    def digest_of(self, digest: Sequence[KnownRecord]) -> list[KnownRecord]:
+        """The same of the digest."""
+        return [digest[place] for place in sorted(self.digest)]
 
     def take(self, part: dict[int, render.Piece], place: int, piece: render.Piece, cost: int) -> bool:
         """Take the piece if its cost is left. Return whether it was taken."""
@@ -28,3 +40,18 @@ class Packing:
         part[place] = piece
         self.left -= cost
         return True
+
+
+def earlier_messages(parts: ContextParts, packing: Packing) -> int:
+    """How many messages of the session are neither shown nor in a summary that is."""
+    if not packing.recent:
+        return 0
+    first = parts.recent[min(packing.recent)].seq
+    shown = (parts.summaries[place] for place in packing.summaries)
+    summarised = sum(max(0, min(one.end_seq, first - 1) - one.start_seq + 1) for one in shown)
+    return first - 1 - summarised
+
+
+def ordered_lines(part: dict[int, render.Piece]) -> list[str]:
+    """The lines of a part, in its order."""
+    return [part[place].label + part[place].text for place in sorted(part)]

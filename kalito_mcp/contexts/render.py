@@ -1,16 +1,17 @@
 """Renders a context as text for a language model. Pure.
 
-How the latest conversations ended comes first, then what is known. The rest is in the order of the specification's
+What is known comes first, then how the latest conversations ended. The rest is in the order of the specification's
 "Format for AI consumption": instruction, summaries, pins, older messages, "--- RECENT CONVERSATION ---", recent
 messages. Remembered text is between two markers with a fence that no author can know. A remembered line that looks like
 one of ours is indented, and control characters are escaped. Remembered text is data, whatever it says.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.passages import Turn
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
@@ -30,12 +31,12 @@ from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.titles import is_named
 
 SUMMARIES_HEADING: Final = "SUMMARIES (background context)"
-LATEST_HEADING: Final = "LATEST CONVERSATIONS (how they ended)"
 KNOWN_HEADING: Final = "KNOWN (lasting facts)"
+LATEST_HEADING: Final = "LATEST CONVERSATIONS (how they ended)"
 PINS_HEADING: Final = "PINS (important facts)"
 HISTORY_HEADING: Final = "HISTORICAL MESSAGES (condensed)"
 RECENT_HEADING: Final = "--- RECENT CONVERSATION ---"
-HEADINGS: Final = (LATEST_HEADING, KNOWN_HEADING, SUMMARIES_HEADING, PINS_HEADING, HISTORY_HEADING, RECENT_HEADING)
+HEADINGS: Final = (KNOWN_HEADING, LATEST_HEADING, SUMMARIES_HEADING, PINS_HEADING, HISTORY_HEADING, RECENT_HEADING)
 
 _LEFT_OUT: Final = {
     "known": "known fact",
@@ -102,11 +103,28 @@ def pin_piece(pin: SemanticPin, zone: Zone = UTC_ZONE) -> Piece:
     return _piece(label, pin.content, pin.tokens)
 
 
-def known_piece(known: KnownRecord, zone: Zone = UTC_ZONE) -> Piece:
-    """Label what is known with its project, if it has one, its day, and whose words it has if not the user's."""
+def known_piece(known: KnownRecord) -> Piece:
+    """Label what is known: that it is still open, and whose words it has if not the user's."""
+    notes = ["open"] if known.kind is Kind.OPEN and known.reach is Reach.SESSION else []
+    notes += ["noted by the assistant"] if known.origin is Origin.ASSISTANT else []
+    notes += [f"from {_SOURCES[known.origin]}"] if known.origin.distrust >= Origin.TOOL.distrust else []
+    return _piece(f"- {', '.join(notes)}: " if notes else "- ", known.text, known.tokens)
+
+
+def known_place(known: KnownRecord, zone: Zone = UTC_ZONE) -> str:
+    """The line above what is known since a day, of the person or of the project, or of the end of a conversation."""
     of_project = "of this project, " if known.reach is Reach.PROJECT else ""
-    noted = ", noted by the assistant" if known.origin is Origin.ASSISTANT else _source_note(known.origin, None)
-    return _piece(f"- {of_project}{zone.date(known.created_at)}{noted}: ", known.text, known.tokens)
+    named = known.session_id if known.reach is Reach.SESSION and is_named(known.session_id or "") else None
+    return f"{of_project}{zone.date(known.created_at)}{f', {_quote(named)}' if named else ''}:"
+
+
+def known_lines(known: Iterable[KnownRecord], zone: Zone = UTC_ZONE) -> list[str]:
+    """The lines of what is known: the person's first, each day's together, the newest first."""
+    of_place: dict[str, list[str]] = {}
+    for one in sorted(known, key=lambda one: (one.reach is Reach.PROJECT, -one.created_at)):
+        piece = known_piece(one)
+        of_place.setdefault(known_place(one, zone), []).append(piece.label + piece.text)
+    return [line for place, lines in of_place.items() for line in (place, *lines)]
 
 
 class HistoryLines:
@@ -218,17 +236,17 @@ def shorten(piece: Piece, *, at_most: int, fits: Callable[[Piece], bool]) -> Pie
 def assemble(
     frame: tuple[str, str],
     *,
-    latest: Sequence[str] = (),
     known: Sequence[str] = (),
-    summaries: Sequence[str],
-    pins: Sequence[str],
-    hits: Sequence[str],
-    recent: Sequence[str],
+    latest: Sequence[str] = (),
+    summaries: Sequence[str] = (),
+    pins: Sequence[str] = (),
+    hits: Sequence[str] = (),
+    recent: Sequence[str] = (),
     last: str = "",
 ) -> str:
     """Return the whole text. An empty part has no heading. `last` is the line after the frame."""
     lines = [frame[0]]
-    for heading, pieces in zip(HEADINGS, (latest, known, summaries, pins, hits, recent), strict=True):
+    for heading, pieces in zip(HEADINGS, (known, latest, summaries, pins, hits, recent), strict=True):
         if pieces:
             lines += [heading, *pieces]
     return "\n".join([*lines, frame[1], *filter(None, [last])])

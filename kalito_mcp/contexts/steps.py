@@ -52,6 +52,10 @@ _AROUND_WORTH: Final = 0.1
 _PER_TURN: Final = 0.05
 """What it loses with every turn between them."""
 
+NEWEST: Final = 0.2
+"""In a new conversation, added to a sentence of the newest message as far as it tells something, and the less the older
+the message is among those found. What is to be done now needs what holds now."""
+
 
 _FIRST_CHARS: Final = 1_200
 """Of a hit, in its best sentences. The others lose half of its score, so that a long text does not fill a context."""
@@ -82,8 +86,9 @@ class Steps:
     """The steps of hits, which are best first, and of the messages around them, in no order. Each turn is split into
     sentences when its turn comes, because most never fit."""
 
-    def __init__(self, hits: Sequence[Hit], around: Sequence[Candidate], query: str) -> None:
-        """What has the query's terms comes earlier, and an excerpt of a long text is taken around them."""
+    def __init__(self, hits: Sequence[Hit], around: Sequence[Candidate], query: str, *, newest: float = 0.0) -> None:
+        """What has the query's terms comes earlier, and an excerpt of a long text is taken around them. `newest` is
+        added to the value of what was said last."""
         self._asked = frozenset(query_terms(query))
         self._hits = hits
         said: list[Hit | Candidate] = [*around, *hits]
@@ -94,9 +99,12 @@ class Steps:
         self._turns: dict[tuple[int, frozenset[int]], Turn] = {}
         self._listed = {one.key for one in hits}
         self._made: list[frozenset[Part]] = []
-        self._entries = [_Entry(-hit.score - _WORTH, rank, 0, -1, None) for rank, hit in enumerate(hits)]
+        self._newest = newest
+        moments = sorted({one.created_at for one in said})
+        self._lateness = {at: (place + 1) / len(moments) for place, at in enumerate(moments)}
+        self._entries = [_Entry(-hit.score - _WORTH - newest, rank, 0, -1, None) for rank, hit in enumerate(hits)]
         for distance in (*range(-BEFORE, 0), *range(1, AFTER + 1)):
-            lost = _PER_TURN * (abs(distance) - 1) - _AROUND_WORTH
+            lost = _PER_TURN * (abs(distance) - 1) - _AROUND_WORTH - newest
             self._entries += [
                 _Entry(lost - _AROUND * hit.score, rank, distance, -1, None) for rank, hit in enumerate(hits)
             ]
@@ -127,9 +135,9 @@ class Steps:
         sentences = self._sentences(said.key)
         most, most_first = (_AROUND_WORTH, _FIRST_AROUND_CHARS) if entry.distance else (_WORTH, _FIRST_CHARS)
         worth = [sentences.worth(place, is_assistant=said.role is Role.ASSISTANT) for place in sentences.places]
-        used = 0
+        used, lateness = 0, self._lateness[said.created_at]
         for place in sorted(sentences.places, key=lambda place: (-worth[place], place)):
-            loss = entry.loss + most * (1 - worth[place])
+            loss = entry.loss + most * (1 - worth[place]) + self._newest * (1 - lateness * worth[place])
             used += len(sentences.texts[place])
             if used > most_first:
                 loss += _FURTHER * self._hits[entry.rank].score

@@ -56,9 +56,9 @@ _MIN_UNSPACED: Final = 5
 _IMPORTANCE: Final[Mapping[Kind, float]] = {
     Kind.RULE: 0.76,
     Kind.CHANGE: 0.76,
-    Kind.FACT: 0.74,
+    Kind.FACT: 0.72,
     Kind.DECISION: 0.72,
-    Kind.PLAN: 0.68,
+    Kind.PLAN: 0.72,
     Kind.OPEN: 0.62,
     Kind.OUTCOME: 0.62,
 }

@@ -69,9 +69,16 @@ async def test_of_two_values_both_are_shown_with_their_dates_the_newer_first(
     clock.advance(86_400)
     await pin(memory, "The user lives in Bergen.", session="later")
     context = await memory.build_context("new", query=UNRELATED)
-    lines = [line for line in context.text.splitlines() if "The user lives" in line]
-    assert [("2026-03-05" in line, "2026-03-04" in line) for line in lines] == [(True, False), (False, True)]
-    assert ["Bergen" in line for line in lines] == [True, False]
+    known = ["2026-03-05:", "- noted by the assistant: The user lives in Bergen."]
+    known += ["2026-03-04:", "- noted by the assistant: The user lives in Oslo."]
+    assert "\n".join(["KNOWN (lasting facts)", *known]) in context.text
+
+
+async def test_a_conversation_in_which_nothing_is_asked_yet_begins_with_more_of_it(memory: Memory) -> None:
+    for number in range(50):
+        await pin(memory, f"The user owns boat number {number}.")
+    assert len(await known(memory, query="", max_tokens=3_000)) == 40
+    assert len(await known(memory)) == 8
 
 
 async def test_what_has_no_room_is_counted_and_named(memory: Memory) -> None:

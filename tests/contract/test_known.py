@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import PERSONAL, Scope
@@ -181,3 +182,22 @@ async def test_another_process_sees_what_became_known(backend: Backend) -> None:
     assert await known(there, Scope()) == ["x"]
     await change(there, "pin_x", {"scope": None})
     assert await known(here, Scope()) == []
+
+
+async def test_what_was_left_open_is_of_the_latest_sessions_and_of_their_project(store: Store) -> None:
+    kinds = {"waits": Kind.OPEN, "done": Kind.OUTCOME, "rule": Kind.RULE}
+    for days, scope in enumerate((IN_A, Scope(session="later", project="A"), IN_B, ELSEWHERE)):
+        pins = [
+            drafts.pin(f"{scope.session} {name}", kind=kind, created_at=START_MS + days) for name, kind in kinds.items()
+        ]
+        await add(store, scope, *pins, drafts.pin(f"{scope.session} known", kind=Kind.OPEN, reach=Reach.PERSON))
+    await change(store, "pin_a done", {DELETED_AT: START_MS}, edit_type=EditType.DELETE)
+
+    async def left(scope: Scope, limit: int = 9) -> list[str]:
+        async with store.read() as view:
+            return [one.text for one in await view.records.left_open(scope, limit=limit)]
+
+    assert await left(Scope(project="A")) == ["later done", "later waits", "a waits"]
+    assert await left(Scope(project="A"), 1) == ["later done"]
+    assert await left(Scope(project=PERSONAL)) == await left(Scope()) == ["c done", "c waits"]
+    assert await left(Scope(owner="ann", project="A")) == await left(Scope(agent="ann", project="A")) == []

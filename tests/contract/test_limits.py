@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kalito_mcp.domain.graph import GraphChanges
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits, Scope
@@ -47,7 +48,10 @@ async def remember(store: Store, scope: Scope, name: str) -> None:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         said = [drafts.message(f"kettle message {name}", name=f"speaker {name}")]
         await transaction.conversations.append_messages(session, said, now_ms=START_MS)
-        pins = [drafts.pin(f"kettle {reach} {name}", record_id=f"pin_{reach} {name}", reach=reach) for reach in Reach]
+        pins = [
+            drafts.pin(f"kettle {reach} {name}", record_id=f"pin_{reach} {name}", reach=reach, kind=Kind.OPEN)
+            for reach in Reach
+        ]
         await transaction.conversations.add_pins(session, pins)
         place = Scope(scope.owner, scope.agent, project=scope.project)
         source = f"kettle/{name}"
@@ -142,6 +146,10 @@ async def test_records_are_named_listed_and_read_within_limits(store: Store, lim
             place = Scope(agent=agent, project=project, limits=limits)
             assert bool(await records.document(place, f"kettle/{name}")) == is_reached
             assert bool(await records.sources(place, "kettle/")) == is_reached
+            left_open = {one.text for one in await records.left_open(place, limit=99)}
+            kinds = ("session", "project") if project == PERSONAL else ("session",)
+            expected = {f"kettle {kind} {name}" for kind in kinds} if reaches(limits, agent, project) else set()
+            assert left_open == expected
         for agent in AGENTS:
             place = Scope(agent=agent, limits=limits)
             reached = within(limits, agent)

@@ -46,7 +46,7 @@ async def test_a_confirmed_fact_says_that_a_tool_said_it(database: Path, era: st
         await told_by_a_tool(h, RATES)
         await h.facts("create_pin", content=RATES, scope="person", confirmed=True)
         text = await h.text("build_context")
-        assert f", from a tool: {RATES}" in text
+        assert f"\n- from a tool: {RATES}" in text
 
 
 async def test_a_note_of_a_tools_words_is_no_lasting_fact(database: Path, era: str) -> None:
@@ -102,7 +102,7 @@ async def test_what_is_known_says_who_noted_it(database: Path, era: str) -> None
         lines = (await h.text("build_context")).splitlines()
         [noted] = [line for line in lines if "Ghent" in line]
         [users] = [line for line in lines if "nuts" in line]
-        assert ", noted by the assistant: " in noted
+        assert noted.startswith("- noted by the assistant: ")
         assert "noted by" not in users
         known = (await h.resource("memory://profile"))["known"]
         assert {one["text"]: one["origin"] for one in known} == {

@@ -70,6 +70,17 @@ _IN_PROJECT: Final = """
         CASE WHEN coalesce(:project, 'personal') = 'personal' THEN 0 ELSE -1 END
     )
 """
+SELECT_LEFT_OPEN: Final = f"""
+SELECT r.id, r.type, 'session', r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
+    (SELECT p.id FROM projects p WHERE p.key = r.project_key), r.attributes
+FROM records r JOIN sessions s ON s.key = r.session_key
+WHERE r.key IN (
+    SELECT key FROM records WHERE agent_key = :agent_key AND type = 'pin' AND id IS NOT NULL AND deleted_at IS NULL
+    ORDER BY key DESC LIMIT 500
+) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') IN ('open', 'outcome') AND {within("r")}
+    AND {_IN_PROJECT} AND {NOT_SUPERSEDED}
+ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
+"""
 SELECT_DOCUMENT: Final = f"""
 {_WHOLE}
 WHERE r.agent_key = :agent_key AND r.source = :source AND {_IN_PROJECT} AND {within("r")}
@@ -267,6 +278,13 @@ class RecordQueries(Queries):
             return []
         asked = {"agent_key": agent_key, "limit": limit, **_places(scope)}
         return [rows.known(row) for row in await self._all(SELECT_KNOWN, **asked, include_internal=include_internal)]
+
+    async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
+        agent_key = await self._agent_key(scope)
+        if agent_key is None:
+            return []
+        asked = {"agent_key": agent_key, "limit": limit, **_places(scope)}
+        return [rows.known(row) for row in await self._all(SELECT_LEFT_OPEN, **asked)]
 
     async def superseded(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, tuple[str, int]]:
         asked = {"keys": json.dumps(list(keys)), "owner": scope.owner, **limits_of(scope)}

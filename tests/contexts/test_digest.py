@@ -1,0 +1,82 @@
+"""A conversation begins with what the latest ones left open, and what came out of them."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp import CreatePinRequest, Memory, open_memory
+from kalito_mcp.domain.kinds import Kind
+from kalito_mcp.domain.records import Reach
+from tests.contexts.talks import talk
+from tests.scripted import CountedIds, ScriptedClock
+
+pytestmark = pytest.mark.anyio
+
+HEADING = "LATEST CONVERSATIONS (how they ended)"
+
+
+@pytest.fixture
+async def memory(database: Path) -> AsyncIterator[Memory]:
+    clock = ScriptedClock()
+    async with open_memory(database, clock=clock, ids=CountedIds()) as opened:
+        for session, pins in (
+            ("tuesday", [(Kind.OUTCOME, "Three of the dead letters failed.")]),
+            ("friday", [(Kind.OUTCOME, "The label has margins now."), (Kind.OPEN, "The barcode waits for Ana.")]),
+        ):
+            await talk(
+                opened,
+                session,
+                "Left and right margins of the label, please.",
+                f"The label endpoint has margins since {session}.",
+            )
+            await left(opened, session, pins)
+            clock.advance(86_400)
+        yield opened
+
+
+async def left(memory: Memory, session: str, pins: Sequence[tuple[Kind, str]]) -> None:
+    """Pins as the memory makes them."""
+    for kind, text in pins:
+        pin = await memory.create_pin(CreatePinRequest(session, text, scope=Reach.SESSION))
+        record = await memory.record(pin.id)
+        await memory.update_memory(pin.id, {"kind": kind}, expected_revision=record.revision)
+
+
+async def test_the_latest_conversation_comes_first_and_of_each_what_is_open(memory: Memory) -> None:
+    lines = (await memory.build_context(None)).text.splitlines()
+    begin = lines.index(HEADING)
+    assert lines[begin + 1 : begin + 6] == [
+        '2026-03-05, "friday":',
+        "- open, noted by the assistant: The barcode waits for Ana.",
+        "- noted by the assistant: The label has margins now.",
+        '2026-03-04, "tuesday":',
+        "- noted by the assistant: Three of the dead letters failed.",
+    ]
+
+
+async def test_the_digest_is_known_in_the_structured_answer_too(memory: Memory) -> None:
+    found = (await memory.build_context(None)).known
+    assert [(one.text, one.reach) for one in found][:1] == [("The barcode waits for Ana.", Reach.SESSION)]
+
+
+async def test_who_asks_where_the_work_was_left_gets_what_is_open_and_the_end(memory: Memory) -> None:
+    text = (await memory.build_context(None, query="where did I leave off?")).text
+    assert "The barcode waits for Ana." in text
+    assert "The label endpoint has margins since friday." in text
+
+
+async def test_a_session_starts_with_it_and_a_conversation_under_way_does_not_repeat_it(memory: Memory) -> None:
+    assert "The barcode waits for Ana." in (await memory.inject_known()).text
+    await talk(memory, "friday", "And the barcode?", "It waits.", "Then tomorrow.")
+    assert HEADING not in (await memory.build_context("friday")).text
+
+
+async def test_another_projects_digest_is_not_shown(memory: Memory) -> None:
+    shop = await memory.in_project("shop")
+    assert "barcode" not in (await shop.build_context(None)).text
+    await talk(shop, "shop", "Good morning.", "Good morning!")
+    await left(shop, "shop", [(Kind.OPEN, "The parcels wait in Porto.")])
+    assert "Porto" in (await shop.build_context(None)).text
+    outside = await memory.in_project("personal")
+    assert "Porto" not in (await outside.build_context(None)).text
