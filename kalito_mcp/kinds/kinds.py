@@ -10,7 +10,7 @@ PINNED_FROM: Final = 0.65
 NOTED_FROM: Final = 0.5
 """The same of a note: somebody asked to remember it."""
 
-PERSONAL_FROM: Final = 0.85
+PERSONAL_FROM: Final = 0.88
 """How likely a sentence is the person's that leaves its project."""
 
 
