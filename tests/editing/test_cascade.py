@@ -1,9 +1,11 @@
 """What was derived from a message changes with it: its pins, the summaries over it, and its graph nodes."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import anyio
 import pytest
 
 from kalito_mcp import CreatePinRequest, CreateSummaryRequest, Memory, NewMessage, Role, Settings, open_memory
@@ -345,3 +347,13 @@ async def test_a_forgotten_summary_is_in_no_summary_above_it(database: Path) -> 
         assert (await memory.record(fold.id)).text == fold.text
         await memory.purge([first.id])
         assert "customer A" not in repr([await memory.record(fold.id), await memory.history(fold.id)])
+
+
+async def test_neighbours_that_change_at_the_same_time_have_the_pins_of_both_new_texts(memory: Memory) -> None:
+    """Each was searched beside the other's old text before it was written."""
+    changes = {"msg_1": "Anna never eats nuts.", "msg_2": "Noted, thanks.", "msg_3": "From now on Anna lives in Moss."}
+    async with anyio.create_task_group() as tasks:
+        for record_id, text in changes.items():
+            tasks.start_soon(partial(memory.update_memory, record_id, {"text": text}, expected_revision=1))
+    await memory.settled()
+    assert sorted(await said_by(memory, RecordType.PIN)) == [changes["msg_1"], changes["msg_3"]]
