@@ -1,5 +1,6 @@
 """The kinds of sentences in a conversation."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -20,6 +21,14 @@ class Kind(StrEnum):
 
 PASSING: Final = frozenset({Kind.REQUEST, Kind.CHATTER})
 """Nobody keeps these."""
+
+DIGEST: Final[Mapping[str, frozenset[Kind]]] = {
+    "Decided": frozenset({Kind.DECISION, Kind.RULE, Kind.CHANGE}),
+    "Learned": frozenset({Kind.FACT}),
+    "Done": frozenset({Kind.OUTCOME}),
+    "Open": frozenset({Kind.OPEN, Kind.PLAN}),
+}
+"""The headings of a session's digest in their order, and what stands below each."""
 
 LASTING: Final = frozenset({Kind.RULE, Kind.DECISION, Kind.FACT, Kind.CHANGE})
 """What holds until somebody says otherwise."""

@@ -1,8 +1,8 @@
 """A memory as Markdown pages for people, linked as Obsidian links them. `markdown_folder` writes them.
 
-A page for each conversation (front matter, pins, summaries, messages) and each document; lists of tasks, notes and
-thoughts; what is known; and an index. Nothing in them depends on when they are made, so what did not change gives the
-same page again. Forgotten records are in none.
+A page for each conversation (front matter, its digest, pins, summaries, messages) and each document; lists of tasks,
+notes and thoughts; what is known; and an index. Nothing in them depends on when they are made, so what did not change
+gives the same page again. Forgotten records are in none.
 
 Remembered text is shown as it is, except that it embeds nothing: an image in it would call a server when it is opened.
 """
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from kalito_mcp.archive_verbs import Transcript
 from kalito_mcp.domain.archive import Selection
+from kalito_mcp.domain.kinds import DIGEST
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL
@@ -153,9 +154,12 @@ def _session_page(transcript: Transcript, chosen: _Chosen) -> Page | None:
         "tags": ["kalito/session"],
     }
     parts = [_front_matter(properties), f"# {_line(chosen.names.title(session.id))}\n", "[[Index]]\n"]
-    pins = [one for one in records if one.type is RecordType.PIN]
-    if pins:
-        parts += ["## Pins\n", "".join(f"- {_line(pin.text)}\n" for pin in reversed(pins))]
+    pins = [one for one in reversed(records) if one.type is RecordType.PIN]
+    digest = {heading: [one for one in pins if one.content.get("kind") in kinds] for heading, kinds in DIGEST.items()}
+    others = [one for one in pins if all(one not in of_heading for of_heading in digest.values())]
+    for heading, of_heading in (*digest.items(), ("Pins", others)):
+        if of_heading:
+            parts += [f"## {heading}\n", "".join(f"- {_line(pin.text)}\n" for pin in of_heading)]
     for summary in (one for one in reversed(records) if one.type is RecordType.SUMMARY):
         first, last = summary.content.get("start_seq", summary.seq), summary.content.get("end_seq")
         parts.append(f"## Summary of messages {first} to {last}\n\n{shown_text(summary.text)}\n")

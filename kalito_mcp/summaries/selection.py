@@ -12,18 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from kalito_mcp.domain.kinds import Kind
+from kalito_mcp.domain.kinds import DIGEST, Kind
 from kalito_mcp.text.analysis import query_terms
 from kalito_mcp.text.languages import every_function_word
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.times.annotation import DATED
 
-HEADINGS: Final[Mapping[str, frozenset[Kind]]] = {
-    "Decided:": frozenset({Kind.DECISION, Kind.RULE, Kind.CHANGE}),
-    "Learned:": frozenset({Kind.FACT}),
-    "Done:": frozenset({Kind.OUTCOME}),
-    "Open:": frozenset({Kind.OPEN, Kind.PLAN}),
-}
+HEADINGS: Final[Mapping[str, frozenset[Kind]]] = {f"{heading}:": kinds for heading, kinds in DIGEST.items()}
 ANSWERED: Final = " → "
 """Between what was proposed and what the other one said to it."""
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp import Memory, NewMessage, Role
+from kalito_mcp import CreatePinRequest, Memory, NewMessage, Role
 from kalito_mcp.domain.archive import Selection
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.exchange.file_names import file_name
@@ -63,6 +63,21 @@ async def test_everything_that_is_not_forgotten_is_on_a_page(tmp_path: Path) -> 
     work = next(text for name, text in found.items() if 'session: "build/1"' in text)
     assert "## Summary of messages 1 to" in work
     assert 'project: "boats"' in work
+
+
+@pytest.mark.anyio
+async def test_the_page_of_a_conversation_begins_with_its_digest(tmp_path: Path) -> None:
+    async with opened(tmp_path / "memory.db") as memory:
+        said = [NewMessage(Role.USER, "We decided to take the night ferry. Good weather today.")]
+        await memory.record_messages("trip", said)
+        await memory.create_pin(CreatePinRequest("trip", "Ines comes along.", scope=Reach.SESSION))
+        await memory.settled()
+        await exported(memory, tmp_path / "vault")
+    page = files(tmp_path / "vault")["Sessions/trip.md"]
+    decided, pinned, messages = (page.index(f"## {one}\n") for one in ("Decided", "Pins", "Messages"))
+    assert decided < page.index("- We decided to take the night ferry.\n") < pinned < messages
+    assert pinned < page.index("- Ines comes along.\n") < messages
+    assert "## Open" not in page
 
 
 @pytest.mark.anyio
