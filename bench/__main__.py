@@ -20,6 +20,8 @@ BENCHMARKS: Final = (
     "imports",
     "summaries",
     "pins",
+    "kinds",
+    "intent",
     "search",
     "round_trip",
     "calls",

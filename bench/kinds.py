@@ -112,19 +112,21 @@ def trained(labelled: Labelled, of_each: NDArray[np.float32], among: NDArray[np.
     )
     has_owner = among & labelled.is_kept & np.array([one is not None for one in labelled.of])
     of_project = np.array([one == "project" for one in labelled.of], np.int64)
-    of_kinds = _fitted(of_each[among], kinds[among], len(_KINDS))
-    owners = _fitted(of_each[has_owner], of_project[has_owner], 2)
+    of_kinds = fitted(of_each[among], kinds[among], len(_KINDS))
+    owners = fitted(of_each[has_owner], of_project[has_owner], 2)
     return np.concatenate([of_kinds, owners[:, 1:] - owners[:, :1]], axis=1)
 
 
-def _fitted(of_each: NDArray[np.float32], labels: NDArray[np.int64], count: int) -> NDArray[np.float32]:
+def fitted(
+    of_each: NDArray[np.float32], labels: NDArray[np.int64], count: int, shrinking: float = _SHRINKING
+) -> NDArray[np.float32]:
     """The weights of a softmax, by gradient descent with momentum (Kingma, Ba, ICLR 2015)."""
     weights = np.zeros((of_each.shape[1], count))
     wanted = np.eye(count)[labels]
     mean, square = np.zeros_like(weights), np.zeros_like(weights)
     for step in range(1, _STEPS + 1):
         error = shares(of_each, weights.astype(np.float32)) - wanted
-        slope = (of_each.T @ error + _SHRINKING * weights) / len(of_each)
+        slope = (of_each.T @ error + shrinking * weights) / len(of_each)
         mean = _FORGETTING[0] * mean + (1 - _FORGETTING[0]) * slope
         square = _FORGETTING[1] * square + (1 - _FORGETTING[1]) * slope**2
         mean_now, square_now = mean / (1 - _FORGETTING[0] ** step), square / (1 - _FORGETTING[1] ** step)

@@ -16,11 +16,10 @@
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from kalito_mcp.text.analysis import terms
-from kalito_mcp.text.recollection import refers_to_the_past
 
 _WORD: Final = 0.016
 _UNKNOWN: Final = 0.3
@@ -40,18 +39,24 @@ class Bar:
     """The bar for the records that one prompt may get."""
 
     def __init__(
-        self, prompt: str, record_counts: Mapping[str, int], total: int, *, asked: Sequence[str], min_score: float
+        self,
+        prompt: str,
+        record_counts: Mapping[str, int],
+        total: int,
+        *,
+        asks: bool,
+        recalls: bool,
+        min_score: float,
     ) -> None:
-        """`record_counts` says for each term of the prompt how many of all records have it; `asked` are the sentences
-        that ask something."""
+        """`record_counts` says for each term of the prompt how many of all records have it; `asks` whether it asks
+        something, `recalls` whether for what was said earlier."""
         words = len(prompt.split())
         few = max(_FEW_RECORDS, _FEW_OF_RECORDS * total)
         specific = frozenset(term for term, count in record_counts.items() if 0 < count <= few)
-        recalls = any(map(refers_to_the_past, asked))
         more = 0.0 if recalls else _WORD * words + _UNKNOWN * _unknown(record_counts, total)
         self._least_score = min_score + more
         self._specific = specific if len(record_counts) >= _LEAST_TERMS else frozenset[str]()
-        self._least_specific = 0.0 if asked else max(_LEAST_SPECIFIC, _LEAST_SHARE * len(record_counts))
+        self._least_specific = 0.0 if asks else max(_LEAST_SPECIFIC, _LEAST_SHARE * len(record_counts))
         self._enough_specific = _ENOUGH_SPECIFIC if words <= _MOST_WORDS else math.inf
 
     def admits(self, score: float, text: str) -> bool:

@@ -178,10 +178,11 @@ class Gatherer:
             latest = await read(partial(self._latest, asked, query if asks_for_latest else None, session))
             without = session.session.id
             digest = await read(lambda view: read_digest(view, place, without=without, most=_DIGEST))
-        if query is None or (asks_for_latest and latest):
-            return Gathered(session, known, digest=digest, latest=latest, is_about_latest=asks_for_latest)
-        found = await read(partial(self._recall, asked, query, session, known))
-        return Gathered(session, known, found, digest, latest)
+        asks_for_latest = asks_for_latest and bool(latest)
+        found = Recalled()
+        if query is not None and not (asks_for_latest and query.prepared.question.asks_nothing_else):
+            found = await read(partial(self._recall, asked, query, session, known))
+        return Gathered(session, known, found, digest, latest, asks_for_latest)
 
     def _keep_session(self, asked: Asked, session: SessionParts, moment: Moment) -> None:
         if session.session.key:

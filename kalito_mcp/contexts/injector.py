@@ -147,8 +147,9 @@ class Injector:
             return {term: len(index.places(term)) for term in question.terms}, index.records.count
 
         record_counts, total = await view.search.in_index(scope, counted) or ({}, 0)
-        asked = [prompt] if question.asks_where_left_off else questions_in(prompt)
-        bar = Bar(prompt, record_counts, total, asked=asked, min_score=self.policy.min_score)
+        asks = question.asks_nothing_else or bool(questions_in(prompt))
+        recalls = asks and (question.intent.earlier or question.intent.assistant)
+        bar = Bar(prompt, record_counts, total, asks=asks, recalls=recalls, min_score=self.policy.min_score)
         return [hit for hit in found if bar.admits(hit.score, hit.text)]
 
     def _packed(

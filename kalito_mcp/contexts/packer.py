@@ -3,8 +3,8 @@
 The order of choice, each part while it fits: the frame; the newest `min_recent` messages; in a conversation that has
 just begun, what the latest ones left open and how they ended; what matches the query, by the sentence (see `steps`);
 what is known beyond the session; pins, most important first; summaries, newest first; further recent messages, newest
-first and without gaps, up to `recent_messages`, and then until the budget is full. If a match is near, the latest
-conversations come only before the last.
+first and without gaps, up to `recent_messages`, and then until the budget is full. If a match is near, and
+the query does not ask for them, the latest conversations come only before the last.
 
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
 less than a fifth of the budget. Beside matches they are sure of an eighth, pins of a fifth, summaries of a tenth, and
@@ -19,7 +19,7 @@ from typing import Final
 
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import History, Shown, TakenPassages
-from kalito_mcp.contexts.packing import Packing, earlier_messages, ordered_lines
+from kalito_mcp.contexts.packing import Packing, earlier_messages, ordered_lines, share_of_latest
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
 from kalito_mcp.contexts.steps import NEWEST, Ends, Steps
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
@@ -37,8 +37,6 @@ _PINS_SHARE: Final = 0.2
 _RECENT_SHARE_BESIDE_HITS: Final = 0.125
 _LEAST_TOKENS_OF_RECENT: Final = 60
 _SUMMARIES_SHARE_BESIDE_HITS: Final = 0.1
-_LATEST_SHARE_BESIDE_HITS: Final = 0.1
-_LATEST_SHARE: Final = 0.25
 _DIGEST_SHARE: Final = 0.4
 """Of the room of the latest conversations, for what they left open, if the query asks for their ends."""
 
@@ -183,9 +181,9 @@ class Packer:
         if has_hits:
             self._take_recent(packing, parts.recent, room - allowance + packing.left)
         is_near = any(one.score >= NEAR_FROM for one in parts.hits)
-        if not is_near:
-            share = _LATEST_SHARE_BESIDE_HITS if has_hits else 1.0 if parts.is_about_latest else _LATEST_SHARE
-            self._take_latest(packing, parts, min(packing.left - known - pins, int(allowance * share)))
+        are_first = parts.is_about_latest or not is_near
+        if are_first:
+            self._take_latest(packing, parts, min(packing.left - known - pins, int(allowance * share_of_latest(parts))))
         if has_hits:
             summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE_BESIDE_HITS))
             room = packing.left - known - pins - summaries
@@ -217,7 +215,7 @@ class Packer:
             ),
         )
         self._take_recent(packing, parts.recent, packing.left)
-        if is_near:
+        if not are_first:
             self._take_latest(packing, parts, packing.left)
         self._take_recent(packing, parts.recent, packing.left, most=len(parts.recent))
         return packing

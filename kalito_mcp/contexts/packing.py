@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import TakenPassages
 from kalito_mcp.contexts.parts import ContextParts
 from kalito_mcp.domain.known import KnownRecord
+
+_LATEST: Final = 0.25
+_LATEST_BESIDE_HITS: Final = 0.1
+_ASKED_BESIDE_HITS: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -55,3 +60,10 @@ def earlier_messages(parts: ContextParts, packing: Packing) -> int:
 def ordered_lines(part: dict[int, render.Piece]) -> list[str]:
     """The lines of a part, in its order."""
     return [part[place].label + part[place].text for place in sorted(part)]
+
+
+def share_of_latest(parts: ContextParts) -> float:
+    """The share of the budget that the latest conversations may get: all of it if nothing else is asked."""
+    if parts.is_about_latest:
+        return _ASKED_BESIDE_HITS if parts.hits else 1.0
+    return _LATEST_BESIDE_HITS if parts.hits else _LATEST

@@ -36,7 +36,7 @@ class ContextParts:
     """Everything that could go in. `recent` and `summaries` are oldest first, `known`, `pins` and `hits` best first.
     `around` are the messages around the hits, and `query` is what found the hits. `sure_known` are the ids of what is
     known that keeps a place beside hits. `digest` is what the latest conversations left open and what came out of them,
-    `latest` are their ends, newest conversation first; `is_about_latest` if the query asks for nothing else.
+    `latest` are their ends, newest conversation first; `is_about_latest` if the query may ask for them.
     `has_begun`: the conversation has had more than its first turn. `withheld` counts the untrusted records that are not
     among them; `note` is that of the search. `recent` may begin after the first message of the session."""
 

@@ -1,7 +1,6 @@
 """Sentences that say by themselves that they hold: "from now on", "we decided". Pure.
 
-Without a model, nothing else is kept. One word or phrase a comma, by language; those of a language without spaces are
-looked for in the letters.
+Without a model, nothing else is kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,7 @@ from typing import Final
 
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.kinds.kinds import Judged, Sentence
-from kalito_mcp.text.analysis import fold, is_spelled_with_spaces, words
+from kalito_mcp.text.phrases import Phrases
 
 _RULES: Final[Mapping[str, str]] = {
     "en": "always, never, remember, from now on, going forward, no more, must not, please don't",
@@ -50,23 +49,12 @@ _DECISIONS: Final[Mapping[str, str]] = {
 _ASKS: Final = ("?", "？", "؟")
 
 
-def _phrases(listed: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The phrases to look for among words, and those to look for among letters."""
-    each = [fold(one.strip()) for row in listed.values() for one in row.split(",")]
-    spaced = tuple(f" {' '.join(words(one))} " for one in each if is_spelled_with_spaces(one))
-    return spaced, tuple(one for one in each if not is_spelled_with_spaces(one))
-
-
-_LOOKED_FOR: Final = ((Kind.RULE, _phrases(_RULES)), (Kind.DECISION, _phrases(_DECISIONS)))
+_LOOKED_FOR: Final = ((Kind.RULE, Phrases(_RULES)), (Kind.DECISION, Phrases(_DECISIONS)))
 
 
 def explicit_kind(text: str) -> Kind | None:
     """What a text says of itself that it is: a rule, or a decision."""
-    said, letters = f" {' '.join(words(text))} ", fold(text)
-    for kind, (spaced, unspaced) in _LOOKED_FOR:
-        if any(one in said for one in spaced) or any(one in letters for one in unspaced):
-            return kind
-    return None
+    return next((kind for kind, phrases in _LOOKED_FOR if phrases.are_in(text)), None)
 
 
 def judged_by_words(sentences: Sequence[Sentence]) -> list[Judged]:

@@ -12,6 +12,7 @@ from typing import Final
 
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
+from kalito_mcp.retrieval.intent import SURE, Intent, intent_by_words
 from kalito_mcp.retrieval.query_syntax import Query, parse_query
 from kalito_mcp.text.analysis import STOP_WORDS, heads_of, indexed_words, query_terms, stem, words
 from kalito_mcp.text.compounds import compounds
@@ -23,8 +24,6 @@ from kalito_mcp.text.languages import (
     likely_languages,
     talk_words,
 )
-from kalito_mcp.text.recent_work import asks_where_left_off
-from kalito_mcp.text.recollection import asks_what_you_said
 from kalito_mcp.text.times.expressions import Dates, Span, named_times
 from kalito_mcp.text.times.vocabulary import MONTH_NAMES, WEEKDAY_NAMES
 
@@ -73,10 +72,9 @@ class Question:
     words, as an embedder gets them. For each term, `surface` is a word that has it, and `forms` are the terms that it
     is looked up as, itself first. `credit` is how much a corrected form counts, 1 if absent. `spans` are the times that
     the query names; the words for them are not among the terms, unless it asks for nothing else: then whatever was said
-    at that time, or mentions it, answers it (`asks_time_alone`). What `asks_where_left_off` is answered by the ends of
-    the latest conversations. What `asks_what_you_said` names the assistant as the speaker. `language` is the one of its
-    function words (`text.languages`) or of its times. `zone` is the asker's, whose days are meant. `divided` has the
-    terms of the words of a name that is several words in one: of `retrypolici`.
+    at that time, or mentions it, answers it (`asks_time_alone`). `intent` is what it asks for besides. `language`
+    is the one of its function words (`text.languages`) or of its times. `zone` is the asker's, whose days are meant.
+    `divided` has the terms of the words of a name that is several words in one: of `retrypolici`.
     """
 
     query: Query
@@ -88,8 +86,7 @@ class Question:
     dates: Dates
     spans: tuple[Span, ...]
     asks_time_alone: bool = False
-    asks_where_left_off: bool = False
-    asks_what_you_said: bool = False
+    intent: Intent = Intent()
     language: str = ENGLISH
     zone: Zone = UTC_ZONE
     divided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -103,6 +100,17 @@ class Question:
     def words(self) -> frozenset[str]:
         """The query's words, folded and without `'s`, to compare with names."""
         return frozenset(word.partition("'")[0] for word in words(self.query.words))
+
+    @property
+    def asks_where_left_off(self) -> bool:
+        """Whether the ends of the latest conversations may answer it. Other wordings name a subject."""
+        return self.intent.left_off > 0 and len(self.texts) == 1
+
+    @property
+    def asks_nothing_else(self) -> bool:
+        """Whether they surely do, or it has no word to search for."""
+        is_sure = self.intent.left_off >= SURE or not (self.terms or self.spans)
+        return self.asks_where_left_off and is_sure
 
     def past(self, now_ms: int) -> list[Span]:
         """The times it names that are over."""
@@ -195,8 +203,7 @@ def parse_question(
         dates=times.dates,
         spans=times.spans,
         asks_time_alone=asks_time_alone and not any(others),
-        asks_where_left_off=asks_where_left_off(query.words) and not any(others),
-        asks_what_you_said=asks_what_you_said(query.words),
+        intent=intent_by_words(query.words),
         language=language,
         zone=zone,
         divided={stem(name): tuple(map(stem, parts)) for name, parts in compounds(said).items()},

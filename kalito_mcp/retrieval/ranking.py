@@ -59,7 +59,7 @@ class Scores:
         self.speaker: Final = named_speaker(records, question)
         """The one speaker whom the question names; None if it names none or several."""
         is_assistant = (records.roles[places] == _ASSISTANT) & (records.names[places] == _UNNAMED)
-        if question.asks_what_you_said:
+        if question.intent.assistant:
             parts["speaker"] = weights.speaker * is_assistant.astype(np.float32)
         else:
             parts["assistant"] = weights.assistant * is_assistant.astype(np.float32)

@@ -27,6 +27,7 @@ from kalito_mcp.retrieval.collector import TURN_CHARS, Collector
 from kalito_mcp.retrieval.ended import with_ends
 from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
 from kalito_mcp.retrieval.hits import hit_of, with_superseded
+from kalito_mcp.retrieval.intent import MODEL, intent_of
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.retrieval.latest import latest_ends
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -118,12 +119,16 @@ class Searcher:
         self._check(request)
         now_ms = self._clock.now_ms() if request.now_ms is None else request.now_ms
         question = await self._parsed(request, now_ms)
-        if question.asks_where_left_off or not (question.terms or question.spans):
-            return Prepared(question, now_ms)
-        if self._embedder is None or question.asks_time_alone:
+        if self._embedder is None or not question.words:
             return Prepared(question, now_ms)
         limit_s = min(_AT_ONCE_S if request.is_urgent else math.inf, self._policy.embedding_timeout_s)
-        return Prepared(question, now_ms, *await self._vector(self._embedder, scope, question, limit_s))
+        vectors, note = await self._vectors(self._embedder, scope, question, limit_s)
+        if vectors is not None and self._embedder.fingerprint.startswith(MODEL):
+            question = replace(question, intent=intent_of(question.query.words, vectors[0]))
+        if question.asks_time_alone or not question.terms:
+            return Prepared(question, now_ms)
+        # Its product with the vector of a text is the mean of their cosines.
+        return Prepared(question, now_ms, None if vectors is None else vectors.mean(axis=0), note)
 
     async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
         """The result of `work` on one view of what is searched."""
@@ -146,7 +151,7 @@ class Searcher:
         question, _, vector, note = prepared
         fingerprint = _fingerprint(scope, request)
         offset = _offset(request.cursor, fingerprint)
-        if question.asks_where_left_off and (ends := await self._latest(view, scope, request, prepared, offset)).hits:
+        if question.asks_nothing_else and (ends := await self._latest(view, scope, request, prepared, offset)).hits:
             return ends
         if vector is not None and not await self._is_served(view, len(vector)):
             vector, note = None, _OTHER_EMBEDDER
@@ -257,18 +262,14 @@ class Searcher:
         cosines = await view.vectors.similarities(fingerprint, vector, generator.compared_keys)
         return _similarities(cosines, embedder.unrelated)
 
-    async def _vector(
+    async def _vectors(
         self, embedder: Embedder, scope: Scope, question: Question, limit_s: float
     ) -> "tuple[NDArray[np.float32] | None, str | None]":
-        """The mean of the vectors of all wordings, if the embedder answers in time; else a note on why not.
-
-        Its product with the vector of a text is the mean of their cosines.
-        """
+        """The vectors of all wordings, if the embedder answers in time; else a note on why not."""
         texts = await self._store.trip(lambda view: _nameless(view, scope, question.texts))
         try:
             with anyio.fail_after(limit_s):
-                vectors = await embedder.embed(texts, is_query=True)
-                return vectors.mean(axis=0), None
+                return await embedder.embed(texts, is_query=True), None
         except ModelError as error:
             reason = str(error)
         except TimeoutError:

@@ -8,9 +8,16 @@ RARE = {"barcod": 2, "label": 3, "endpoint": 1}
 
 
 def admits(
-    prompt: str, counts: Mapping[str, int], score: float, text: str = "", *, asks: bool = True, least: float = 0.2
+    prompt: str,
+    counts: Mapping[str, int],
+    score: float,
+    text: str = "",
+    *,
+    asks: bool = True,
+    recalls: bool = False,
+    least: float = 0.2,
 ) -> bool:
-    bar = Bar(prompt, counts, 1_000, asked=[prompt] if asks else [], min_score=least)
+    bar = Bar(prompt, counts, 1_000, asks=asks, recalls=recalls, min_score=least)
     return bar.admits(score, text)
 
 
@@ -26,8 +33,9 @@ def test_a_question_with_words_that_no_record_has_needs_a_higher_score() -> None
 
 def test_a_prompt_that_asks_for_what_was_said_needs_the_least_score_alone() -> None:
     asked = f"what did we decide about the zeppelin? {'It is a large one. ' * 5}"
-    assert admits(asked, {"zeppelin": 0}, 0.25)
-    assert not admits(asked, {"zeppelin": 0}, 0.25, least=0.3)
+    assert admits(asked, {"zeppelin": 0}, 0.25, recalls=True)
+    assert not admits(asked, {"zeppelin": 0}, 0.25)
+    assert not admits(asked, {"zeppelin": 0}, 0.25, recalls=True, least=0.3)
 
 
 def test_a_higher_least_score_means_more_silence() -> None:

@@ -1,0 +1,20 @@
+"""Looks in texts for phrases of many languages. Pure."""
+
+from collections.abc import Mapping
+
+from kalito_mcp.text.analysis import fold, is_spelled_with_spaces, words
+
+
+class Phrases:
+    """Words and phrases, by language, with commas between them. Those of a language without spaces are looked for in
+    the letters."""
+
+    def __init__(self, by_language: Mapping[str, str]) -> None:
+        each = [fold(one.strip()) for row in by_language.values() for one in row.split(",")]
+        self._spaced = tuple(f" {' '.join(words(one))} " for one in each if is_spelled_with_spaces(one))
+        self._unspaced = tuple(one for one in each if not is_spelled_with_spaces(one))
+
+    def are_in(self, text: str) -> bool:
+        """Whether the text has one of them."""
+        said, letters = f" {' '.join(words(text))} ", fold(text)
+        return any(one in said for one in self._spaced) or any(one in letters for one in self._unspaced)
