@@ -16,6 +16,7 @@ from typing import Any
 _NAMES_BY_MODULE = {
     "contexts.manager": "MemoryManager",
     "domain.context": "Include MemoryContext",
+    "domain.digest": "Digest KeptDigest",
     "domain.erasing": "ForgetPreview ForgetRequest PurgeReport",
     "domain.finalizing": "FinalizeOptions Finalized Progress",
     "domain.graph": (

@@ -1,6 +1,8 @@
 from kalito_mcp.contexts.manager import MemoryManager as MemoryManager
 from kalito_mcp.domain.context import Include as Include
 from kalito_mcp.domain.context import MemoryContext as MemoryContext
+from kalito_mcp.domain.digest import Digest as Digest
+from kalito_mcp.domain.digest import KeptDigest as KeptDigest
 from kalito_mcp.domain.erasing import ForgetPreview as ForgetPreview
 from kalito_mcp.domain.erasing import ForgetRequest as ForgetRequest
 from kalito_mcp.domain.erasing import PurgeReport as PurgeReport

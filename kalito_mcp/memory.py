@@ -35,6 +35,7 @@ from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
+from kalito_mcp.pins.digest_pins import DigestPinner
 from kalito_mcp.pins.profile import read_profile
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store
@@ -83,6 +84,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         historian: Historian,
         usage: UsageCounter,
         judge: SentenceJudge,
+        digests: DigestPinner,
         clock: Clock,
         ids: IdSource,
         sign_in: SignIn,
@@ -117,6 +119,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         self._tokens = Tokens(store, clock)
         self._usage = usage
         self._judge = judge
+        self._digests = digests
         self._vectors = vectors
         self._ids = ids
         self._projects = projects or ProjectPolicy()

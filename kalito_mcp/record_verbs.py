@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from kalito_mcp.domain.digest import Digest, KeptDigest
 from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
 from kalito_mcp.domain.importance import clamp_importance
 from kalito_mcp.domain.kinds import LASTING
@@ -19,16 +20,18 @@ from kalito_mcp.editing.kinds import NOTE, as_record
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.kinds import NOTED_FROM, Sentence
+from kalito_mcp.pins.digest_pins import DigestPinner
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.pins.pinner import checked_reach
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.project_verbs import ProjectVerbs
-from kalito_mcp.records.borrowed_words import source_of_words, unconfirmed
+from kalito_mcp.records.borrowed_words import sources_of_words, unconfirmed
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.reached import reached
 from kalito_mcp.records.same_words import NOTE_SOURCE
 from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.watched_store import no_new_words
 
 _LONGEST_NOTE: Final = 400
@@ -46,11 +49,13 @@ class RecordVerbs(ProjectVerbs):
     """The part of `Memory` that works on whole records."""
 
     clock: Clock
+    _digests: DigestPinner
     _eraser: Eraser
     _forgetter: Forgetter
     _historian: Historian
     _ids: IdSource
     _judge: SentenceJudge
+    _owed: OwedWorker
     _searcher: Searcher
 
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
@@ -90,6 +95,23 @@ class RecordVerbs(ProjectVerbs):
         )
         return self.manager.as_pin(note)
 
+    async def keep_digest(self, session_id: str, digest: Digest, *, editor: Editor = PROGRAM) -> KeptDigest:
+        """Pin the sentences of a session's digest: what was decided or learned where `create_pin` would, what was done
+        or is open in the session, where the next conversation begins. What is pinned in these words is not pinned
+        again. If the digest says what is `open`, the open points that were found before are forgotten, unless it has
+        them, too.
+
+        Raises:
+            InvalidInput: a list or a sentence is too long, or a sentence is blank.
+            SessionNotFound, SessionFinalized: the session does not exist, or is closed.
+            Conflict: a sentence repeats what was forgotten. Nothing was written.
+        """
+        self.check_remembered()
+        scope = await self._of_session(session_id)
+        if digest.open is not None:
+            await self._owed.pin(scope)
+        return await self._digests.keep(scope, digest, editor)
+
     async def remember(
         self,
         record_type: RecordType | str,
@@ -124,7 +146,7 @@ class RecordVerbs(ProjectVerbs):
         reach = await self._reach_of_note(fields, has_project=has_project) if record_type == NOTE else None
         kind, given, origin = as_record(str(record_type), fields, editor, reach=reach, new_source=self._new_source)
         if kind is RecordType.DOCUMENT and origin is Origin.ASSISTANT:  # a note
-            source = await source_of_words(self._store, scope, str(fields.get("text")))
+            [source] = await sources_of_words(self._store, scope, [str(fields.get("text"))])
             if source is not None:
                 if "scope" in fields and not is_confirmed:
                     raise unconfirmed(source.record_id, source.origin)

@@ -35,6 +35,7 @@ from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig, new_graph
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.pins.collector import PinCollector
+from kalito_mcp.pins.digest_pins import DigestPinner
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.store import Store
@@ -255,6 +256,7 @@ async def _assemble(
         historian=Historian(store),
         usage=usage,
         judge=judge,
+        digests=DigestPinner(store, judge, counter, clock, ids),
         clock=clock,
         ids=ids,
         sign_in=sign_in,

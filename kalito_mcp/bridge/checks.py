@@ -7,6 +7,7 @@ settings; a home that has lower ones may still refuse.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kalito_mcp.domain.digest import LISTS, Digest
 from kalito_mcp.domain.memory_records import PROGRAM
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.domain.zone import UTC_ZONE
@@ -17,6 +18,8 @@ from kalito_mcp.records.schemas import check_size, checked_content
 from kalito_mcp.server.tools.conversation import new_message
 from kalito_mcp.server.tools.shapes import MessageInput
 
+OWN_WORDS: Final = ("summary", *LISTS)
+"""What the caller of summarize_session may say of the conversation."""
 _TEXTS: Final = {"create_pin": "content", "summarize_session": "summary"}
 
 
@@ -33,6 +36,7 @@ def check_call(tool: str, arguments: Mapping[str, Any], limits: LimitsPolicy) ->
         check_size(record_type, given, limits)
         if not str(checked_content(record_type, given)["text"]).strip():
             raise InvalidInput("text is blank; send the text to remember")
-    elif tool in _TEXTS:
-        field = _TEXTS[tool]
+    elif tool == "summarize_session":
+        Digest(**{name: tuple(arguments[name] or ()) for name in LISTS if name in arguments}).check()
+    if (field := _TEXTS.get(tool)) and arguments.get(field):
         checked_text(arguments[field].strip(), field, max_bytes=limits.max_text_bytes)

@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR
 
 from kalito_mcp.bridge.answers import Answers, KeptAnswer
-from kalito_mcp.bridge.checks import check_call
+from kalito_mcp.bridge.checks import OWN_WORDS, check_call
 from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller
 from kalito_mcp.bridge.replies import HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
@@ -100,7 +100,7 @@ class Passing:
             call = replace(call, arguments={**call.arguments, "project": self._places.named(project)})
         if call.only_reads:
             return await self._read("tools/call", {"name": call.name, "arguments": dict(call.arguments)}, caller)
-        if call.name in WAITING and (call.name != "summarize_session" or call.arguments.get("summary")):
+        if call.name in WAITING and (call.name != "summarize_session" or any(map(call.arguments.get, OWN_WORDS))):
             self._places.check_remembered(project or None)
             return await self._record(call, caller, on_progress)
         return await self._change(call, caller, on_progress)

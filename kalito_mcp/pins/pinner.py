@@ -29,7 +29,7 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.records.borrowed_words import source_of_words, unconfirmed
+from kalito_mcp.records.borrowed_words import sources_of_words, unconfirmed
 from kalito_mcp.records.reached import check_named, reached
 from kalito_mcp.records.repetitions import scope_of_session
 from kalito_mcp.records.same_words import is_sent_again, same_words
@@ -71,7 +71,8 @@ class Pinner:
         draft = await read_aside(len(kept.content), lambda: self._draft(kept))
         [judged] = await self._judge.judge([Sentence(kept.content)])
         draft = replace(draft, kind=judged.kind if judged.worth else None)  # by words alone, most are of no kind
-        if (source := await source_of_words(self._store, scope, kept.content)) is not None:
+        [source] = await sources_of_words(self._store, scope, [kept.content])
+        if source is not None:
             if not kept.is_confirmed:
                 raise unconfirmed(source.record_id, source.origin)
             draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))

@@ -18,12 +18,12 @@ Stated = TypeVar("Stated", KnownRecord, OfferedPin)
 
 def without_repeats(records: Iterable[Stated], shown: Iterable[str], *, most: int) -> list[Stated]:
     """The first records, at most this many, that repeat neither each other nor what is shown elsewhere."""
-    known = {_words(text) for text in shown}
+    known = {words_said(text) for text in shown}
     kept: list[Stated] = []
     for record in records:
         if len(kept) >= most:
             break
-        words = _words(record.text)
+        words = words_said(record.text)
         if words not in known:
             known.add(words)
             kept.append(record)
@@ -31,6 +31,7 @@ def without_repeats(records: Iterable[Stated], shown: Iterable[str], *, most: in
 
 
 @lru_cache(maxsize=1_024)
-def _words(text: str) -> frozenset[str]:
+def words_said(text: str) -> frozenset[str]:
+    """The stems of a text's words. Texts with the same ones say the same."""
     words = indexed_words(text)
     return frozenset(stem(word) for word in words if word not in _FUNCTION_WORDS) or frozenset(words or [text])

@@ -3,7 +3,6 @@ passes them on and however little they are changed. Reads only.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import accumulate
 from typing import Final
 
@@ -21,9 +20,9 @@ _MOST_CHARS_IN_ALL: Final = 200_000
 """How much of what was said lately is compared: some tens of milliseconds, in a thread."""
 
 
-async def source_of_words(store: Store, scope: Scope, text: str) -> RecentWords | None:
-    """The newest recent text of a tool, a document or an import that this one repeats; None if it repeats none, or a
-    user said it too."""
+async def sources_of_words(store: Store, scope: Scope, texts: Sequence[str]) -> Sequence[RecentWords | None]:
+    """For each text, the newest recent one of a tool, a document or an import that it repeats; None if it repeats none,
+    or a user said it too."""
 
     async def read(view: ReadView) -> Sequence[RecentWords]:
         return await view.records.recent_words(scope, most_chars=_MOST_CHARS)
@@ -31,7 +30,9 @@ async def source_of_words(store: Store, scope: Scope, text: str) -> RecentWords 
     lately = await store.trip(read)
     borrowed = _newest([one for one in lately if one.origin is not Origin.USER])
     said = _newest([one for one in lately if one.origin is Origin.USER])
-    return await anyio.to_thread.run_sync(partial(_source, text, borrowed, said)) if borrowed else None
+    if not borrowed:
+        return [None] * len(texts)
+    return await anyio.to_thread.run_sync(lambda: [_source(text, borrowed, said) for text in texts])
 
 
 def unconfirmed(record_id: str, origin: Origin) -> Conflict:

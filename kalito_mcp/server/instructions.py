@@ -27,11 +27,11 @@ scope `person` if every conversation should know it, or `project`.
 gone, call forget; restore undoes that. memory_history shows who changed what, list_tasks what is to be done.
 """
 _ENDED_BY_TOOLS: Final = """\
-- At a good stopping point, call summarize_session with your own summary of the messages that have none yet. An \
+- At the end of work, call summarize_session with what was decided, learned and done, and all that is open. An \
 open conversation loses nothing: call finalize_session when a long piece of work is finished, never at a goodbye.
 """
 _ENDED_BY_HOOKS: Final = """\
-- At a good stopping point, call summarize_session with your own summary of the messages that have none yet. Hooks \
+- At the end of work, call summarize_session with what was decided, learned and done, and all that is open. Hooks \
 close the conversation when it ends: call finalize_session only if the user asks for it.
 """
 _SUMMARIES: Final = """\

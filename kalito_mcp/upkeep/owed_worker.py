@@ -126,6 +126,10 @@ class OwedWorker:
             self._hurry.set()
             await self._idle.wait()
 
+    async def pin(self, scope: Scope) -> None:
+        """Make the automatic pins that one session owes."""
+        await self._pins.collect(scope)
+
     async def pay(self, scope: Scope) -> None:
         """Do all work that one session owes. Raises nothing except cancellation."""
         try:

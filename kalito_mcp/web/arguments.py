@@ -96,7 +96,9 @@ def _object(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
             kept[name] = value
             continue
         read = _value(value, properties[name])
-        may_be_empty = name in required or (read == "" and properties[name].get("minLength") == 0)
+        bound = "minItems" if read == [] else "minLength"
+        is_told = read in ("", []) and any(one.get(bound) == 0 for one in _choices(properties[name]).values())
+        may_be_empty = name in required or is_told
         if may_be_empty or not _is_empty(read, properties[name]):
             kept[name] = read
     return kept

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from kalito_mcp.domain.context import Include
+from kalito_mcp.domain.digest import Digest
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, NewMessage, RecordType, Role
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits
@@ -348,6 +349,7 @@ FOREIGN_SESSION: Final[dict[str, Verb]] = {
     "asking": lambda memory, one: memory.build_context(one, 9_000, query="kettle 999"),
     "summarize": lambda memory, one: memory.summarize_session(one),
     "adopt": lambda memory, one: memory.adopt_summary(one, "They spoke of kettles."),
+    "keep": lambda memory, one: memory.keep_digest(one, Digest(open=("They need a kettle.",))),
     "range": lambda memory, one: memory.create_summary(CreateSummaryRequest(one, "msg_1", "msg_2", summary="x")),
     "finalize": lambda memory, one: memory.finalize_session(one),
     "graph": lambda memory, one: memory.graph_overview(session_id=one),

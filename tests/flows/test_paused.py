@@ -11,6 +11,7 @@ from mcp import Client
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.archive import ArchiveRow
+from kalito_mcp.domain.digest import Digest
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, NewMessage, Origin, Role
@@ -36,6 +37,7 @@ TAKES_WORDS: Final[Mapping[str, Sequence[Mapping[str, Any]]]] = {
     "summarize_session": [
         {"session_id": "s"},
         {"session_id": "s", "summary": TEXT},
+        {"session_id": "s", "open": [TEXT]},
         {"session_id": "s", "start_message_id": "msg_1", "end_message_id": "msg_2", "summary": TEXT},
     ],
     "record_feedback": [{"target_id": "msg_2", "label": "up", "note": TEXT}],
@@ -129,6 +131,7 @@ REFUSED: Final[Mapping[str, Verb]] = {
     "summarize_session": lambda memory: memory.summarize_session("s"),
     "create_summary": lambda memory: memory.create_summary(CreateSummaryRequest("s", "msg_1", "msg_2", summary=TEXT)),
     "adopt_summary": lambda memory: memory.adopt_summary("s", TEXT),
+    "keep_digest": lambda memory: memory.keep_digest("s", Digest(open=(TEXT,))),
     "record_feedback": lambda memory: memory.record_feedback("msg_2", "up", TEXT),
     "finalize_session": lambda memory: memory.finalize_session("s"),
     "remember": lambda memory: memory.remember("note", {"text": TEXT}),

@@ -21,6 +21,7 @@ from kalito_mcp import (
     SearchRequest,
     open_memory,
 )
+from kalito_mcp.domain.digest import Digest
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.records import Origin
 from kalito_mcp.errors import InvalidInput
@@ -43,6 +44,7 @@ CALLS: Final[Sequence[tuple[str, Sequence[Any], dict[str, Any]]]] = (
     ("create_summary", (CreateSummaryRequest("s", "msg_1", "msg_1", message_count=1),), {}),
     ("summarize_session", ("s",), {}),
     ("adopt_summary", ("s", "The gate."), {}),
+    ("keep_digest", ("s", Digest(decided=("The gate stays.",), open=("It squeaks.",))), {}),
     ("record_feedback", ("msg_1", "up", "thanks"), {"session_id": "s", "agent_id": None}),
     ("finalize_session", ("s", FinalizeOptions(dry_run=True)), {}),
     ("remember", ("task", {"text": "Oil the gate"}), {"session_id": "s", "agent_id": None, "client_key": None}),

@@ -12,6 +12,7 @@ from mcp import Client
 from mcp.types import Tool
 
 import kalito_mcp
+from kalito_mcp.domain.digest import LISTS
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.server.build import build_server
 from kalito_mcp.wiring import open_memory
@@ -21,8 +22,8 @@ RENEW: Final = "RENEW_PUBLIC_FACE"
 MOST_LISTING_TOKENS: Final = 6_500
 MOST_PROSE_BYTES: Final = 2_048
 """What Claude Code shows of a tool's description and of a server's instructions."""
-BOUNDED_BY_SETTINGS: Final = frozenset({"record_messages.messages"})
-"""How much these may hold is in `limits` alone: a bound in the schema would be a second one."""
+BOUNDED_IN_THE_CALL: Final = frozenset({"record_messages.messages", *(f"summarize_session.{name}" for name in LISTS)})
+"""How much these may hold is in `limits` or `Digest.check` alone: a bound in the schema would be a second one."""
 NOT_UNDERSTOOD: Final = frozenset({"$ref", "$defs", "pattern", "maxLength", "title"})
 """Valid JSON Schema that hosts do not resolve, that servers of local models refuse, or that says nothing."""
 HINTS: Final = ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
@@ -162,7 +163,7 @@ def assert_described_and_bounded(name: str, schema: dict[str, Any]) -> None:
             case "integer":
                 assert "minimum" in one and "maximum" in one, name
             case "array":
-                assert "maxItems" in one or name in BOUNDED_BY_SETTINGS, name
+                assert "maxItems" in one or name in BOUNDED_IN_THE_CALL, name
                 item = one["items"]
                 assert item["type"] in ("string", "object"), name
                 for key, part in item.get("properties", {}).items():

@@ -203,7 +203,7 @@ def test_a_fold_of_folds_drops_the_inner_heads_and_keeps_who_spoke() -> None:
 
 
 def test_a_fold_takes_what_a_caller_or_a_model_wrote_as_plain_sentences() -> None:
-    written = "Decision: the team uses Postgres 16.\nAnn moves to Oslo on May 3."
+    written = "Decided:\nDecision: the team uses Postgres 16.\nOpen:\nAnn moves to Oslo on May 3."
     parts = [_summary(1, written, SummaryMethod.CALLER), _summary(2, "Ben joined on June 1.", SummaryMethod.MODEL)]
     assert fold_summaries(parts, max_chars=300).split("\n") == [
         "Messages 1-30 (2 summaries).",

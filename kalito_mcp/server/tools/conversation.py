@@ -9,6 +9,7 @@ from pydantic import Field
 
 from kalito_mcp.capture.conversations import MOST_CONTINUED, continued
 from kalito_mcp.domain.context import MOST_TOKENS, Include
+from kalito_mcp.domain.digest import LISTS, Digest, KeptDigest
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, Repetition, Role
 from kalito_mcp.domain.sessions import SessionState
@@ -23,9 +24,13 @@ from kalito_mcp.server.tools.records import editor_of
 from kalito_mcp.server.tools.shapes import (
     AgentId,
     Also,
+    Decided,
+    Done,
     FinalizedSession,
+    Learned,
     MessageInput,
     MessageRef,
+    Open,
     Project,
     ReadProject,
     RecordedMessages,
@@ -133,14 +138,14 @@ class ConversationTools:
         seen_messages: Annotated[
             int,
             Field(
-                description="How many of the newest recorded messages you still see yourself: they are left out.",
+                description="How many of the newest recorded messages you still see: they are left out.",
                 ge=0,
                 le=1_000_000,
             ),
         ] = 0,
         pending_input: Annotated[
             bool,
-            Field(description="The newest recorded message is the user's current input: leave it out of the context."),
+            Field(description="The newest recorded message is the user's current input: leave it out."),
         ] = False,
         include: Annotated[
             list[Literal["internal", "untrusted"]] | None,
@@ -178,49 +183,60 @@ class ConversationTools:
 
     async def summarize_session(
         self,
+        context: Context[None, Any],
         session_id: SessionId = None,
         summary: Annotated[
             str | None,
             Field(
-                description="Your own summary of the messages that have none yet: topics, decisions, facts, state. "
-                "Best kept under 200 words.",
+                description="Your own summary of them, under 200 words.",
                 min_length=1,
                 pattern=r"\S",
             ),
         ] = None,
+        decided: Decided = None,
+        learned: Learned = None,
+        done: Done = None,
+        open: Open = None,  # noqa: A002 - the heading of a digest
         start_message_id: MessageRef = None,
         end_message_id: MessageRef = None,
     ) -> Annotated[CallToolResult, SummarizedSession]:
-        """Summarise the messages that have no summary yet, in your words or, without `summary`, automatically. Returns
-        the new summaries. Summaries are also made automatically as messages come in; call this at a good moment to sum
-        up. start_message_id and end_message_id name a range that begins after the last summary."""
+        """Summarise the messages that have no summary yet, in your words or automatically. Happens by itself: call this
+        at the end of work, or when you know what was decided and what is still open. The next conversation begins with
+        these lists of short whole sentences. start_message_id and end_message_id name a range that begins after the
+        last summary."""
         session = self._opened.session(session_id)
         memory = await self._opened.memory_of(session)
+        lists = zip(LISTS, (decided, learned, done, open), strict=True)
+        given = {name: tuple(one) for name, one in lists if one is not None}
+        digest = Digest(**given)
+        words = digest.text(summary)
         made: Sequence[ConversationSummary]
         if start_message_id is not None or end_message_id is not None:
             if start_message_id is None or end_message_id is None:
                 raise InvalidInput("send start_message_id and end_message_id together, or neither")
-            request = CreateSummaryRequest(session, start_message_id, end_message_id, summary=summary)
+            request = CreateSummaryRequest(session, start_message_id, end_message_id, summary=words)
             made = [await memory.create_summary(request)]
-        elif summary is not None:
-            adopted = await memory.adopt_summary(session, summary)
-            if adopted is None:
+        elif words is not None:
+            adopted = await memory.adopt_summary(session, words)
+            if adopted is None and not given:
                 raise Conflict(
                     f"every message of session {session!r} has a summary already, so yours was not stored; "
                     "keep it with create_pin, or send it after the next messages"
                 )
-            made = [adopted]
+            made = [adopted] if adopted else []
         else:
             made = await memory.summarize_session(session)
+        kept = await memory.keep_digest(session, digest, editor=editor_of(context)) if given else KeptDigest()
         stats = await memory.session_stats(session)
         session = stats.session_id
         counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
-        redacted = [one for summary in made for one in summary.redacted]
+        redacted = [one for summary in made for one in summary.redacted] or list(kept.redacted)
         return answer(
             "\n".join(
                 [
                     f"Made {plural(len(made), 'summary')}; summarised so far: {counts}.{_last(made)}",
                     *_lines(made),
+                    *_digest_lines(kept),
                     *redaction_lines(redacted),
                 ]
             ),
@@ -230,6 +246,8 @@ class ConversationTools:
                 summaries=[Summary(**one.to_dict()) for one in made[-_SHOWN_SUMMARIES:]],
                 summarized_messages=stats.summarized_messages,
                 total_messages=stats.total_messages,
+                pinned=list(kept.pins) or None,
+                closed=list(kept.closed) or None,
                 redacted=redacted or None,
             ),
         )
@@ -282,6 +300,13 @@ class ConversationTools:
                 total_pins=closed.pin_count,
             ),
         )
+
+
+def _digest_lines(kept: KeptDigest) -> Iterator[str]:
+    if kept.pins:
+        yield f"Pinned of your lists: {', '.join(kept.pins)}."
+    if kept.closed:
+        yield f"No longer open, and forgotten: {', '.join(kept.closed)}."
 
 
 async def _session_after(memory: "Memory", closed: str) -> str:

@@ -12,7 +12,7 @@ from kalito_mcp.shapes import Hit, OriginName, PastQuestion, Pin, RoleName, Summ
 SessionId = Annotated[
     str | None,
     Field(
-        description="The conversation, as record_messages returned it. Leave it out if the host names it.",
+        description="As record_messages returned it. Leave it out if the host names it.",
         max_length=200,
     ),
 ]
@@ -38,7 +38,18 @@ Also = Annotated[
 ]
 """The search takes the first four. A fifth is no reason to refuse a call."""
 
-MessageRef = Annotated[str | None, Field(description="A message id as returned, like `msg_45`.", max_length=40)]
+MessageRef = Annotated[str | None, Field(description="As returned: `msg_45`.", max_length=40)]
+
+
+def _sentences(description: str, **more: int) -> WithJsonSchema:
+    return WithJsonSchema({"type": "array", "items": {"type": "string"}, "description": description, **more})
+
+
+Decided = Annotated[list[str] | None, _sentences("What was decided, and why.")]
+Learned = Annotated[list[str] | None, _sentences("Lasting facts.")]
+Done = Annotated[list[str] | None, _sentences("What is finished.")]
+Open = Annotated[list[str] | None, _sentences("All that is open now; `[]`: nothing.", minItems=0)]
+"""An empty list is not the same as none: it closes what was open."""
 
 
 def _plainly(kind: str, description: str) -> WithJsonSchema:
@@ -50,8 +61,6 @@ def _plainly(kind: str, description: str) -> WithJsonSchema:
 Listed = Annotated[list[str] | None, WithJsonSchema({"type": "array"})]
 """Ids, or kinds, without a word on their items."""
 
-Redacted = Listed
-
 _UNLISTED: Final = "unlisted"
 More = Annotated[Mapping[str, int] | None, WithJsonSchema({_UNLISTED: True})]
 """By field, how many of a long list are left out."""
@@ -59,7 +68,8 @@ More = Annotated[Mapping[str, int] | None, WithJsonSchema({_UNLISTED: True})]
 Unlisted = Annotated[str | None, WithJsonSchema({_UNLISTED: True})]
 UnlistedNumber = Annotated[int | None, WithJsonSchema({_UNLISTED: True})]
 UnlistedFlag = Annotated[bool | None, WithJsonSchema({_UNLISTED: True})]
-Rewritten = Annotated[list[str] | None, WithJsonSchema({_UNLISTED: True})]
+UnlistedNames = Annotated[list[str] | None, WithJsonSchema({_UNLISTED: True})]
+"""Ids, or kinds of what was removed."""
 
 
 def _undescribed(schema: dict[str, Any]) -> None:
@@ -135,7 +145,7 @@ class RecordedMessages(Output):
     left_out: int | None = None
     hidden: Listed = None
     brought_back: Listed = None
-    redacted: Redacted = None
+    redacted: UnlistedNames = None
     continues: Unlisted = None
 
 
@@ -146,10 +156,10 @@ class CreatedPin(Output):
         Pin, _plainly("object", "id, session_id, scope, content, source_message_id, importance_score, pin_type.")
     ]
     known_already: UnlistedFlag = None
-    redacted: Redacted = None
+    redacted: UnlistedNames = None
 
 
-LastSummaries = Annotated[list[Summary], _plainly("array", "The last of the new ones, at most ten.")]
+LastSummaries = Annotated[list[Summary], _plainly("array", "The last ten of the new ones.")]
 
 
 class SummarizedSession(Output):
@@ -160,7 +170,9 @@ class SummarizedSession(Output):
     summaries: LastSummaries
     summarized_messages: int
     total_messages: int
-    redacted: Redacted = None
+    pinned: UnlistedNames = None
+    closed: UnlistedNames = None
+    redacted: UnlistedNames = None
 
 
 class FinalizedSession(Output):
@@ -186,7 +198,7 @@ class RecordedFeedback(Output):
     feedback_id: str
     target_id: str
     label: Literal["up", "down", "retry"]
-    redacted: Redacted = None
+    redacted: UnlistedNames = None
 
 
 class SearchResult(Output):
@@ -223,7 +235,7 @@ class RememberedRecords(Output):
     known_already: UnlistedFlag = None
     origin: Unlisted = None
     """Whose words a note repeats."""
-    redacted: Redacted = None
+    redacted: UnlistedNames = None
 
 
 class StillSaying(Output):
@@ -247,10 +259,10 @@ class ChangedRecords(Output):
     revision: int
     text: Unlisted = None
     version: UnlistedNumber = None
-    rewritten: Rewritten = None
+    rewritten: UnlistedNames = None
     still_says: StillSays = None
     note: Unlisted = None
-    redacted: Redacted = None
+    redacted: UnlistedNames = None
 
 
 class TaskList(Output):

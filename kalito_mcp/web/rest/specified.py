@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.digest import LISTS, MOST_SENTENCES, Digest
 from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, PinType
 from kalito_mcp.shapes import Output, Pin, PinTypeName, ReachName, Summary
 from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply, place_of
@@ -13,6 +14,11 @@ from kalito_mcp.web.rest.shapes import SessionName
 MessageRef = Annotated[
     str | int,
     Field(description="A message's number, or its id such as `msg_45`.", union_mode="left_to_right"),
+]
+
+
+Sentences = Annotated[
+    list[str] | None, Field(description=f"Short whole sentences, at most {MOST_SENTENCES}. Part of your own summary.")
 ]
 
 
@@ -26,6 +32,10 @@ class CreateSummary(Input):
     summary: Annotated[
         str | None, Field(description="Your own summary. Default: it is made here.", min_length=1, pattern=r"\S")
     ] = None
+    decided: Sentences = None
+    learned: Sentences = None
+    done: Sentences = None
+    open: Annotated[list[str] | None, Field(description="All that is open now. Empty: nothing.", min_length=0)] = None
 
 
 class CreatePin(Input):
@@ -56,16 +66,21 @@ class Scored(Output):
 async def create_summary(call: Call[CreateSummary, InProject]) -> Reply:
     """Summarise a range of messages."""
     asked = call.body
-    made = await (await call.memory_of(asked.session_id)).create_summary(
+    given = {name: tuple(one) for name in LISTS if (one := getattr(asked, name)) is not None}
+    digest = Digest(**given)
+    memory = await call.memory_of(asked.session_id)
+    made = await memory.create_summary(
         CreateSummaryRequest(
             asked.session_id,
             str(asked.start_message_id),
             str(asked.end_message_id),
             message_count=asked.message_count,
-            summary=asked.summary,
+            summary=digest.text(asked.summary),
             client_key=call.request_key,
         )
     )
+    if given:
+        await memory.keep_digest(asked.session_id, digest, editor=REST)
     summary = Summary(**made.to_dict(), redacted=list(made.redacted) or None)
     return Reply(summary, location=place_of("/records", made.id))
 

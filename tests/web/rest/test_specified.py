@@ -34,6 +34,21 @@ def test_a_callers_own_summary_is_stored_as_it_is(client: httpx2.Client) -> None
     assert (again.status_code, again.json()["error"]) == (409, "summary_range_conflict")
 
 
+def test_the_lists_of_a_summary_are_part_of_it_and_are_pinned(client: httpx2.Client) -> None:
+    session = fresh("talk")
+    first, second, third = record(client, session, "We fly to Oslo in May.", "Noted.", "And back in June.")
+    asked = {"session_id": session, "start_message_id": first, "end_message_id": second}
+    lists = {"decided": ["We fly to Oslo on 3 May."], "open": ["The hotel in Oslo is not booked."]}
+    made = said(client.post("/api/memory/summaries", json={**asked, "summary": "Oslo.", **lists}))
+    assert made["summary"] == f"Oslo.\nDecided:\n{lists['decided'][0]}\nOpen:\n{lists['open'][0]}"
+    assert _pins(client, session) == {*lists["decided"], *lists["open"]}
+    last = {"session_id": session, "start_message_id": third, "end_message_id": third}
+    refused = client.post("/api/memory/summaries", json={**last, "open": ["x" * 401]})
+    assert (refused.status_code, refused.json()["error"]) == (422, "invalid_input")
+    said(client.post("/api/memory/summaries", json={**last, "open": []}))
+    assert _pins(client, session) == set(lists["decided"])
+
+
 def test_a_pin_has_the_specified_fields_and_defaults(client: httpx2.Client) -> None:
     session = fresh("talk")
     [message] = record(client, session, "I am allergic to penicillin.")
@@ -76,3 +91,7 @@ def test_a_note_is_kept_once(client: httpx2.Client) -> None:
     asked = {"type": "note", "text": f"The {fresh('kettle')} is blue."}
     first, again = (said(client.post("/api/records", json=asked)) for _ in range(2))
     assert (again["id"], again["known_already"]) == (first["id"], True)
+
+
+def _pins(client: httpx2.Client, session: str) -> set[str]:
+    return {one["text"] for one in said(client.get("/api/pins", params={"session_id": session}))["records"]}
