@@ -184,7 +184,7 @@ def test_an_answer_that_was_lost_stores_nothing_twice(tmp_path: Path) -> None:
             "create_pin": {"session_id": "s", "content": "Ines is allergic to nuts."},
             "remember": {"type": "task", "text": "Buy a leash."},
             "record_feedback": {"target_id": "msg_2", "label": "up", "note": "good"},
-            "summarize_session": {"session_id": "s", "summary": "We spoke of numbers."},
+            "summarize_session": {"session_id": "s", "done": ["We spoke of numbers."]},
         }
         for number, (tool, arguments) in enumerate(tools.items(), start=2):
             # The first answer, and that to the repetition on a new connection.
@@ -198,7 +198,7 @@ def test_an_answer_that_was_lost_stores_nothing_twice(tmp_path: Path) -> None:
     assert texts_at(home) == turns(range(1, 3))
     assert texts_at(home, "pin").count("Ines is allergic to nuts.") == 1
     assert texts_at(home, "task") == ["Buy a leash."]
-    assert texts_at(home, "summary") == ["We spoke of numbers."]
+    assert texts_at(home, "summary") == ["Done:\nWe spoke of numbers."]
 
 
 @pytest.mark.campaign

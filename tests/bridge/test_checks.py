@@ -34,6 +34,8 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "a name with a line break": ("record_messages", messages({"name": "Ann\nBen"})),
     "a long pin": ("create_pin", {"session_id": "s", "content": LONG}),
     "a long summary": ("summarize_session", {"session_id": "s", "summary": LONG}),
+    "a long list": ("summarize_session", {"session_id": "s", "open": ["No."] * 13}),
+    "a long sentence": ("summarize_session", {"session_id": "s", "summary": "We spoke.", "done": ["y" * 401]}),
     "a long task": ("remember", {"type": "task", "text": LONG}),
     "a task without sense": ("remember", {"type": "task", "text": "paint", "fields": {"priority": "soonish"}}),
     "a long call": ("record_messages", messages(*[{"text": "y" * 450_000}] * 12)),

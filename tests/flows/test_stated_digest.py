@@ -60,6 +60,8 @@ async def test_the_lists_alone_are_enough_and_the_same_call_stores_nothing_twice
         again = await h.facts("summarize_session", **here, **LISTS)
         assert again["summaries_made"] == 0
         assert not again.keys() & {"pinned", "closed"}
+        told = await h.facts("summarize_session", **here, summary="They made it fast.", **LISTS)
+        assert "yours was not stored; your lists count" in told["note"]
         nearly = {name: [one.upper().rstrip(".")] for name, [one] in LISTS.items()}
         assert not (await h.facts("summarize_session", **here, **nearly)).keys() & {"pinned", "closed"}
         assert await pins_of(h, "shop-1") == before

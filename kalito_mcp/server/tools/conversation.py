@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _SHOWN_SUMMARIES: Final = 10
 """A backlog can yield hundreds; hosts truncate answers that long."""
+_WITHOUT_SUMMARY: Final = "Every message has a summary already, so yours was not stored; your lists count"
 
 
 class ConversationTools:
@@ -209,7 +210,7 @@ class ConversationTools:
         lists = zip(LISTS, (decided, learned, done, open), strict=True)
         given = {name: tuple(one) for name, one in lists if one is not None}
         digest = Digest(**given)
-        words = digest.text(summary)
+        words, note = digest.text(summary), None
         made: Sequence[ConversationSummary]
         if start_message_id is not None or end_message_id is not None:
             if start_message_id is None or end_message_id is None:
@@ -224,6 +225,7 @@ class ConversationTools:
                     "keep it with create_pin, or send it after the next messages"
                 )
             made = [adopted] if adopted else []
+            note = _WITHOUT_SUMMARY if summary and not adopted else None
         else:
             made = await memory.summarize_session(session)
         kept = await memory.keep_digest(session, digest, editor=editor_of(context)) if given else KeptDigest()
@@ -237,6 +239,7 @@ class ConversationTools:
                     f"Made {plural(len(made), 'summary')}; summarised so far: {counts}.{_last(made)}",
                     *_lines(made),
                     *_digest_lines(kept),
+                    *([note] if note else []),
                     *redaction_lines(redacted),
                 ]
             ),
@@ -248,6 +251,7 @@ class ConversationTools:
                 total_messages=stats.total_messages,
                 pinned=list(kept.pins) or None,
                 closed=list(kept.closed) or None,
+                note=note,
                 redacted=redacted or None,
             ),
         )

@@ -172,6 +172,7 @@ class SummarizedSession(Output):
     total_messages: int
     pinned: UnlistedNames = None
     closed: UnlistedNames = None
+    note: Unlisted = None
     redacted: UnlistedNames = None
 
 
