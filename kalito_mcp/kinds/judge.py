@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kalito_mcp.errors import ModelError
 from kalito_mcp.kinds.cues import judged_by_words
+from kalito_mcp.kinds.first_person import in_first_person
 from kalito_mcp.kinds.kinds import Judged, Sentence
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.embedder import Embedder
@@ -46,6 +47,17 @@ class SentenceJudge:
         """What each sentence is, with their vectors. Never raises, as `judge`."""
         if not sentences:
             return Reading((), None)
+        own = {one: one._replace(text=in_first_person(one.text)) for one in sentences}
+        said = {words for one, words in own.items() if words != one}
+        found = await self._read([*sentences, *said])
+        of_said = dict(zip(said, found.judged[len(sentences) :], strict=True))
+        judged = [
+            what._replace(is_personal=of_said.get(own[one], what).is_personal)
+            for one, what in zip(sentences, found.judged[: len(sentences)], strict=True)
+        ]
+        return Reading(judged, None if found.vectors is None else found.vectors[: len(sentences)])
+
+    async def _read(self, sentences: Sequence[Sentence]) -> Reading:
         chars = sum(len(one.text) for one in sentences)
         vectors = None
         if self._embedder is not None:

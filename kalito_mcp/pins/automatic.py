@@ -7,7 +7,7 @@ Source: the idea is `autoExtractSemanticPins` of the memory manager's reference.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,17 +53,9 @@ _MAX_READ: Final = 20_000
 _MOST_SENTENCES: Final = 80
 _MIN_SENTENCE: Final = 12
 _MIN_UNSPACED: Final = 5
-_IMPORTANCE: Final[Mapping[Kind, float]] = {
-    Kind.RULE: 0.76,
-    Kind.CHANGE: 0.76,
-    Kind.FACT: 0.72,
-    Kind.DECISION: 0.72,
-    Kind.PLAN: 0.72,
-    Kind.OPEN: 0.62,
-    Kind.OUTCOME: 0.62,
-}
-"""Below the 0.8 of a pin that somebody asked for. A change has the importance of a rule, so that the newer of the two
-comes first."""
+_LEAST_IMPORTANCE: Final = 0.6
+_IMPORTANCE_OF_WORTH: Final = 0.19
+"""Added for what is surely worth keeping: it stays below the 0.8 of a pin that somebody asked for."""
 
 _SHORT: Final = 80
 """Characters of a decision that may only say that something was agreed."""
@@ -138,7 +130,7 @@ def _each(
         yield FoundPin(
             content=content,
             pin_type=PinType.AUTO,
-            importance=_IMPORTANCE[what.kind],
+            importance=round(_LEAST_IMPORTANCE + _IMPORTANCE_OF_WORTH * what.worth, 3),
             worth=what.worth,
             client_key=pin_key(content),
             reach=reach_of(what, has_project=has_project, pin_type=PinType.AUTO, origin=message.origin),

@@ -5,13 +5,16 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from kalito_mcp.domain.known import KnownRecord, OfferedPin
-from kalito_mcp.text.analysis import indexed_words, stem
+from kalito_mcp.text.analysis import indexed_words, query_terms, stem
 
 _FUNCTION_WORDS: Final = frozenset(
     "a an the and also is are am was be been being has have had i i'm i've me my user user's of that this to so very "
     "really now please remember note".split()
 )
 """Two texts that differ in these alone say the same: "The user is allergic to nuts", and "I'm allergic to nuts"."""
+
+_LEAST_SHARED: Final = 2
+_SHARED: Final = 0.4
 
 Stated = TypeVar("Stated", KnownRecord, OfferedPin)
 
@@ -28,6 +31,17 @@ def without_repeats(records: Iterable[Stated], shown: Iterable[str], *, most: in
             known.add(words)
             kept.append(record)
     return kept
+
+
+def are_alike(one: str, other: str) -> bool:
+    """Whether two texts seem to be about the same: two terms of the one with fewer, and two in five of them."""
+    ones, others = _terms(one), _terms(other)
+    return len(ones & others) >= max(_LEAST_SHARED, _SHARED * min(len(ones), len(others)))
+
+
+@lru_cache(maxsize=1_024)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(query_terms(text))
 
 
 @lru_cache(maxsize=1_024)

@@ -42,6 +42,18 @@ async def test_where_nothing_matters_a_handful_of_the_most_important_is_shown(me
     assert await known(memory) == [f"The user owns boat number {number}." for number in range(19, 11, -1)]
 
 
+async def test_of_what_is_not_pinned_on_request_the_newest_comes_first_and_a_start_has_only_what_is_sure(
+    memory: Memory, clock: ScriptedClock
+) -> None:
+    old, new = "Deploy the shop on Fridays.", "No Fridays for the shop, better Mondays."
+    for text, importance in ((old, 0.79), ("A doubt.", 0.7), ("A wish.", 0.85), ("A rule.", 0.75), (new, 0.7)):
+        record = await memory.record(await pin(memory, text, importance_score=importance))
+        await memory.update_memory(record.id, {"kind": "rule"}, expected_revision=record.revision)
+        clock.advance(1)
+    assert await known(memory) == ["A wish.", "A rule.", old, new, "A doubt."]
+    assert [one.text for one in (await memory.build_context(None)).known] == ["A wish.", "A rule.", old, new]
+
+
 async def test_what_matches_the_query_comes_first_and_is_no_hit_as_well(memory: Memory) -> None:
     for number in range(9):
         await pin(memory, f"The user owns boat number {number}.", importance_score=0.9)

@@ -11,6 +11,7 @@ from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.inference.registry import ModelRegistry
 from kalito_mcp.kinds.cues import judged_by_words
+from kalito_mcp.kinds.first_person import in_first_person
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.kinds import PERSONAL_FROM, Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
@@ -58,6 +59,28 @@ async def test_it_tells_the_person_s_from_the_project_s(model: SentenceJudge) ->
     personal = [one.is_personal for one in await model.judge([Sentence(text) for text in said])]
     assert min(personal[:2]) > 0.6
     assert personal[2] < 0.3
+
+
+@pytest.mark.parametrize(
+    ("noted", "said"),
+    [
+        ("The user is allergic to nuts.", "I am allergic to nuts."),
+        ("User's birthday is March 3.", "my birthday is March 3."),
+        ("the user doesn't eat meat", "I don't eat meat"),
+        ("Der Nutzer wohnt in Gent.", "ich wohnt in Gent."),
+        ("Users of the shop pay by card.", "Users of the shop pay by card."),
+        ("We tell the user.", "We tell the user."),
+    ],
+)
+def test_what_is_noted_of_the_user_is_read_as_the_user_says_it(noted: str, said: str) -> None:
+    assert in_first_person(noted) == said
+
+
+async def test_what_is_noted_of_the_user_leaves_its_project(model: SentenceJudge) -> None:
+    noted = ("The user is allergic to nuts.", "User has a nut allergy.", "The user's birthday is March 3.")
+    of_project = ("The user wants signed commits in this repo.", "The user's staging database listens on 5433.")
+    assert min(one.is_personal for one in await model.judge([Sentence(text) for text in noted])) >= PERSONAL_FROM
+    assert max(one.is_personal for one in await model.judge([Sentence(text) for text in of_project])) < 0.5
 
 
 async def test_hardly_anything_that_is_said_of_a_project_leaves_it(model: SentenceJudge) -> None:
