@@ -11,13 +11,13 @@ from kalito_mcp.ports.store import ReadView
 from kalito_mcp.safety.trust import is_withheld
 
 
-async def read_digest(view: ReadView, scope: Scope, *, without: str, most: int) -> Sequence[KnownRecord]:
-    """What is open or came out of the latest conversations of the scope's project, at most this many: the latest
-    conversation first, and of each first what is open. Nothing of the session `without`."""
+async def read_digest(view: ReadView, scope: Scope, since: int, *, without: str, most: int) -> Sequence[KnownRecord]:
+    """What was open or came out at the end of the conversations since then, at most this many: the latest conversation
+    first, and of each first what is open. Nothing of the session `without`."""
     found = [
         one
         for one in await view.records.left_open(scope, limit=2 * most)
-        if one.session_id != without and not is_withheld(one.origin, one.text)
+        if one.created_at >= since and one.session_id != without and not is_withheld(one.origin, one.text)
     ]
     of_each = [list(of_one) for _, of_one in groupby(found, key=lambda one: one.session_id)]
     in_order = [one for of_one in of_each for one in sorted(of_one, key=lambda one: one.kind is not Kind.OPEN)]

@@ -176,8 +176,8 @@ class Gatherer:
         latest: Sequence[Sequence[Hit]] = ()
         if asks_for_latest or not session.has_begun:
             latest = await read(partial(self._latest, asked, query if asks_for_latest else None, session))
-            without = session.session.id
-            digest = await read(lambda view: read_digest(view, place, without=without, most=_DIGEST))
+            since, without = min((one.created_at for end in latest for one in end), default=0), session.session.id
+            digest = await read(lambda view: read_digest(view, place, since, without=without, most=_DIGEST))
         asks_for_latest = asks_for_latest and bool(latest)
         found = Recalled()
         if query is not None and not (asks_for_latest and query.prepared.question.asks_nothing_else):

@@ -3,8 +3,8 @@
 The order of choice, each part while it fits: the frame; the newest `min_recent` messages; in a conversation that has
 just begun, what the latest ones left open and how they ended; what matches the query, by the sentence (see `steps`);
 what is known beyond the session; pins, most important first; summaries, newest first; further recent messages, newest
-first and without gaps, up to `recent_messages`, and then until the budget is full. If a match is near, and
-the query does not ask for them, the latest conversations come only before the last.
+first and without gaps, up to `recent_messages`, and then until the budget is full. If a match is near, the
+latest conversations come only before the last.
 
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
 less than a fifth of the budget. Beside matches they are sure of an eighth, pins of a fifth, summaries of a tenth, and
@@ -181,8 +181,7 @@ class Packer:
         if has_hits:
             self._take_recent(packing, parts.recent, room - allowance + packing.left)
         is_near = any(one.score >= NEAR_FROM for one in parts.hits)
-        are_first = parts.is_about_latest or not is_near
-        if are_first:
+        if not is_near:
             self._take_latest(packing, parts, min(packing.left - known - pins, int(allowance * share_of_latest(parts))))
         if has_hits:
             summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE_BESIDE_HITS))
@@ -215,7 +214,7 @@ class Packer:
             ),
         )
         self._take_recent(packing, parts.recent, packing.left)
-        if not are_first:
+        if is_near:
             self._take_latest(packing, parts, packing.left)
         self._take_recent(packing, parts.recent, packing.left, most=len(parts.recent))
         return packing

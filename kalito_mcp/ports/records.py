@@ -119,8 +119,9 @@ class RecordReader(Protocol):
         superseded ones are left out."""
 
     async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
-        """The `limit` newest pins that say what is open or came out of their session, of the scope's agent, in its
-        project (`PERSONAL` or None: in none). Among its newest 500 pins; forgotten and superseded ones are left out."""
+        """The `limit` newest pins that say what was open or came out at the end of their session, in its last six
+        messages or after them, of the scope's agent, in its project (`PERSONAL` or None: in none). Among its newest 500
+        pins; forgotten and superseded ones are left out."""
 
     async def superseded(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, tuple[str, int]]:
         """Of the records with these keys, those that others name as superseded: the id of the newest of these, and when

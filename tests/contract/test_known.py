@@ -201,3 +201,18 @@ async def test_what_was_left_open_is_of_the_latest_sessions_and_of_their_project
     assert await left(Scope(project="A"), 1) == ["later done"]
     assert await left(Scope(project=PERSONAL)) == await left(Scope()) == ["c done", "c waits"]
     assert await left(Scope(owner="ann", project="A")) == await left(Scope(agent="ann", project="A")) == []
+
+
+async def test_what_was_left_open_is_of_the_end_of_its_session(store: Store) -> None:
+    await add(store, IN_A, drafts.pin("waits", kind=Kind.OPEN, created_at=START_MS))
+
+    async def goes_on(messages: int) -> list[str]:
+        async with store.write() as transaction:
+            session = await transaction.sessions.ensure(IN_A, now_ms=START_MS)
+            said = [drafts.message(f"Later {number}.", created_at=START_MS + 1) for number in range(messages)]
+            await transaction.conversations.append_messages(session, said, now_ms=START_MS)
+        async with store.read() as view:
+            return [one.text for one in await view.records.left_open(Scope(project="A"), limit=9)]
+
+    assert await goes_on(5) == ["waits"]
+    assert await goes_on(1) == []

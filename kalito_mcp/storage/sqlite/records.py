@@ -70,6 +70,9 @@ _IN_PROJECT: Final = """
         CASE WHEN coalesce(:project, 'personal') = 'personal' THEN 0 ELSE -1 END
     )
 """
+_AT_THE_END: Final = 6
+"""Messages of a conversation. What is open before them is often settled in them."""
+
 SELECT_LEFT_OPEN: Final = f"""
 SELECT r.id, r.type, 'session', r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
     (SELECT p.id FROM projects p WHERE p.key = r.project_key), r.attributes
@@ -78,7 +81,12 @@ WHERE r.key IN (
     SELECT key FROM records WHERE agent_key = :agent_key AND type = 'pin' AND id IS NOT NULL AND deleted_at IS NULL
     ORDER BY key DESC LIMIT 500
 ) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') IN ('open', 'outcome') AND {within("r")}
-    AND {_IN_PROJECT} AND {NOT_SUPERSEDED}
+    AND {_IN_PROJECT} AND {NOT_SUPERSEDED} AND (
+        SELECT count(*) FROM (
+            SELECT 1 FROM records m WHERE m.session_key = r.session_key AND m.type = 'message' AND m.deleted_at IS NULL
+                AND m.created_at > r.created_at LIMIT {_AT_THE_END}
+        )
+    ) < {_AT_THE_END}
 ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """
 SELECT_DOCUMENT: Final = f"""
