@@ -1,4 +1,4 @@
-"""What queries ask of the memory: the linear head of `kalito_mcp.retrieval.intent`.
+"""What queries ask of the memory: the linear head of `kalito_mcp.retrieval.intent_head`.
 
 `bench/sets/intent/queries.jsonl` was written for this in sixteen languages by people who did not know the program: each
 line asks where the work was left (`left_off`), for what was said earlier (`earlier`), for what the assistant said
@@ -14,32 +14,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.kinds import fitted, of_conversations, of_lines
+from bench.kinds import embedded, fitted, of_conversations, of_lines
 from bench.report import emit, progress
-from kalito_mcp.inference.meaning import MeaningEmbedder
-from kalito_mcp.ports.embedder import VectorPolicy
-from kalito_mcp.retrieval.intent import BARS, WEIGHTS, Intent, inputs, likely
+from kalito_mcp.retrieval.intent import Intent
+from kalito_mcp.retrieval.intent_head import BARS, WEIGHTS, inputs, likely
 
 _SETS: Final = Path(__file__).with_name("sets")
 _FOLDS: Final = 5
 _SHRINKING: Final = 0.3
-
-
-def embedded(texts: Sequence[str]) -> NDArray[np.float32]:
-    """The vectors of the texts, as a search has them."""
-
-    async def embed() -> NDArray[np.float32]:
-        model = MeaningEmbedder(VectorPolicy())
-        try:
-            return await model.embed(texts, is_query=True)
-        finally:
-            await model.aclose()
-
-    return anyio.run(embed)
 
 
 def trained(texts: Sequence[str], vectors: NDArray[np.float32], kinds: Sequence[str]) -> NDArray[np.float32]:

@@ -89,17 +89,23 @@ def together(*parts: Labelled) -> Labelled:
     )
 
 
-def inputs(labelled: Labelled) -> NDArray[np.float32]:
-    """What the head reads of each sentence."""
+def embedded(texts: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of the texts by the model of every installation."""
 
-    async def embedded() -> NDArray[np.float32]:
+    async def embed() -> NDArray[np.float32]:
         model = MeaningEmbedder(VectorPolicy())
         try:
-            return await model.embed([one.text for one in labelled.sentences])
+            return await model.embed(texts)
         finally:
             await model.aclose()
 
-    return np.concatenate([anyio.run(embedded), features(labelled.sentences)], axis=1)
+    return anyio.run(embed)
+
+
+def inputs(labelled: Labelled) -> NDArray[np.float32]:
+    """What the head reads of each sentence."""
+    vectors = embedded([one.text for one in labelled.sentences])
+    return np.concatenate([vectors, features(labelled.sentences)], axis=1)
 
 
 def trained(labelled: Labelled, of_each: NDArray[np.float32], among: NDArray[np.bool_]) -> NDArray[np.float32]:

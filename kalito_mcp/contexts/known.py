@@ -74,7 +74,8 @@ def choose(known: Known, hits: Sequence[Hit], pins: Sequence[SemanticPin], *, mo
     first = {one.record_id for one in matching[:most]}
     others = sorted((one for one in known.records if one.record_id not in first), key=_order)
     if is_start:
-        others = [one for one in others if _is_sure(one) or _may_end_one(one, others)]
+        sure = [one for one in others if _is_sure(one)]
+        others = [one for one in others if _is_sure(one) or _may_end_one_of(sure, one)]
     more = without_repeats(others, [*shown, *(one.text for one in best)], most=most)
     records = [*best, *more]
     unshown = without_repeats(matching, [*shown, *(one.text for one in records)], most=len(matching))
@@ -91,6 +92,6 @@ def _is_sure(one: KnownRecord) -> bool:
     return one.kind is None or one.importance >= _SURE
 
 
-def _may_end_one(one: KnownRecord, others: Sequence[KnownRecord]) -> bool:
-    """Whether it is newer than what is sure and speaks of the same: that may no longer hold."""
-    return any(_is_sure(old) and old.created_at < one.created_at and are_alike(old.text, one.text) for old in others)
+def _may_end_one_of(sure: Sequence[KnownRecord], one: KnownRecord) -> bool:
+    """Whether it is newer than one of these and speaks of the same: that may no longer hold."""
+    return any(old.created_at < one.created_at and are_alike(old.text, one.text) for old in sure)

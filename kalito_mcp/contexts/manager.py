@@ -307,10 +307,10 @@ def _ends(gathered: Gathered, hits: Sequence[Hit]) -> list[Sequence[Hit]]:
     """The ends of conversations without the best hits, which are shown as such. Unless the query asks for them, only
     those of the latest conversation, and of others of which nothing else is known."""
     best = {one.key for one in hits[:_BEST]}
-    told = {one.session_id for one in (*gathered.known.records, *gathered.digest)}
+    known_of = {one.session_id for one in (*gathered.known.records, *gathered.digest)}
     ends = [
         [one for one in end if one.key not in best]
         for place, end in enumerate(gathered.latest)
-        if not place or gathered.is_about_latest or end[0].session_id not in told
+        if not place or gathered.is_about_latest or end[0].session_id not in known_of
     ]
     return [end for end in ends if end]

@@ -1,34 +1,17 @@
 """What a query asks of the memory besides its subject: where the work was left, what was said earlier, what the
-assistant said. By the vector of the query, or without a model by explicit words. Reads one small file, once.
-
-`intent.npy` has a row for each number that the head reads (`inputs`), and a column for each field of `Intent`. `python
--m bench.intent --train` makes it of the queries in `bench/sets/intent`, and says how good it is.
+assistant said. By explicit words, which is all there is without a model (`intent_head` reads the query's vector). Pure.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from kalito_mcp.text.phrases import Phrases
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-WEIGHTS: Final = Path(__file__).with_name("intent.npy")
 MODEL: Final = "meaning:use-multilingual-3:"
-"""How the fingerprint of the embedder begins whose vectors it reads."""
-
-BARS: Final = (0.35, 0.35, 0.4)
-"""How likely each has to be (see `python -m bench.intent`)."""
+"""How the fingerprint of the embedder begins whose vectors `intent_head` reads."""
 
 SURE: Final = 0.9
 """How likely a query has to ask where the work was left so that nothing else is searched for."""
-
-_ASKS: Final = ("?", "？", "؟")
-_LONG: Final = 30
-"""Words, above which a query counts as no longer."""
 
 _LEFT_OFF: Final[Mapping[str, str]] = {
     "en": "leave off, left off, where were we, where was i, where did we stop, where we stopped, what's next, "
@@ -110,42 +93,3 @@ def intent_by_words(text: str) -> Intent:
     """What the text asks for, as far as explicit words say."""
     left_off, earlier, assistant = (phrases.are_in(text) for phrases in _BY_WORDS)
     return Intent(float(left_off and len(text) <= _MOST_CHARS), earlier, assistant)
-
-
-def intent_of(text: str, vector: "NDArray[np.float32]") -> Intent:
-    """What the text asks for, whose vector of unit length (512,) is given. What words say counts as well, except that
-    they do not tell where the work was left from "where did I leave the keys"."""
-    found = likely([text], vector[None, :], _weights())[0]
-    left_off, earlier, assistant = (bool(share >= bar) for share, bar in zip(found, BARS, strict=True))
-    said = intent_by_words(text)
-    is_it = left_off and int(found.argmax()) == 0
-    return Intent(float(found[0]) if is_it else 0.0, earlier or said.earlier, assistant or said.assistant)
-
-
-def likely(
-    texts: Sequence[str], vectors: "NDArray[np.float32]", weights: "NDArray[np.float32]"
-) -> "NDArray[np.float32]":
-    """How likely each text asks for each: (n, 3), each 0 to 1."""
-    import numpy as np  # noqa: PLC0415 - numpy loads when first needed
-
-    found = inputs(texts, vectors) @ weights
-    return np.asarray(1 / (1 + np.exp(-found)), np.float32)
-
-
-def inputs(texts: Sequence[str], vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """What the head reads of each text: its vector, what explicit words say, whether it asks, how long it is; and 1.
-    Shape (n, 518)."""
-    import numpy as np  # noqa: PLC0415 - the same
-
-    rows = [
-        (*intent_by_words(one), any(mark in one for mark in _ASKS), min(len(one.split()), _LONG) / _LONG, 1.0)
-        for one in texts
-    ]
-    return np.concatenate([vectors, np.array(rows, np.float32)], axis=1)
-
-
-@cache
-def _weights() -> "NDArray[np.float32]":
-    import numpy as np  # noqa: PLC0415 - the same
-
-    return np.asarray(np.load(WEIGHTS), np.float32)

@@ -27,7 +27,7 @@ from kalito_mcp.retrieval.collector import TURN_CHARS, Collector
 from kalito_mcp.retrieval.ended import with_ends
 from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
 from kalito_mcp.retrieval.hits import hit_of, with_superseded
-from kalito_mcp.retrieval.intent import MODEL, intent_of
+from kalito_mcp.retrieval.intent import MODEL
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.retrieval.latest import latest_ends
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -124,6 +124,8 @@ class Searcher:
         limit_s = min(_AT_ONCE_S if request.is_urgent else math.inf, self._policy.embedding_timeout_s)
         vectors, note = await self._vectors(self._embedder, scope, question, limit_s)
         if vectors is not None and self._embedder.fingerprint.startswith(MODEL):
+            from kalito_mcp.retrieval.intent_head import intent_of  # noqa: PLC0415 - by now, numpy is there
+
             question = replace(question, intent=intent_of(question.query.words, vectors[0]))
         if question.asks_time_alone or not question.terms:
             return Prepared(question, now_ms)

@@ -208,8 +208,8 @@ def _proposal(draft: Draft, judged: Sequence[Judged], order: int, likeness: Sequ
 def _parse(summary: ConversationSummary, group: int) -> tuple[list[str], list[Said]]:
     """The topics of a summary, and what is said in it."""
     if summary.method != SummaryMethod.EXTRACTIVE:
-        told = _sentences("\n".join(line for line in summary.summary.split("\n") if line not in HEADINGS))
-        return [], [Said(one, "", group, is_first=True) for one in _trusted(told, summary.origin)]
+        sentences = _sentences("\n".join(line for line in summary.summary.split("\n") if line not in HEADINGS))
+        return [], [Said(one, "", group, is_first=True) for one in _trusted(sentences, summary.origin)]
     turns = _drop_middle(summary.summary).split("\n")
     topics: list[str] = []
     head = _HEAD().fullmatch(turns[0])

@@ -6,7 +6,8 @@ import pytest
 
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.ports.embedder import VectorPolicy
-from kalito_mcp.retrieval.intent import MODEL, Intent, intent_by_words, intent_of
+from kalito_mcp.retrieval.intent import MODEL, Intent, intent_by_words
+from kalito_mcp.retrieval.intent_head import intent_of
 
 pytestmark = pytest.mark.anyio
 LEFT_OFF = (

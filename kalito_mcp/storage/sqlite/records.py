@@ -81,12 +81,10 @@ WHERE r.key IN (
     SELECT key FROM records WHERE agent_key = :agent_key AND type = 'pin' AND id IS NOT NULL AND deleted_at IS NULL
     ORDER BY key DESC LIMIT 500
 ) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') IN ('open', 'outcome') AND {within("r")}
-    AND {_IN_PROJECT} AND {NOT_SUPERSEDED} AND (
-        SELECT count(*) FROM (
-            SELECT 1 FROM records m WHERE m.session_key = r.session_key AND m.type = 'message' AND m.deleted_at IS NULL
-                AND m.created_at > r.created_at LIMIT {_AT_THE_END}
-        )
-    ) < {_AT_THE_END}
+    AND {_IN_PROJECT} AND {NOT_SUPERSEDED} AND r.created_at >= coalesce((
+        SELECT m.created_at FROM records m WHERE m.session_key = r.session_key AND m.type = 'message'
+            AND m.deleted_at IS NULL ORDER BY m.seq DESC LIMIT 1 OFFSET {_AT_THE_END - 1}
+    ), 0)
 ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """
 SELECT_DOCUMENT: Final = f"""
