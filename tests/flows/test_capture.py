@@ -457,6 +457,7 @@ async def test_copilot_is_answered_in_its_own_words_and_its_reply_is_read_where_
         await until(lambda: spooled(database) == 0)
         assert await messages(h, "c1") == [("user", STAGING), ("assistant", "Noted.")]
         await h.settled()
+        assert "6543" in await h.text("search_memory", query=ASKED)  # the first search loads what others find loaded
         payload = base | {"sessionId": "c2", "prompt": ASKED}
         report = {"host": "copilot", "event": "userPromptSubmitted", "payload": payload}
         answer = json.loads(await h.server.capture.take(report))
