@@ -7,19 +7,15 @@ one agent. The first two are played and finalized. In the third, the questions o
 - `same`: word for word.
 - `restated`: in another order, without function words, after another opening.
 - `questions`: the data set's own questions about turns of the first session. They were not written to repeat a
-  question, and the graph can only find what was asked. `hits` shows how much of them a search finds at all.
+  question, and only what was asked can be found. `hits` shows how much of them a search finds at all.
 
 `found` is the share for which the past answers of search_memory contain the turn or its answer.
 
 Some of the questions are also asked in the second session, restated, and get another answer. `down` is the share of
-those whose first past answer is the other one after one `down` in the third session. At the end the agent's snapshot is
-restored into an empty database. There the same questions must find the same answers.
+those whose first past answer is another one after one `down` in the third session.
 """
 
 import json
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +27,7 @@ import anyio
 from mcp import Client
 
 from bench.conversation import as_message, synthetic
-from bench.report import ROOT, emit, options, progress
+from bench.report import emit, options, progress
 from bench.wire import clean_environment, memory_command, sdk_transport
 from kalito_mcp.text.analysis import STOP_WORDS
 
@@ -80,8 +76,6 @@ class Play:
     )
     downs: int = 0
     moved: int = 0
-    restored: int = 0
-    restored_equal: int = 0
 
 
 class Server:
@@ -102,8 +96,8 @@ class Server:
         return list((await self.call("search_memory", query=text, agent_id=agent))["past_answers"])
 
 
-async def play(server: Server, conversation: Mapping[str, Any], played: Play) -> list[str]:
-    """Play three sessions of one agent. Returns the questions that were asked in the third."""
+async def play(server: Server, conversation: Mapping[str, Any], played: Play) -> None:
+    """Play three sessions of one agent."""
     agent, turns = str(conversation["id"]), list(conversation["turns"])
     ids: dict[str, str] = {}
     size = -(-len(turns) // _SESSIONS)
@@ -130,7 +124,6 @@ async def play(server: Server, conversation: Mapping[str, Any], played: Play) ->
             await tally(server, agent, question["text"], wanted, played.tallies["questions"])
     for one in asked[:_AGAIN]:
         await put_down(server, agent, restated(one.text, at=3), played)
-    return [restated(one.text) for one in asked]
 
 
 def asked_in(messages: Sequence[Mapping[str, Any]], ids: Mapping[str, str]) -> list[Asked]:
@@ -183,65 +176,29 @@ async def tally(server: Server, agent: str, text: str, wanted: frozenset[str], c
 async def put_down(server: Server, agent: str, text: str, played: Play) -> None:
     """Dislike the first of several past answers, and check whether another one comes first then."""
     before = await server.past_answers(agent, text)
-    if len(before) < 2:
+    if len(before) < 2 and len(before[0]["answers"] if before else ()) < 2:
         return
     played.downs += 1
-    await server.call(
-        "record_feedback", target_id=before[0]["answers"][0]["node_id"], label="down", note="wrong", agent_id=agent
-    )
+    first = before[0]["answers"][0]
+    await server.call("record_feedback", target_id=first["message_ids"][0], label="down", note="wrong", agent_id=agent)
     after = await server.past_answers(agent, text)
-    played.moved += after[0]["node_id"] != before[0]["node_id"]
-
-
-async def compare(server: Server, other: Server, agents: Mapping[str, Sequence[str]], played: Play) -> None:
-    """Ask both servers the same questions."""
-    for agent, texts in agents.items():
-        for text in texts:
-            here, there = await server.past_answers(agent, text), await other.past_answers(agent, text)
-            played.restored += 1
-            played.restored_equal += comparable(here) == comparable(there)
-
-
-def comparable(past: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """What must be equal: the questions, their answers and the feedback. Scores change with the clock."""
-    return [
-        (one["node_id"], one["question"], [given["text"] for given in one["answers"]], one["up"], one["down"])
-        for one in past
-    ]
+    played.moved += after[0]["answers"][0]["text"] != first["text"]
 
 
 async def measure(folder: Path, conversations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Play them, restore the agents' snapshots into an empty database, and compare."""
-    database, empty = folder / "memory.db", folder / "restored.db"
-    environment = clean_environment(folder)
+    """Play them to one server."""
     played = Play()
-    agents: dict[str, list[str]] = {}
-    with sdk_transport(memory_command(database), environment) as transport:
+    with sdk_transport(memory_command(folder / "memory.db"), clean_environment(folder)) as transport:
         async with Client(transport) as client:
             server = Server(client)
             for place, conversation in enumerate(conversations):
                 progress(f"recollection: {place + 1} of {len(conversations)}")
-                agents[str(conversation["id"])] = await play(server, conversation, played)
-            for agent in agents:
-                snapshot(["save", agent, "--agent", agent], database, environment)
-            shutil.copytree(f"{database}.snapshots", f"{empty}.snapshots")
-            for agent in agents:
-                snapshot(["restore", agent, "--agent", agent, "--yes"], empty, environment)
-            with sdk_transport(memory_command(empty), environment) as other_transport:
-                async with Client(other_transport) as other:
-                    await compare(server, Server(other), agents, played)
+                await play(server, conversation, played)
     return {
         "conversations": len(conversations),
         **{name: counted.figures() for name, counted in played.tallies.items()},
         "down": {"given": played.downs, "moved": played.moved / max(1, played.downs)},
-        "restored": {"asked": played.restored, "equal": played.restored_equal / max(1, played.restored)},
     }
-
-
-def snapshot(arguments: Sequence[str], database: Path, environment: Mapping[str, str]) -> None:
-    """Run `kalito-mcp snapshot`."""
-    command = [sys.executable, "-m", "kalito_mcp", "snapshot", *arguments, "--database", str(database)]
-    subprocess.run(command, env=dict(environment), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:

@@ -21,9 +21,10 @@ _NAMES_BY_MODULE = {
     "domain.finalizing": "FinalizeOptions Finalized Progress",
     "domain.graph": (
         "EdgeType FeedbackLabel GraphConfig GraphEdge GraphHit GraphNode GraphScope GraphStats KeptFeedback "
-        "NodeType NodeWeights PastAnswer PromotionPolicy PromotionReport SimilarQuery"
+        "NodeType NodeWeights PromotionPolicy PromotionReport SimilarQuery"
     ),
     "domain.memory_records": "Editor EditorType MemoryRecord",
+    "domain.past_answers": "PastAnswer",
     "domain.records": (
         "ConversationSummary CreatePinRequest CreateSummaryRequest MessageWithImportance NewMessage Origin "
         "PinType RecordType Repetition Role SemanticPin"

@@ -20,13 +20,13 @@ from kalito_mcp.domain.graph import GraphStats as GraphStats
 from kalito_mcp.domain.graph import KeptFeedback as KeptFeedback
 from kalito_mcp.domain.graph import NodeType as NodeType
 from kalito_mcp.domain.graph import NodeWeights as NodeWeights
-from kalito_mcp.domain.graph import PastAnswer as PastAnswer
 from kalito_mcp.domain.graph import PromotionPolicy as PromotionPolicy
 from kalito_mcp.domain.graph import PromotionReport as PromotionReport
 from kalito_mcp.domain.graph import SimilarQuery as SimilarQuery
 from kalito_mcp.domain.memory_records import Editor as Editor
 from kalito_mcp.domain.memory_records import EditorType as EditorType
 from kalito_mcp.domain.memory_records import MemoryRecord as MemoryRecord
+from kalito_mcp.domain.past_answers import PastAnswer as PastAnswer
 from kalito_mcp.domain.records import ConversationSummary as ConversationSummary
 from kalito_mcp.domain.records import CreatePinRequest as CreatePinRequest
 from kalito_mcp.domain.records import CreateSummaryRequest as CreateSummaryRequest

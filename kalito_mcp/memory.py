@@ -14,8 +14,9 @@ from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.context import Include, MemoryContext
 from kalito_mcp.domain.counts import Counts
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
-from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback, PastAnswer
+from kalito_mcp.domain.graph import FeedbackLabel, KeptFeedback
 from kalito_mcp.domain.known import Profile
+from kalito_mcp.domain.past_answers import PastAnswer
 from kalito_mcp.domain.records import (
     ConversationSummary,
     CreateSummaryRequest,
@@ -42,6 +43,7 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorded, Recorder
+from kalito_mcp.retrieval.past_answers import past_answers
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.seen_verbs import SeenVerbs
 from kalito_mcp.summaries.keeper import SummaryKeeper
@@ -300,16 +302,13 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         *,
         session_id: str | None = None,
         agent_id: str | None = None,
-        current_session_id: str | None = None,
     ) -> Sequence[PastAnswer]:
-        """Similar questions that were asked before, with their answers and the feedback on them.
+        """Questions that ask the same and were asked before, with their answers and the feedback on them.
 
-        With `session_id`, those of that session; an unknown session has none. Else those of the agent's long-term graph
-        and of its sessions, first of `current_session_id`.
+        With `session_id`, those of that session; an unknown session has none.
         """
         scope = await self._of_session(session_id, agent_id)
-        current = await self._of_session(current_session_id or None)
-        return await self._graphs.past_answers(scope, query, current_session_id=current.session)
+        return await past_answers(self._store, scope, query)
 
     async def record_feedback(
         self,
@@ -323,7 +322,7 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
         """Remember what the user thought of a question or an answer, named by its message or its node.
 
         Raises:
-            RecordNotFound: no graph has it.
+            RecordNotFound: it is neither a question nor an answer.
             InvalidInput: the label is not up, down or retry, or the session belongs to another agent.
             Conflict: the graph is switched off, or the note repeats what was forgotten.
             SessionNotFound: no such session.

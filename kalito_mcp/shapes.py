@@ -107,7 +107,6 @@ class Hit(Output):
 class PastAnswer(Output):
     """One answer. `feedback` is a sum: up +1, down -1, retry -0.5."""
 
-    node_id: str
     text: str
     message_ids: list[str]
     given_at: str
@@ -117,14 +116,10 @@ class PastAnswer(Output):
 class PastQuestion(Output):
     """A similar question that was asked before. `up`, `down` and `retry` count the feedback on it and its answers."""
 
-    node_id: str
     question: str
     answers: list[PastAnswer]
     message_ids: list[str]
     similarity: float
-    score: float
-    source: Literal["session", "agent"]
-    session_id: str | None = None
     up: int
     down: int
     retry: int

@@ -123,7 +123,9 @@ class WatchVerbs(ProjectVerbs):
                 shown = await self._session_within(view, watched.id)
             case WatchedKind.SESSION_GRAPH:
                 session = await self._session_within(view, watched.id)
-                shown = session and await view.graphs.state(Scope(self._owner, session.agent, session.id))
+                # It is made of the messages when it is asked for, and stored when the session is finalized.
+                stored = session and await view.graphs.state(Scope(self._owner, session.agent, session.id))
+                shown = session and (session, stored)
             # The graph of an agent and its snapshots are of all projects: more than some limits show.
             case WatchedKind.AGENT_GRAPH if limits.project is None:
                 shown = await view.graphs.state(Scope(self._owner, limits.agent))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import Policy, bounded
 from kalito_mcp.errors import InvalidInput
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 HOUR_MIN: Final = 60.0
 DAY_MIN: Final = 24 * HOUR_MIN
-_DECIMALS: Final = 4
 MAX_WEIGHT: Final = 1e9
 """The largest absolute weight of a node: sums stay finite, and adding 1 still changes it."""
 
@@ -55,6 +53,15 @@ class FeedbackLabel(StrEnum):
     UP = "up"
     DOWN = "down"
     RETRY = "retry"
+
+
+FEEDBACK_DELTA: Final = {FeedbackLabel.UP: 1.0, FeedbackLabel.DOWN: -1.0, FeedbackLabel.RETRY: -0.5}
+"""What each label adds to the feedback of a question or an answer."""
+
+
+def liking_factor(feedback: float) -> float:
+    """The factor of feedback in a score: 1 without feedback, up to 1.5 if positive, down to 0 if negative."""
+    return 1 + feedback / (2 * (1 + feedback)) if feedback >= 0 else 1 / (1 - feedback)
 
 
 class GraphScope(StrEnum):
@@ -163,17 +170,14 @@ class SessionGraphConfig(GraphConfig):
 class GraphPolicy(Policy):
     """How a memory uses its graphs. If not `enabled`, nothing is added to them and nothing is found in them.
 
-    A search adds `search_bias_session_first` to the scores of the session's own queries. It returns at most
-    `past_answers`, of questions with a likeness (`text.questions`) of at least `min_similarity`. A message refers to at
-    most `max_entities`.
+    A search of graphs adds `search_bias_session_first` to the scores of the session's own queries. A message refers to
+    at most `max_entities`.
     The graph of a finalized session is removed after `keep_sessions_days`; promoted queries and all records stay.
     Without `sleep_on_finalize`, finalizing merges no similar queries.
     """
 
     enabled: bool = True
     search_bias_session_first: float = 0.1
-    past_answers: int = bounded(3, most=100)
-    min_similarity: float = bounded(0.65, most=1)
     max_entities: int = 8
     keep_sessions_days: float = 30.0
     sleep_on_finalize: bool = True
@@ -185,62 +189,6 @@ class CheckpointPolicy(Policy):
 
     top_k: int = bounded(1_000, least=1)
     pretty: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PastAnswer:
-    """A similar question asked before, with its answers, best liked first. `up`, `down` and `retry` count the user's
-    feedback on the question or its answers. `record_ids` are the question's. `similarity` is how far both ask for the
-    same, in [0, 1]. `session_id` is the session whose graph has it; None for the agent's."""
-
-    query_id: str
-    query: str
-    score: float
-    similarity: float
-    scope: "GraphScope"
-    record_ids: tuple[str, ...]
-    answers: tuple["AnswerFound", ...]
-    up: int = 0
-    down: int = 0
-    retry: int = 0
-    session_id: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, without a session that is None."""
-        return {
-            "node_id": self.query_id,
-            "question": self.query,
-            "answers": [one.to_dict() for one in self.answers],
-            "message_ids": list(self.record_ids),
-            "similarity": round(self.similarity, _DECIMALS),
-            "score": round(self.score, _DECIMALS),
-            "source": str(self.scope),
-            **({} if self.session_id is None else {"session_id": self.session_id}),
-            "up": self.up,
-            "down": self.down,
-            "retry": self.retry,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerFound:
-    """One answer to a past question. `given_at` is the last time; `feedback` is the sum of its labels."""
-
-    node_id: str
-    text: str
-    record_ids: tuple[str, ...]
-    given_at: int
-    feedback: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "node_id": self.node_id,
-            "text": self.text,
-            "message_ids": list(self.record_ids),
-            "given_at": to_iso(self.given_at),
-            "feedback": round(self.feedback, _DECIMALS),
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,9 +61,10 @@ class Session:
 
     `message_count` is also the seq of the newest message. It includes the `hidden_count` forgotten and erased ones;
     the other counts and `importance_sum` exclude them. Level-0 summaries cover the messages up to `summarized_seq`.
-    Automatic pins were searched for up to `pinned_seq`, and the graph contains the messages up to `observed_seq`;
-    later messages are owed work. `stage` is the last finished `FinalizeStage`, None before the first. A personal
-    session has no `project`. One of an older release is not `is_placed` until a project goes on in it.
+    Automatic pins were searched for up to `pinned_seq`; later messages are owed work. The graph contains the messages
+    up to `observed_seq`, and gets the later ones when it is needed. `stage` is the last finished `FinalizeStage`, None
+    before the first. A personal session has no `project`. One of an older release is not `is_placed` until a project
+    goes on in it.
     """
 
     key: int

@@ -296,7 +296,7 @@ class Cascade:
     async def _observe(self, change: _Change, graph: "GraphStore") -> None:
         seq, session = change.before.seq, change.session
         if seq is None or seq > session.observed_seq:
-            return  # owed work will add it
+            return  # it is added when the graph is next needed
         messages = await change.within.transaction.conversations.messages(
             session, first_seq=seq - LOOK_BACK, last_seq=min(seq + LOOK_BACK, session.observed_seq)
         )

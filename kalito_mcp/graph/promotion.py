@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from kalito_mcp.domain.graph import (
+    FEEDBACK_DELTA,
     EdgeType,
     FeedbackLabel,
     GraphEdge,
@@ -21,7 +22,7 @@ from kalito_mcp.domain.graph import (
     PromotionReport,
 )
 from kalito_mcp.errors import GraphFull
-from kalito_mcp.graph.ranking import FEEDBACK_DELTA, UNDECAYED
+from kalito_mcp.graph.ranking import UNDECAYED
 from kalito_mcp.graph.store import GraphStore
 
 _log: Final = logging.getLogger("kalito.graph")

@@ -18,13 +18,11 @@ sessions.
 import math
 from typing import Final
 
-from kalito_mcp.domain.graph import FeedbackLabel, GraphEdge, GraphNode
+from kalito_mcp.domain.graph import GraphEdge, GraphNode, liking_factor
 
-FEEDBACK_DELTA: Final = {FeedbackLabel.UP: 1.0, FeedbackLabel.DOWN: -1.0, FeedbackLabel.RETRY: -0.5}
 _REPEATS, _LIKING, _TIES = 0.3, 0.4, 0.3
 _HALF_TIED: Final = 4
 _RANK_SHARE: Final = 0.25
-_LIKING_SWING: Final = 0.5
 _MS_PER_MIN: Final = 60_000
 UNDECAYED: Final = 0
 """As the moment of a rank: nothing is old then, so nothing decays."""
@@ -49,11 +47,6 @@ def edge_rank(edge: GraphEdge, *, now_ms: int, half_life_min: float) -> float:
 def search_score(similarity: float, *, rank: float, feedback: float) -> float:
     """The score that orders a search: above 0 and at most 1.5 times the similarity."""
     return similarity * (1 - _RANK_SHARE + _RANK_SHARE * rank) * liking_factor(feedback)
-
-
-def liking_factor(feedback: float) -> float:
-    """The factor of feedback in a score: 1 without feedback, up to 1.5 if positive, down to 0 if negative."""
-    return 1 + _LIKING_SWING * _bounded(feedback) if feedback >= 0 else 1 / (1 - feedback)
 
 
 def _bounded(feedback: float) -> float:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import anyio
 
 from kalito_mcp.domain.graph import (
+    FEEDBACK_DELTA,
     EdgeType,
     EmbeddingProvider,
     FeedbackLabel,
@@ -35,7 +36,7 @@ from kalito_mcp.graph.detaching import detach_records, other_sources
 from kalito_mcp.graph.files import read_json, write_json
 from kalito_mcp.graph.hashing import HashingEmbedder
 from kalito_mcp.graph.indexed_graph import MAX_TEXT_BYTES, IndexedGraph, check_text, edges_full, node_text
-from kalito_mcp.graph.ranking import FEEDBACK_DELTA, search_score
+from kalito_mcp.graph.ranking import search_score
 from kalito_mcp.graph.snapshot import dump, parse
 from kalito_mcp.graph.sparse_embedder import SparseEmbedder
 
@@ -220,11 +221,6 @@ class GraphStore:
     def node(self, node_id: str) -> GraphNode:
         """A copy of the node, or of the one it was merged into, with its embedding. Raises RecordNotFound."""
         return self._graph.copy(self._graph.get(node_id))
-
-    def wordings(self, node_id: str) -> tuple[str, ...]:
-        """The texts of the node, or of the one it was merged into: its own, then its summary. Raises RecordNotFound."""
-        node = self._graph.get(node_id)
-        return tuple(text for text in (node.text, node.summary) if text)
 
     def nodes(self) -> Iterator[GraphNode]:
         """Copies of all nodes, in insertion order."""

@@ -10,17 +10,17 @@ So nobody waits for a transaction while holding a graph's lock, and nobody reads
 """
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
 
 from kalito_mcp.domain.graph import GraphState
-from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_LIMITS, Scope
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.gc_pause import gc_paused
 from kalito_mcp.long_texts import read_aside
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     # It imports numpy, which is loaded only once a graph is needed.
     from kalito_mcp.graph.store import GraphStore
 
-T = TypeVar("T")
 _MAX_LOADED: Final = 32
 _MOST_IN_LOOP: Final = 199
 
@@ -118,54 +117,14 @@ class GraphCache:
             for one, state in zip(held, states, strict=True):
                 one.mark_stored(state)
 
-    async def change(self, scope: Scope, work: Callable[[WriteTransaction, "GraphStore"], Coroutine[Any, Any, T]]) -> T:
-        """The result of `work`, which gets what `changing` gives for one graph. It runs in one trip (see
-        `Store.write_trip`), so it awaits nothing but the transaction.
-
-        Raises:
-            SessionNotFound: the scope names an unknown session, or another agent's; nothing was written.
-        """
-        key = _cache_key(scope)
-        if key not in self._cached:
-            async with self.reading(scope):  # as in `changing`
-                pass
-        held: list[_Cached] = []
-        is_current = False
-
-        async def run(transaction: WriteTransaction) -> tuple[T, GraphState]:
-            nonlocal is_current
-            [one] = held
-            await _bring_up_to_date(one, transaction.graphs, key)
-            # A stored graph has its session; whether that is the named agent's, or within limits, the key does not say.
-            if scope.agent is not None or scope.limits != NO_LIMITS or not one.state.revision:
-                await _check_known(transaction, scope)
-            is_current = True
-            result = await work(transaction, one.graph)
-            return result, await _save(one, transaction, key)
-
-        async with AsyncExitStack() as locks:
-
-            async def lock() -> None:
-                held.append(await locks.enter_async_context(self._locked(key)))
-
-            try:
-                result, state = await self._store.write_trip(run, before=lock)
-            except BaseException:
-                if held and (held[0].is_changed or not is_current) and self._cached.get(key) is held[0]:
-                    self.forget(scope)
-                raise
-            held[0].mark_stored(state)
-            return result
-
-    async def copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
+    async def copy(self, view: ReadView, scope: Scope) -> tuple["GraphStore", GraphState]:
         """A private copy of the stored graph, and its stored state. For long work that must not block others.
 
         Raises:
             SessionNotFound: the scope names an unknown session, or another agent's.
         """
-        async with self._store.read() as view:
-            await _check_known(view, scope)
-            contents = await view.graphs.load(_cache_key(scope))
+        await _check_known(view, scope)
+        contents = await view.graphs.load(_cache_key(scope))
         graph = self._new_graph(scope)
         await anyio.to_thread.run_sync(lambda: graph.absorb(contents, is_whole=True))
         return graph, contents.state

@@ -1,18 +1,19 @@
-"""Adds recorded messages to their session's graph, as owed work. A user's message becomes a query and the assistant's
-reply its answer; both refer to the entities they mention.
+"""Adds recorded messages to their session's graph when it is needed: when the session is finalized, when feedback
+names it, and in a copy when somebody asks for it. A user's message becomes a query and the assistant's reply its
+answer; both refer to the entities they mention.
 
 `observed_seq` moves in the transaction that writes the nodes, so each message is added once, even after a crash.
 """
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import anyio.to_thread
 
-from kalito_mcp.domain.graph import EdgeType, GraphPolicy
+from kalito_mcp.domain.graph import EdgeType, GraphPolicy, GraphState
 from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
@@ -20,12 +21,11 @@ from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.orchestrator.graph_cache import GraphCache
-from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
 
-T = TypeVar("T")
 _log: Final = logging.getLogger("kalito.graph")
 _CHUNK: Final = 32
 """Messages of one write, at most. They take 7 ms, and other writers wait."""
@@ -49,14 +49,14 @@ class Observer:
         self.policy = policy
 
     async def observe(self, scope: Scope) -> int:
-        """Add the messages that are not in the graph yet. Returns how many those were.
-
-        If graphs are switched off, only `observed_seq` moves, so these messages never enter the graph.
-        """
+        """Add the messages that are not in the graph yet, unless the session is finalized or graphs are switched off.
+        Returns how many those were."""
+        if not self.policy.enabled:
+            return 0
 
         async def look(view: ReadView) -> tuple[Session | None, Sequence[MessageWithImportance]]:
             session = await view.sessions.get(scope)
-            if session is None or session.observed_seq >= session.message_count or not self.policy.enabled:
+            if session is None or not _is_behind(session):
                 return session, ()
             done = session.observed_seq
             return session, await view.conversations.messages(session, first_seq=done + 1, last_seq=done + _CHUNK)
@@ -64,17 +64,13 @@ class Observer:
         observed = 0
         while True:
             session, coming = await self._store.trip(look)
-            if session is None or session.observed_seq >= session.message_count:
-                return observed
-            if not self.policy.enabled:
-                async with self._store.write() as transaction:
-                    await transaction.sessions.set_observed_seq(session, session.message_count)
+            if session is None or not coming:
                 return observed
             await self._cache.warm_up()
             keys = await _keys_of_long(coming)
             async with self._cache.changing(scope) as (transaction, [graph]):
                 session = await transaction.sessions.get(scope)
-                if session is None or session.state is SessionState.FINALIZED:
+                if session is None or not _is_behind(session):
                     return observed
                 done = session.observed_seq
                 messages = await transaction.conversations.messages(
@@ -89,23 +85,22 @@ class Observer:
             if last >= session.message_count:
                 return observed
 
-    async def change(self, scope: Scope, work: Callable[[WriteTransaction, "GraphStore"], Coroutine[Any, Any, T]]) -> T:
-        """As `GraphCache.change`, for `work` that calls `observe_few`."""
-        await self._cache.warm_up()
-        return await self._cache.change(scope, work)
+    async def copy(self, view: ReadView, scope: Scope) -> tuple["GraphStore", GraphState]:
+        """A private copy of the session's graph with all of its messages, and the stored state that it began with.
+        Nothing is stored. Raises SessionNotFound."""
+        graph, state = await self._cache.copy(view, scope)
+        session = await view.sessions.get(scope)
+        if session is not None and _is_behind(session) and self.policy.enabled:
+            done = session.observed_seq
+            messages = await view.conversations.messages(
+                session, first_seq=max(1, done + 1 - LOOK_BACK), last_seq=session.message_count
+            )
+            await anyio.to_thread.run_sync(observe_messages, graph, messages, done, self.policy)
+        return graph, state
 
-    async def observe_few(
-        self,
-        transaction: WriteTransaction,
-        session: Session,
-        messages: Sequence[MessageWithImportance],
-        graph: "GraphStore",
-    ) -> None:
-        """Add the session's last messages, as `observe` does. `messages` are those that are not in the graph yet, and
-        the eight before them."""
-        if session.observed_seq < session.message_count:
-            observe_messages(graph, messages, session.observed_seq, self.policy)
-            await transaction.sessions.set_observed_seq(session, session.message_count)
+
+def _is_behind(session: Session) -> bool:
+    return session.state is not SessionState.FINALIZED and session.observed_seq < session.message_count
 
 
 async def _keys_of_long(messages: Sequence[MessageWithImportance]) -> Mapping[str, str]:

@@ -4,7 +4,8 @@ It implements the specification's orchestrator, method by method. A graph is sto
 so a call's result survives a crash, and other processes see it.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.to_thread
 
+from kalito_mcp.call_keys import before_the_write
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress, SnapshotFile
 from kalito_mcp.domain.graph import (
@@ -20,19 +22,26 @@ from kalito_mcp.domain.graph import (
     GraphHit,
     GraphScope,
     GraphState,
-    PastAnswer,
     PromotionReport,
 )
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
-from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, RecordNotFound, SessionFinalized
+from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX, message_number
+from kalito_mcp.errors import (
+    ConfigurationError,
+    Conflict,
+    InvalidInput,
+    RecordNotFound,
+    SessionFinalized,
+    SessionNotFound,
+)
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.graph_settings import OrchestratorConfig, kind_of, new_graph, sleep_config, summarize
+from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.overview import overview
-from kalito_mcp.orchestrator.past_answers import Asked, past_answer
 from kalito_mcp.orchestrator.snapshot_import import keep_own_ids, without_gone
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
@@ -73,11 +82,15 @@ class MemoryOrchestrator:
         self._clock = clock
         self._everywhere = Scope(owner, self.agent_id, limits=limits)
         self._finalize = finalize
+        self._observer = Observer(store, cache, config.graph)
 
     async def get_session_store(self, session_id: str) -> "GraphStore":
-        """A copy of the session's stored graph. Raises SessionNotFound for an unknown session; in this class, that
-        includes a session of another agent."""
-        return (await self._copy(self._session(session_id)))[0]
+        """A copy of the session's graph, with all of its messages. Raises SessionNotFound for an unknown session; in
+        this class, that includes a session of another agent."""
+        async with self._store.read() as view:
+            graph, _ = await self._observer.copy(view, self._session(session_id))
+        self._report_no_cycles(graph, GraphScope.SESSION)
+        return graph
 
     async def get_agent_store(self) -> "GraphStore":
         """A copy of the agent's stored graph."""
@@ -107,7 +120,11 @@ class MemoryOrchestrator:
         """
         from kalito_mcp.graph.promotion import mark_already_counted  # noqa: PLC0415 - numpy comes with it
 
-        async with self._cache.changing(*self._scopes(session_id)) as (_, graphs):
+        scopes = self._scopes(session_id)
+        if session_id is not None:
+            with before_the_write():
+                await self._observer.observe(scopes[0])
+        async with self._cache.changing(*scopes) as (transaction, graphs):
             targets = [(graph, node_id) for graph in graphs if (node_id := _node_of(graph, target_id)) is not None]
             written = [graph.record_feedback(node_id, label, note) for graph, node_id in targets]
             if not written:
@@ -116,6 +133,8 @@ class MemoryOrchestrator:
                 )
             if len(written) > 1:
                 mark_already_counted(targets[0][0], written[0], label)
+            if (key := _key_of(target_id, *targets[0])) is not None:
+                await transaction.graphs.add_feedback(key, FeedbackLabel(label), at_ms=self._clock.now_ms())
         return written[0]
 
     async def search(self, session_id: str | None, text: str, k: int = 10) -> Sequence[GraphHit]:
@@ -125,32 +144,12 @@ class MemoryOrchestrator:
         Raises:
             InvalidInput: a blank text, or k outside 1 to 1,000.
         """
-        scopes = self._scopes(session_id)
-        async with self._cache.reading(*scopes) as graphs:
-            return self._hits(scopes, graphs, text, k)
-
-    async def past_answers(
-        self, session_id: str | None, text: str, *, is_session_only: bool = False
-    ) -> Sequence[PastAnswer]:
-        """Similar past questions with their answers and feedback, best first.
-
-        Returns up to `past_answers` queries that have an answer and a likeness of at least `min_similarity`.
-        """
-        policy = self.config.graph
-        if not policy.enabled or not policy.past_answers or not text.strip():
-            return ()
-        asked, found = Asked.of(text), dict[str, PastAnswer]()
-        scopes = self._scopes(session_id)[: 1 if is_session_only else None]
-        async with self._cache.reading(*scopes) as graphs:
-            for graph, hit, ids in self._found(scopes, graphs, text, _depth(policy.past_answers)):
-                # A query asked again stands for its duplicates before it has an answer; theirs is used then.
-                duplicates = (replace(hit, id=node_id) for node_id in ids)
-                answered = (past_answer(graph, asked, one, least=policy.min_similarity) for one in duplicates)
-                one = next((one for one in answered if one is not None), None)
-                if one is not None and (one.query_id not in found or found[one.query_id].score < one.score):
-                    of_session = session_id if hit.scope is GraphScope.SESSION else None
-                    found[one.query_id] = replace(one, session_id=of_session)
-        return sorted(found.values(), key=lambda one: (-one.score, one.query_id))[: policy.past_answers]
+        kinds: list[tuple[GraphScope, GraphStore]] = []
+        if session_id is not None:
+            with suppress(SessionNotFound):
+                kinds.append((GraphScope.SESSION, await self.get_session_store(session_id)))
+        async with self._cache.reading(*self._scopes(None)) as graphs:
+            return self._hits([*kinds, *((GraphScope.AGENT, graph) for graph in graphs)], text, k)
 
     async def run_sleep_cycle(
         self,
@@ -174,6 +173,8 @@ class MemoryOrchestrator:
         from kalito_mcp.graph import sleep  # noqa: PLC0415 - numpy comes with it
 
         scope = self._agent() if session_id is None else self._session(session_id)
+        if session_id is not None:
+            await self._observer.observe(scope)
         for _ in range(_MAX_PLANS):
             copy, state = await self._copy(scope)
             if copy.is_rested(**options) and not force:
@@ -205,6 +206,7 @@ class MemoryOrchestrator:
         from kalito_mcp.graph.promotion import promote  # noqa: PLC0415 - numpy comes with it
 
         scopes = (self._session(session_id), self._agent())
+        await self._observer.observe(scopes[0])
         for _ in range(_MAX_PLANS):
             (session, session_state), (agent, agent_state) = [await self._copy(scope) for scope in scopes]
             report = await anyio.to_thread.run_sync(promote, session, agent, self.config.promotion)
@@ -349,29 +351,27 @@ class MemoryOrchestrator:
             await anyio.to_thread.run_sync(graph.from_snapshot, data)
             return graph.stats().nodes
 
-    def _hits(self, scopes: Sequence[Scope], graphs: Sequence["GraphStore"], text: str, k: int) -> list[GraphHit]:
+    def _hits(self, graphs: Sequence[tuple[GraphScope, "GraphStore"]], text: str, k: int) -> list[GraphHit]:
+        """The k best hits of all graphs together."""
         hits: dict[str, GraphHit] = {}
-        for _, hit, _ in self._found(scopes, graphs, text, k):
-            if hit.id not in hits or hits[hit.id].score < hit.score:
-                hits[hit.id] = hit
-        return sorted(hits.values(), key=lambda hit: (-hit.score, hit.id))[:k]
-
-    def _found(
-        self, scopes: Sequence[Scope], graphs: Sequence["GraphStore"], text: str, k: int
-    ) -> Iterator[tuple["GraphStore", GraphHit, tuple[str, ...]]]:
-        """Each graph's k hits. The ids are the hit's own, then those of the near-duplicates it stands for."""
-        for scope, graph in zip(scopes, graphs, strict=True):
-            kind = kind_of(scope)
+        for kind, graph in graphs:
             bias = 1 + self.config.graph.search_bias_session_first if kind is GraphScope.SESSION else 1.0
             for one in graph.search_similar_queries(text, k):
                 hit = GraphHit(one.id, one.score * bias, one.sim, kind, one.text, one.canonical_key)
-                yield graph, hit, (one.id, *one.collapsed_ids)
+                if hit.id not in hits or hits[hit.id].score < hit.score:
+                    hits[hit.id] = hit
+        return sorted(hits.values(), key=lambda hit: (-hit.score, hit.id))[:k]
 
     async def _copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
-        """A copy whose sleep cycles are not reported, because nothing that happens to a copy is stored."""
-        graph, state = await self._cache.copy(scope)
-        graph.configure_sleep_cycle(replace(sleep_config(self.config, kind_of(scope)), emit=None))
+        """A copy of a graph as it is stored."""
+        async with self._store.read() as view:
+            graph, state = await self._cache.copy(view, scope)
+        self._report_no_cycles(graph, kind_of(scope))
         return graph, state
+
+    def _report_no_cycles(self, graph: "GraphStore", kind: GraphScope) -> None:
+        """Report no sleep cycles of a copy, because nothing that happens to it is stored."""
+        graph.configure_sleep_cycle(replace(sleep_config(self.config, kind), emit=None))
 
     def _scopes(self, session_id: str | None) -> list[Scope]:
         of_agent = [self._agent()] if self._everywhere.limits.project is None else []  # it has all projects
@@ -391,6 +391,9 @@ def _node_of(graph: "GraphStore", target_id: str) -> str | None:
     return graph.node_of_record(target_id)
 
 
-def _depth(answers: int) -> int:
-    """How many queries to search to find this many that have an answer."""
-    return 4 * answers + 8
+def _key_of(target_id: str, graph: "GraphStore", node_id: str) -> int | None:
+    """The key of the message that feedback on a node is about: the named one, or the newest of the node. None if it has
+    none."""
+    named = (target_id, *reversed(graph.node(node_id).source_record_ids))
+    found = next((one for one in named if one.startswith(MESSAGE_ID_PREFIX)), None)
+    return None if found is None else message_number(found, "target_id")

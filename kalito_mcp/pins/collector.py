@@ -65,19 +65,19 @@ class PinCollector:
         If automatic pins are off, the messages only count as searched: turning them on later does not search them.
         """
         made = 0
-        while (searched := await self.search(scope)) is not None:
+        while (searched := await self._search(scope)) is not None:
             made += await self._store.write_trip(partial(self._add, scope, searched))
         return made
 
-    async def search(self, scope: Scope, *, most: int | None = None) -> Searched | None:
-        """Search a piece of the messages that were not searched yet. None if there are none, or more than `most`, or if
-        the session takes no pins. Nothing is written."""
+    async def _search(self, scope: Scope) -> Searched | None:
+        """Search a piece of the messages that were not searched yet. None if there are none, or if the session takes no
+        pins. Nothing is written."""
 
         async def look(view: ReadView) -> Searched | None:
             session = await view.sessions.get(scope)
             if session is None or session.state is SessionState.FINALIZED:
                 return None
-            if not 0 < session.message_count - session.pinned_seq <= (most or session.message_count):
+            if session.message_count <= session.pinned_seq:
                 return None
             last = min(session.pinned_seq + _CHUNK, session.message_count)
             if not self._policy.enabled:
@@ -93,10 +93,11 @@ class PinCollector:
         drafts = await self.drafts(found.messages, found.after, found.has_project)
         return replace(found, drafts=_newest(drafts))
 
-    async def add(self, transaction: WriteTransaction, session: Session, searched: Searched) -> int:
+    async def _add(self, scope: Scope, searched: Searched, transaction: WriteTransaction) -> int:
         """Add what was found, and return how many pins are new. If a message changed since it was searched, nothing is
         added, and they are searched again."""
-        if session.state is SessionState.FINALIZED or session.pinned_seq != searched.after:
+        session = await transaction.sessions.get(scope)
+        if session is None or session.state is SessionState.FINALIZED or session.pinned_seq != searched.after:
             return 0
         made = 0
         if searched.drafts:
@@ -109,10 +110,6 @@ class PinCollector:
             await self._forget_outdated(transaction, session, searched.drafts)
         await transaction.sessions.set_pinned_seq(session, searched.last)
         return made
-
-    async def _add(self, scope: Scope, searched: Searched, transaction: WriteTransaction) -> int:
-        session = await transaction.sessions.get(scope)
-        return 0 if session is None else await self.add(transaction, session, searched)
 
     async def _forget_outdated(
         self, transaction: WriteTransaction, session: Session, drafts: Sequence[PinDraft]

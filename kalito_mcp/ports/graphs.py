@@ -1,13 +1,14 @@
-"""Stored graphs: one for each session and one for each agent. A scope without a session names the agent's.
+"""Stored graphs, one for each session and one for each agent, and the feedback on messages. A scope without a session
+names the agent's.
 
 For a scope, there is no graph beyond its limits. An agent's is made of all its projects, so that with a limit to one
 there is none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from kalito_mcp.domain.graph import GraphChanges, GraphContents, GraphState
+from kalito_mcp.domain.graph import FeedbackLabel, GraphChanges, GraphContents, GraphState
 from kalito_mcp.domain.scope import Scope
 
 
@@ -25,6 +26,9 @@ class GraphReader(Protocol):
         """At most `limit` finalized sessions of the scope's agent that have a graph and were last written before
         `before_ms`, longest idle first."""
 
+    async def feedback(self, keys: Sequence[int]) -> Mapping[int, Mapping[FeedbackLabel, int]]:
+        """How often the messages with these keys got each label, by key. Those without feedback are left out."""
+
 
 class GraphWriter(GraphReader, Protocol):
     """The same inside a write transaction."""
@@ -41,6 +45,9 @@ class GraphWriter(GraphReader, Protocol):
 
     async def set_slept_at(self, scope: Scope, slept_at: int) -> None:
         """Store when the graph was last consolidated."""
+
+    async def add_feedback(self, key: int, label: FeedbackLabel, *, at_ms: int) -> None:
+        """Count one more label for the message with this key. Nothing is written if it was erased."""
 
     async def remove(self, scope: Scope) -> int:
         """Remove the whole graph, including its row, and return how many nodes it had. Records stay."""

@@ -221,8 +221,8 @@ class RecordWriter(RecordReader, Protocol):
     async def purge(
         self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = (), readings: Readings | None = None
     ) -> None:
-        """Erase the record with its edits, its usage and its index entries, and leave a tombstone. A message or summary
-        keeps an empty row, so that its session has no gap.
+        """Erase the record with its edits, its usage, the feedback on it and its index entries, and leave a tombstone.
+        A message or summary keeps an empty row, so that its session has no gap.
 
         The file still contains the text until `Store.sweep`. Until then `unswept` lists the erasure with its
         `text_keys`: hashes by which its texts are found outside the database. `readings` may have `index_text` of

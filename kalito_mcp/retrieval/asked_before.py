@@ -20,8 +20,9 @@ _MOST_READ: Final = 16
 _ROUNDING: Final = np.float32(1e-6)
 
 
-def asked_before(index: SearchIndex, text: str, *, least: float) -> list[Candidate]:
-    """The messages with a question that is at least so alike, the most alike first, then the newest.
+def asked_before(index: SearchIndex, text: str, *, least: float) -> list[tuple[float, Candidate]]:
+    """The messages with a question that is at least this alike, and how alike it is: the most alike first, then the
+    newest.
 
     Read are the 16 that have most of the terms; of equal ones the shortest (by halves), because a long text has the
     terms of a question more often without asking it; then the newest.
@@ -50,4 +51,4 @@ def asked_before(index: SearchIndex, text: str, *, least: float) -> list[Candida
         theirs = list(filter(may_be, wordings(one.text, questions))) if questions else []
         if theirs and (how_alike := most_alike(asked, theirs)) >= least:
             alike.append((-how_alike, -one.key, one))
-    return [one for _, _, one in sorted(alike, key=lambda found: found[:2])]
+    return [(-similarity, one) for similarity, _, one in sorted(alike, key=lambda found: found[:2])]

@@ -165,15 +165,6 @@ def may_be_alike(asked: Sequence[Set[str]], text: str, least: float) -> bool:
     return False
 
 
-def may_ask_alike(asked: Sequence[Set[str]], text: str, least: float) -> bool:
-    """Whether a question anywhere in a text can be at least so alike one of these content terms: whether the text has
-    enough of them. A fifth of the work of `questions_in`."""
-    if not all(asked) or not text.isascii():
-        return True
-    found = set(map(stem, words(text)))
-    return any(len(terms & found) >= least * len(terms) for terms in asked)
-
-
 def terms_of_wordings(asked: Iterable[str]) -> list[frozenset[str]]:
     """The content terms of each wording."""
     return [_parsed(one).terms for one in sorted(asked)]

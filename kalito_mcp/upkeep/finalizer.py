@@ -108,7 +108,6 @@ class Finalizer:
         if session.state is SessionState.FINALIZED or not policy.enabled:
             return Finalized(session, is_dry_run=True)
         await self._pins.collect(scope)
-        await self._observer.observe(scope)
         async with self._store.read() as view:
             session = await view.sessions.get(scope) or session
             pins = (await view.conversations.view(session, tail=1, pins=session.pin_count)).pins

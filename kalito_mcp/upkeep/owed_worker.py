@@ -1,5 +1,4 @@
-"""Owed background work: automatic pins, due summaries, due folds, messages that are not in the graph yet, and
-interrupted erasures.
+"""Owed background work: automatic pins, due summaries, due folds, and interrupted erasures.
 
 Owed work is a query over stored data, not a queue in memory, so a crash loses none of it. A nudge only says where to
 look first. A failure is logged and retried at the next nudge or the next start.
@@ -8,22 +7,17 @@ look first. A failure is logged and retried at the next nudge or the next start.
 import logging
 import math
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.errors import KalitoError
-from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer
 from kalito_mcp.pins.collector import PinCollector
-from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.store import Store
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.upkeep.watched_store import background_work
-
-if TYPE_CHECKING:
-    from kalito_mcp.graph.store import GraphStore
 
 _log: Final = logging.getLogger("kalito.owed")
 _PAGE: Final = 100
@@ -34,10 +28,6 @@ processor has turned to something else, the same work costs more."""
 _QUIET_S: Final = 1.0
 """After so long without work, nobody waits for what makes later calls faster."""
 
-_FEW: Final = 8
-_FEW_CHARS: Final = 2_500
-"""So much is done in one transaction: in less than 5 ms, as other writers wait."""
-
 
 class OwedWorker:
     """Does the owed work of sessions, one session after the other, in one task."""
@@ -47,7 +37,6 @@ class OwedWorker:
         store: Store,
         summaries: SummaryKeeper,
         pins: PinCollector,
-        observer: Observer,
         eraser: Eraser,
         *,
         max_per_level: int,
@@ -56,7 +45,6 @@ class OwedWorker:
         self._store = store
         self._summaries = summaries
         self._pins = pins
-        self._observer = observer
         self._eraser = eraser
         self._max_per_level = max_per_level
         self._threshold = threshold
@@ -133,57 +121,14 @@ class OwedWorker:
     async def pay(self, scope: Scope) -> None:
         """Do all work that one session owes. Raises nothing except cancellation."""
         try:
-            owes_summary = await self._try_few(scope)
-            is_paid = owes_summary is not None
-            if owes_summary is None:
-                await self._pins.collect(scope)
-                owes_summary = await self._summaries.owes(scope)
-            if owes_summary:
+            await self._pins.collect(scope)
+            if await self._summaries.owes(scope):
                 while await self._summaries.summarize_due(scope) is not None:
                     pass
                 while await self._summaries.fold_due(scope) is not None:
                     pass
-            if not is_paid:
-                await self._observer.observe(scope)
         except Exception as error:
             _report(error, f"owed work of session {scope.session!r} failed; it stays owed")
-
-    async def _try_few(self, scope: Scope) -> bool | None:
-        try:
-            return await self._pay_few(scope)
-        except Exception:
-            # One by one, pins and summaries are made even if the graph cannot be read.
-            _log.debug("the owed work of session %r is tried one by one", scope.session, exc_info=True)
-            return None
-
-    async def _pay_few(self, scope: Scope) -> bool | None:
-        """Do what a few messages owe, except summaries, in one transaction. Whether a summary is due. None, and nothing
-        was done, if it would take long."""
-        if not self._observer.policy.enabled:
-            return None
-        searched = await self._pins.search(scope, most=_FEW)
-
-        async def work(transaction: WriteTransaction, graph: "GraphStore") -> bool | None:
-            session = await transaction.sessions.get(scope)
-            if session is None or session.state is SessionState.FINALIZED:
-                return False
-            done = min(session.pinned_seq, session.observed_seq)
-            if session.message_count - done > _FEW:
-                return None
-            if searched is not None and (searched.after, searched.last) != (session.pinned_seq, session.message_count):
-                return None
-            first = session.observed_seq + 1 - LOOK_BACK
-            messages = await transaction.conversations.messages(
-                session, first_seq=max(1, first), last_seq=session.message_count
-            )
-            if sum(len(message.text) for message in messages if message.seq > done) > _FEW_CHARS:
-                return None
-            if searched is not None:
-                await self._pins.add(transaction, session, searched)
-            await self._observer.observe_few(transaction, session, messages, graph)
-            return await self._summaries.owes_in(transaction, session)
-
-        return await self._observer.change(scope, work)
 
     async def _finish_erasures(self) -> float:
         try:

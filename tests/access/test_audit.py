@@ -34,6 +34,7 @@ NOT_NOTICED: Final[Mapping[str, str]] = {
     "memory_edits": "with the record whose version it is",
     "tombstones": "with the record that was erased",
     "record_usage": "counts reads",
+    "feedback": "counts; the graph that has the feedback is noticed",
     "graph_nodes": "with their graph: the ids are hashes of words",
     "graph_edges": "with their graph",
     "imports": "how far files were read; what was read from them is noticed",

@@ -117,7 +117,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
         (1, MOST),
     ),
     **dict.fromkeys(
-        """graph.min_similarity context.known_share promotion.min_rank agent_graph.diffusion
+        """context.known_share promotion.min_rank agent_graph.diffusion
         session_graph.diffusion sleep.min_rank injection.min_score""".split(),
         (0, 1),
     ),
@@ -130,7 +130,6 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "context.token_limit": (1, 10_000_000),
     "injection.max_tokens": (0, 10_000_000),
     "injection.known_tokens": (0, 10_000_000),
-    "graph.past_answers": (0, 100),
     "sleep.min_cluster_size": (2, MOST),
     "http.calls_per_minute": (1, MOST),
     "http.writes_per_minute": (1, MOST),

@@ -282,27 +282,16 @@ async def test_sessions_written_at_one_moment_are_listed_newest_session_first(st
 
 
 async def settle(store: Store, seq: int) -> None:
-    """Mark the session's messages up to `seq` as searched and observed."""
+    """Mark the session's messages up to `seq` as searched."""
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=0)
         await transaction.sessions.set_pinned_seq(session, seq)
-        await transaction.sessions.set_observed_seq(session, seq)
 
 
-@pytest.mark.parametrize("mark", ["pinned", "observed"])
-async def test_a_session_owes_from_its_first_message_on_that_was_not_searched_or_not_observed(
-    store: Store, mark: str
-) -> None:
+async def test_a_session_owes_from_its_first_message_on_that_was_not_searched(store: Store) -> None:
     await opened(store, Scope(session="empty"))
     await recorded(store, TRIP, drafts.message("one"), drafts.message("two"))
     await settle(store, 1)
-    assert await owing(store) == ["trip"]
-    async with store.write() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=0)
-        if mark == "pinned":
-            await transaction.sessions.set_pinned_seq(session, 2)
-        else:
-            await transaction.sessions.set_observed_seq(session, 2)
     assert await owing(store) == ["trip"]
     await settle(store, 2)
     assert await owing(store) == []

@@ -268,6 +268,7 @@ async def test_a_graph_that_was_collected_is_not_created_again(
 
 
 async def test_graphs_that_are_switched_off_are_cleaned_and_get_nothing_new(memory: Memory, database: Path) -> None:
+    await memory._finalizer._observer.observe(Scope(session="trip"))
     off = Settings(graph=GraphPolicy(enabled=False), window=SMALL.window)
     async with open_memory(database, off) as other:
         await other.forget("msg_4")
@@ -283,7 +284,7 @@ async def test_what_answers_a_forgotten_question_is_no_answer_to_the_one_before_
         memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # paid when this says so
         await memory.record_messages("trip", said("How do I bake bread?", "With flour."))
         await memory.forget("msg_2")
-        await memory._graphs._observer.observe(Scope(session="trip"))
+        await memory._finalizer._observer.observe(Scope(session="trip"))
         assert answers(await graph_of(memory), ASKED) == []
         await memory.restore("msg_2")
         assert answers(await graph_of(memory), "How do I bake bread?") == ["With flour."]

@@ -205,7 +205,7 @@ class World:
             "search": lambda: memory.search_memory(
                 SearchRequest(query, k=10, explain=True), agent_id=agent, session_id=session
             ),
-            "past": lambda: memory.past_answers(query, agent_id=agent, current_session_id=session),
+            "past": lambda: memory.past_answers(query, agent_id=agent),
             "context": lambda: memory.build_context(session, 1500, agent_id=agent, query=query, include=every),
             "plain": lambda: memory.build_context(session or "new one", 900, include=every),
             "json": lambda: memory.build_context(session, 900, query=query, as_json=True),

@@ -46,13 +46,12 @@ async def test_a_memory_that_is_cancelled_closes_and_opens_again(tmp_path: Path)
         assert (await memory.session_stats("s")).total_messages == 2
 
 
-async def test_the_current_session_and_the_agents_other_sessions_are_searched(tmp_path: Path) -> None:
+async def test_past_answers_are_of_all_sessions_of_the_agent(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as memory:
         await recorded(memory, "now")
-        for current in (None, "now"):
-            [past] = await memory.past_answers(AGAIN, current_session_id=current)
-            assert [one.text for one in past.answers] == [TURNS[1].text]
-        assert await memory.past_answers(AGAIN, current_session_id="now", agent_id="another") == []
+        [past] = await memory.past_answers(AGAIN)
+        assert [one.text for one in past.answers] == [TURNS[1].text]
+        assert await memory.past_answers(AGAIN, agent_id="another") == []
 
 
 async def test_a_program_sums_up_what_sleep_merges_and_hears_of_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import anyio.from_thread
 import anyio.to_thread
 import pytest
 
-from kalito_mcp import open_memory
+from kalito_mcp import Memory, open_memory
 from kalito_mcp.domain.records import MessageWithImportance, NewMessage, RecordType, Repetition, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.kinds.kinds import Sentence
@@ -103,12 +103,16 @@ async def test_others_can_write_while_a_long_text_is_read(
             assert other_wrote.wait(30)
         return read(text)
 
+    async def record_and_close(memory: Memory) -> None:
+        await memory.record_messages("a", [NewMessage(Role.USER, _LONG)])
+        await memory.finalize_session("a")
+
     monkeypatch.setattr(reader, read_slowly)
     async with open_memory(tmp_path / "memory.db") as memory:
         [first] = (await memory.record_messages("a", [NewMessage(Role.USER, "My badge is XYZ-99-1 here.")])).message_ids
         await memory.forget(first)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(memory.record_messages, "a", [NewMessage(Role.USER, _LONG)])
+            tasks.start_soon(record_and_close, memory)
             assert await anyio.to_thread.run_sync(begun.wait, 30)
             await memory.record_messages("b", [NewMessage(Role.USER, "I like tea.")])
             other_wrote.set()

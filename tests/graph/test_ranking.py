@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.graph import MAX_WEIGHT, EdgeType, GraphEdge, GraphNode, NodeType, NodeWeights
-from kalito_mcp.graph.ranking import FEEDBACK_DELTA, edge_rank, rank, search_score
+from kalito_mcp.domain.graph import FEEDBACK_DELTA, MAX_WEIGHT, EdgeType, GraphEdge, GraphNode, NodeType, NodeWeights
+from kalito_mcp.graph.ranking import edge_rank, rank, search_score
 from tests.graph.graphs import graph_of
 from tests.scripted import START_MS, ScriptedClock
 

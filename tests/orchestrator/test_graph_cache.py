@@ -19,7 +19,6 @@ from kalito_mcp.errors import RecordNotFound, SessionNotFound
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig, new_graph
-from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import START_MS, ScriptedClock
 from tests.stored import content, texts_of
@@ -50,7 +49,8 @@ class Process:
             return await view.graphs.state(scope)
 
     async def fresh(self, scope: Scope = AGENT) -> dict[str, Any]:
-        return content((await self.cache.copy(scope))[0])
+        async with self.store.read() as view:
+            return content((await self.cache.copy(view, scope))[0])
 
     async def shelved(self, scope: Scope = AGENT) -> dict[str, Any]:
         async with self.cache.reading(scope) as [graph]:
@@ -131,67 +131,6 @@ async def test_graphs_that_are_as_stored_are_read_without_a_view(
     async with one.cache.reading(TRIP), one.cache.reading(AGENT):
         pass
     assert len(views) == 1
-
-
-async def _asks(transaction: WriteTransaction, graph: GraphStore) -> int:
-    graph.upsert_query("Where is Ann?")
-    return (await transaction.sessions.ensure(TRIP, now_ms=START_MS)).message_count
-
-
-async def test_a_change_in_one_trip_is_stored_for_everybody(one: Process, other: Process) -> None:
-    await one.open_session("trip")
-    assert await other.asked(TRIP) == []
-    assert await one.cache.change(TRIP, _asks) == 0
-    assert await other.asked(TRIP) == ["Where is Ann?"]
-    await other.ask("Who is Bob?", scope=TRIP)
-    await one.cache.change(TRIP, _asks)
-    assert await one.asked(TRIP) == ["Where is Ann?", "Who is Bob?"]
-    assert await one.shelved(TRIP) == await other.shelved(TRIP) == await one.fresh(TRIP)
-
-
-async def test_a_change_in_one_trip_that_fails_leaves_no_trace(one: Process) -> None:
-    await one.open_session("trip")
-    await one.ask("Who is Bob?", scope=TRIP)
-
-    async def fails(transaction: WriteTransaction, graph: GraphStore) -> None:
-        await _asks(transaction, graph)
-        raise RecordNotFound("no")
-
-    with pytest.raises(RecordNotFound):
-        await one.cache.change(TRIP, fails)
-    assert await one.asked(TRIP) == ["Who is Bob?"]
-    assert await one.shelved(TRIP) == await one.fresh(TRIP)
-
-
-async def test_a_change_in_one_trip_needs_a_session_of_its_agent(one: Process) -> None:
-    with pytest.raises(SessionNotFound, match="trip"):
-        await one.cache.change(TRIP, _asks)
-    await one.open_session("trip", agent="travel")
-    await one.ask("Who is Bob?", scope=TRIP)
-    with pytest.raises(SessionNotFound, match="trip"):
-        await one.cache.change(Scope(agent="default", session="trip"), _asks)
-    assert await one.asked(TRIP) == ["Who is Bob?"]
-
-
-async def test_a_change_in_one_trip_waits_for_whoever_reads_the_graph(one: Process) -> None:
-    await one.open_session("trip")
-    await one.ask("Who is Bob?", scope=TRIP)
-    async with anyio.create_task_group() as tasks, one.cache.reading(TRIP) as [graph]:
-        tasks.start_soon(one.cache.change, TRIP, _asks)
-        await anyio.wait_all_tasks_blocked()
-        assert list(texts_of(graph, "query")) == ["Who is Bob?"]
-    assert await one.asked(TRIP) == ["Where is Ann?", "Who is Bob?"]
-
-
-async def test_a_change_in_one_trip_that_is_cancelled_while_it_waits_changes_nothing(one: Process) -> None:
-    await one.open_session("trip")
-    await one.ask("Who is Bob?", scope=TRIP)
-    async with one.cache.reading(TRIP), anyio.create_task_group() as tasks:
-        tasks.start_soon(one.cache.change, TRIP, _asks)
-        await anyio.wait_all_tasks_blocked()
-        tasks.cancel_scope.cancel()
-    await one.ask("Who is Cleo?", scope=TRIP)
-    assert await one.asked(TRIP) == ["Who is Bob?", "Who is Cleo?"]
 
 
 async def test_a_removed_graph_is_empty_and_can_be_filled_again(one: Process, other: Process) -> None:
@@ -362,7 +301,7 @@ async def test_an_unknown_session_has_an_empty_graph_that_cannot_be_changed(one:
     with pytest.raises(SessionNotFound, match="trip"):
         await one.ask("Where is Ann?", scope=TRIP)
     with pytest.raises(SessionNotFound, match="trip"):
-        await one.cache.copy(TRIP)
+        await one.fresh(TRIP)
 
 
 async def test_a_session_belongs_only_to_its_agent(one: Process) -> None:
@@ -377,7 +316,8 @@ async def test_a_session_belongs_only_to_its_agent(one: Process) -> None:
 
 async def test_a_copy_is_ones_own(one: Process) -> None:
     await one.ask("Where is Ann?")
-    copy, state = await one.cache.copy(AGENT)
+    async with one.store.read() as view:
+        copy, state = await one.cache.copy(view, AGENT)
     assert isinstance(copy, GraphStore) and state == await one.state()
     copy.upsert_query("Who is Bob?")
     assert await one.asked() == ["Where is Ann?"]

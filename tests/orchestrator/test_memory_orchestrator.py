@@ -141,80 +141,12 @@ async def test_an_agent_does_not_reach_into_the_sessions_of_another(setup: Setup
     assert (await other.get_agent_store()).stats().nodes == 0
 
 
-# past answers
-
-
-async def test_past_answers_come_best_liked_first_with_what_was_thought_of_them(setup: Setup) -> None:
-    agent = setup.orchestrator()
-    query_id = await teach(agent, "Where is Ann?", "In Oslo.", "In Rome.", "At home.", "Abroad.")
-    store = await agent.get_session_store("trip")
-    ids = {node.text: node.id for node in store.nodes()}
-    for target, label, note in (
-        (ids["In Rome."], "up", None), (ids["In Rome."], "up", None), (ids["At home."], "up", "right"),
-        (ids["Abroad."], "down", None), (query_id, "retry", None),
-    ):  # fmt: skip
-        await agent.record_feedback("trip", target, label, note)
-    [found] = await agent.past_answers("trip", "Where is Ann now?")
-    assert [one.text for one in found.answers] == ["In Rome.", "At home.", "In Oslo."]
-    assert (found.up, found.down, found.retry) == (3, 1, 1)
-    assert (found.query_id, found.query, found.scope) == (query_id, "Where is Ann?", GraphScope.SESSION)
-    assert found.answers[0].feedback == 2
-
-
-async def test_down_moves_a_past_answer_below_another_and_up_above(setup: Setup) -> None:
-    agent = setup.orchestrator()
-    first = await teach(agent, "How do I reset the boiler?", "Hold the red button.")
-    second = await teach(agent, "How do I reset the boiler in winter?", "Call Mr Weber.")
-    ask = "How do I reset the boiler now?"
-    before = [one.query_id for one in await agent.past_answers("trip", ask)]
-    assert set(before) == {first, second}
-    await agent.record_feedback("trip", before[0], "down")
-    assert [one.query_id for one in await agent.past_answers("trip", ask)] == before[::-1]
-    for _ in range(3):
-        await agent.record_feedback("trip", before[0], "up")
-    assert [one.query_id for one in await agent.past_answers("trip", ask)] == before
-
-
 async def test_retry_weighs_half_of_down(setup: Setup) -> None:
     agent = setup.orchestrator(session_graph=SessionGraphConfig(diffusion=0))
     query_id = await teach(agent, "Where is Ann?", "In Oslo.")
     await agent.record_feedback("trip", query_id, "down")
     await agent.record_feedback("trip", query_id, "retry")
     assert (await agent.get_session_store("trip")).node(query_id).weights.feedback == -1.5
-
-
-async def test_a_question_asked_again_finds_what_the_agent_knows_of_it(setup: Setup) -> None:
-    agent = setup.orchestrator()
-    query_id = await teach(agent, "Where is Ann?", "In Oslo.", session=None)
-    await teach(agent, "Where is Ann?")
-    [found] = await agent.past_answers("trip", "Where is Ann?")
-    assert (found.query_id, found.scope, found.answers[0].text) == (query_id, GraphScope.AGENT, "In Oslo.")
-
-
-async def test_a_near_duplicate_without_an_answer_does_not_hide_the_one_that_has(setup: Setup) -> None:
-    agent = setup.orchestrator(session_graph=SessionGraphConfig(tau_dup=0.85))
-    answered = await teach(agent, "What does the night train from Oslo to Bergen cost?", "40 euro.")
-    again = await teach(agent, "What did the night train from Oslo to Bergen cost?")
-    asked = "What did the night train from Oslo to Bergen cost?"
-    assert [hit.id for hit in await agent.search("trip", asked)] == [again]
-    [found] = await agent.past_answers("trip", asked)
-    assert found.query_id == answered
-
-
-async def test_past_answers_keep_to_their_number_their_similarity_and_their_switch(setup: Setup) -> None:
-    for policy, count in (
-        (GraphPolicy(past_answers=2), 2),
-        (GraphPolicy(past_answers=0), 0),
-        (GraphPolicy(min_similarity=1.0), 0),
-        (GraphPolicy(enabled=False), 0),
-        (GraphPolicy(past_answers=9), 4),
-    ):
-        agent = setup.orchestrator(graph=policy)
-        for place in ("kitchen", "hall", "bathroom", "shed"):
-            await teach(agent, f"Who repairs the broken boiler in the {place}?", f"Weber does, in the {place}.")
-        assert len(await agent.past_answers("trip", "Who repairs the broken boiler?")) == count
-        assert not await agent.past_answers("trip", "Who repairs the broken door?")
-        assert await agent.past_answers("trip", "  ") == ()
 
 
 # feedback
@@ -257,8 +189,7 @@ async def test_feedback_that_both_know_of_counts_once_in_the_end(setup: Setup) -
     for store in (await agent.get_session_store("trip"), await agent.get_agent_store()):
         assert store.node(query_id).weights.feedback == -1
     assert await agent.promote("trip") is not None
-    [found] = await agent.past_answers(None, "Where is Ann?")
-    assert (found.down, (await agent.get_agent_store()).node(query_id).weights.feedback) == (1, -1)
+    assert (await agent.get_agent_store()).node(query_id).weights.feedback == -1
 
 
 # sleep
@@ -465,7 +396,6 @@ async def test_a_snapshot_restores_the_agents_graph(setup: Setup) -> None:
     await teach(agent, "Who is Bob?", session=None)
     assert await agent.restore_snapshot("default") == 2
     assert content(await agent.get_agent_store()) == before
-    assert [one.text for one in (await agent.past_answers(None, "Where is Ann?"))[0].answers] == ["In Oslo."]
     shown = await agent.snapshot_overview("default")
     assert (shown["name"], shown["nodes"], shown["top_queries"][0]["text"]) == ("default", 2, "Where is Ann?")
 

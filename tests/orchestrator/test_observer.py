@@ -198,15 +198,22 @@ async def test_two_processes_observe_each_message_once(database: Path) -> None:
         assert nothing.weights.repeat == 30
 
 
-async def test_switched_off_only_the_mark_moves(database: Path) -> None:
+async def test_switched_off_nothing_is_observed_until_it_is_on(database: Path) -> None:
     async with open_memory(database, Settings(graph=GraphPolicy(enabled=False))) as memory:
-        await memory.record_messages("trip", talk(5))
-        await memory.settled()
-        [session] = await memory.list_sessions()
-        assert session.observed_seq == 10
-    async with open_memory(database) as memory:
         await memory.record_messages("trip", said("Where is Ann?", "In Oslo."))
+        assert await memory._finalizer._observer.observe(TRIP) == 0
+        assert answers(await graph_of(memory)) == {}
+    async with open_memory(database) as memory:
         assert answers(await graph_of(memory)) == {"Where is Ann?": ["In Oslo."]}
+
+
+async def test_a_graph_that_is_only_looked_at_is_not_stored(memory: Memory) -> None:
+    await memory.record_messages("trip", said("Where is Ann?", "In Oslo."))
+    assert answers(await graph_of(memory)) == {"Where is Ann?": ["In Oslo."]}
+    [session] = await memory.list_sessions()
+    assert session.observed_seq == 0
+    assert await memory._finalizer._observer.observe(TRIP) == 2
+    assert answers(await graph_of(memory)) == {"Where is Ann?": ["In Oslo."]}
 
 
 @pytest.mark.parametrize(
@@ -221,7 +228,7 @@ async def test_a_write_takes_few_messages_into_the_graph(memory: Memory, texts: 
     await memory.settled()
     memory._owed.nudge = lambda scope=None: None  # type: ignore[method-assign]  # the test pays
     await memory.record_messages("trip", [NewMessage(Role.USER, text) for text in texts])
-    store, observed = memory._graphs._observer._store, list[int]()
+    store, observed = memory._finalizer._observer._store, list[int]()
     original = GraphStore.drain_changes
 
     def counting(graph: GraphStore) -> GraphChanges:
@@ -230,7 +237,7 @@ async def test_a_write_takes_few_messages_into_the_graph(memory: Memory, texts: 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GraphStore, "drain_changes", counting)
-        assert await memory._graphs._observer.observe(TRIP) == len(texts)
+        assert await memory._finalizer._observer.observe(TRIP) == len(texts)
     assert observed == writes
     async with store.read() as view:
         session = await view.sessions.get(TRIP)
@@ -246,7 +253,7 @@ async def test_a_finalized_session_is_not_observed(database: Path, store: Sqlite
         assert session is not None
         await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=START_MS)
     async with open_memory(database) as memory:
-        assert await memory._graphs._observer.observe(TRIP) == 0
+        assert await memory._finalizer._observer.observe(TRIP) == 0
         assert (await graph_of(memory)).stats().nodes == 0
 
 

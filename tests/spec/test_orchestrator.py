@@ -58,9 +58,8 @@ def configured(memory: Memory, folder: Path, **config: Any) -> MemoryOrchestrato
     orchestrators = Orchestrators(
         settings, store=memory._store, cache=cache, snapshots=SnapshotFolder(folder), clock=memory.clock
     )
-    finalizer = Finalizer(
-        memory._store, memory._summaries, memory._finalizer._pins, memory._graphs._observer, orchestrators, memory.clock
-    )
+    own = memory._finalizer
+    finalizer = Finalizer(memory._store, memory._summaries, own._pins, own._observer, orchestrators, memory.clock)
     return orchestrators.of(Scope(), finalize=finalizer.finalize)
 
 

@@ -25,7 +25,7 @@ from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS
 from kalito_mcp.text.analysis import index_text
 from kalito_mcp.wiring import open_memory
 from tests import drafts
-from tests.older_schemas import BACK_TO_9
+from tests.older_schemas import BACK_TO_9, BACK_TO_20
 from tests.scripted import START_MS
 from tests.server import prepared
 from tests.server.wire import clean_environment
@@ -320,7 +320,7 @@ def write_with_the_first_release(path: Path) -> None:
         connection.commit()
 
 
-async def test_the_first_releases_messages_are_kept_and_owed_to_the_graph(database: Path) -> None:
+async def test_the_first_releases_messages_are_kept_and_in_no_graph(database: Path) -> None:
     await open_and_close(database, migrations()[:1])
     write_with_the_first_release(database)
     columns = "key, session_key, type, seq, role, text, importance, tokens, created_at, hash"
@@ -329,8 +329,9 @@ async def test_the_first_releases_messages_are_kept_and_owed_to_the_graph(databa
     assert query(database, f"SELECT {columns} FROM records ORDER BY key") == before
     store = await SqliteStore.open(database)
     async with store.read() as view:
-        [owing] = await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=0, limit=9)
-        assert (owing.id, owing.message_count, owing.observed_seq, owing.stage) == ("trip", 2, 0, None)
+        session = await view.sessions.get(Scope(session="trip"))
+        assert session is not None
+        assert (session.message_count, session.observed_seq, session.stage) == (2, 0, None)
         assert (await view.graphs.load(Scope(session="trip"))).nodes == ()
     await store.close()
     assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
@@ -515,3 +516,20 @@ async def test_what_a_record_of_an_older_schema_supersedes_is_still_superseded(d
         connection.executescript(BACK_TO_9)
     assert await open_and_close(database) == list(range(10, NEXT))
     assert query(database, "SELECT by_key, record_key FROM superseded_records ORDER BY by_key") == links
+
+
+async def test_the_feedback_of_graphs_is_counted_once_for_the_newest_message_of_its_node(database: Path) -> None:
+    async with open_memory(database) as memory:
+        turns = [NewMessage(Role.USER, "Where is Ann?"), NewMessage(Role.ASSISTANT, "In Oslo.")]
+        await memory.record_messages("trip", [*turns, *turns])
+        for target, label, note in (("msg_2", "up", None), ("msg_4", "up", "yes"), ("msg_3", "retry", None)):
+            await memory.record_feedback(target, label, note)
+        await memory.finalize_session("trip")
+        await memory.record_feedback("msg_4", "down")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(BACK_TO_20)
+    async with open_memory(database) as memory:
+        [past] = await memory.past_answers("Where is Ann?")
+        assert (past.up, past.down, past.retry) == (2, 1, 1)
+    counted = query(database, "SELECT record_key, label, count FROM feedback ORDER BY record_key, label")
+    assert counted == [(3, "retry", 1), (4, "down", 1), (4, "up", 2)]

@@ -79,7 +79,7 @@ from kalito_mcp.storage.sqlite.text_rebuild import CREATE_NEW_SHAPES, CREATE_NEW
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
 _TABLES = (
     "superseded_records|"
-    "records|sessions|agents|graphs|graph_nodes|graph_edges|memory_edits|record_usage|r|s|a|b|c|o|u|g|n|e|f|t"
+    "records|sessions|agents|graphs|graph_nodes|graph_edges|memory_edits|record_usage|feedback|r|s|a|b|c|o|u|g|n|e|f|t"
 )
 _TABLE_SCAN = re.compile(rf"^SCAN (?:{_TABLES})\b(?! USING| VIRTUAL)")
 _SCAN_OF_AN_INDEX = re.compile(rf"^SCAN (?:{_TABLES}) USING (?:COVERING )?INDEX (\w+)")
@@ -272,6 +272,7 @@ def cascades(connection: sqlite3.Connection) -> set[tuple[str, str]]:
 
 def test_what_a_removed_row_takes_along_is_found_by_an_index(connection: sqlite3.Connection) -> None:
     assert cascades(connection) == {
+        ("feedback", "record_key"),
         ("graph_edges", "from_key"),
         ("graph_edges", "to_key"),
         ("memory_edits", "record_key"),

@@ -112,4 +112,4 @@ async def test_a_failure_to_tidy_stops_no_later_work(
         async with memory._store.read() as view:
             session = await view.sessions.get(TRIP)
         assert session is not None
-        assert session.observed_seq == 1
+        assert session.pinned_seq == 1

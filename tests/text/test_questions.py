@@ -2,8 +2,8 @@
 
 import pytest
 
-from kalito_mcp.domain.graph import GraphPolicy
 from kalito_mcp.graph.hashing import HashingEmbedder
+from kalito_mcp.retrieval.past_answers import LEAST
 from kalito_mcp.text.questions import answers_nothing, begun_answer, likeness, questions_in
 
 ALIKE = [
@@ -83,7 +83,7 @@ def cosine(one: str, other: str) -> float:
 
 
 def test_the_default_threshold_keeps_most_that_are_alike_and_leaves_out_nearly_all_others() -> None:
-    least = GraphPolicy().min_similarity
+    least = LEAST
     assert sum(likeness(*pair) >= least for pair in ALIKE) >= len(ALIKE) - 2
     assert sum(likeness(*pair) >= least for pair in DIFFERENT) <= 1
 

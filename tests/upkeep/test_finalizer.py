@@ -228,7 +228,9 @@ async def test_feedback_after_the_end_reaches_the_agents_graph_once(memory: Memo
     recorded = await memory.record_messages("trip", said("Where does Ann live?", "In Oslo."))
     await memory.finalize_session("trip")
     await memory.record_feedback(recorded.message_ids[1], "down")
-    [found] = [one for one in await memory.past_answers("Where does Ann live?") if one.query == "Where does Ann live?"]
+    [found] = [
+        one for one in await memory.past_answers("Where does Ann live?") if one.question == "Where does Ann live?"
+    ]
     assert (found.down, found.answers[0].feedback) == (1, -1)
 
 

@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from kalito_mcp.domain.graph import PastAnswer
+from kalito_mcp.domain.past_answers import PastAnswer
 from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.shapes import AgentId, RecordedFeedback
 from kalito_mcp.shapes import PastQuestion
 from kalito_mcp.text.plurals import plural
-from kalito_mcp.text.titles import short_id
 
 
 class GraphTools:
@@ -26,7 +25,7 @@ class GraphTools:
         target_id: Annotated[
             str,
             Field(
-                description="The rated message, such as `msg_45`, or a node_id of a past answer.",
+                description="The rated message, such as `msg_45`, or a node of a graph.",
                 min_length=1,
                 max_length=200,
             ),
@@ -40,7 +39,7 @@ class GraphTools:
         ] = None,
         session_id: Annotated[
             str | None,
-            Field(description="Only for a node_id of source `session`: its conversation.", max_length=200),
+            Field(description="Only for a node of a session's graph: its conversation.", max_length=200),
         ] = None,
         agent_id: AgentId = None,
     ) -> Annotated[CallToolResult, RecordedFeedback]:
@@ -69,19 +68,11 @@ def past_lines(found: Sequence[PastAnswer]) -> Iterator[str]:
     if found:
         yield f"{plural(len(found), 'similar question')} asked before:"
     for past in found:
-        shown = past_question(past)
-        place = f" of session {short_id(shown.session_id)}" if shown.session_id else ""
         liked = f"{past.up} up, {past.down} down, {plural(past.retry, 'retry')}"
-        yield (
-            f"{shown.node_id} (in the {shown.source}'s graph{place}, similarity {shown.similarity}, "
-            f"score {shown.score}, {liked}, {_messages(past.record_ids)}): {shown.question}"
-        )
-        for one in shown.answers:
-            yield (
-                f"  answered by {one.node_id} ({one.given_at}, feedback {one.feedback}, "
-                f"{_messages(one.message_ids)}): {one.text}"
-            )
+        yield f"{_messages(past.record_ids)} (similarity {round(past.similarity, 4)}, {liked}): {past.question}"
+        for one in past_question(past).answers:
+            yield f"  answered by {_messages(one.message_ids)} ({one.given_at}, feedback {one.feedback}): {one.text}"
 
 
 def _messages(record_ids: Sequence[str]) -> str:
-    return ", ".join(record_ids) if record_ids else "no message"
+    return ", ".join(record_ids)

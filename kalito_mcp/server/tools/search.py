@@ -136,10 +136,7 @@ class SearchTools:
         is_plain = cursor is None and filters == SearchFilters()
         past = (
             await (await self._opened.memory_for(project)).past_answers(
-                query,
-                session_id=session_id or None,
-                agent_id=agent_id or None,
-                current_session_id=self._opened.host_session,
+                query, session_id=session_id or None, agent_id=agent_id or None
             )
             if is_plain
             else ()

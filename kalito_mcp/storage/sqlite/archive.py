@@ -59,6 +59,7 @@ SELECT_ARCHIVED: Final = {
     "records": f"SELECT * FROM records WHERE key IN ({_RECORDS}) ORDER BY key",
     "memory_edits": f"SELECT * FROM memory_edits WHERE record_key IN ({_RECORDS}) ORDER BY record_key, version",
     "record_usage": f"SELECT * FROM record_usage WHERE record_key IN ({_RECORDS}) ORDER BY record_key",
+    "feedback": f"SELECT * FROM feedback WHERE record_key IN ({_RECORDS}) ORDER BY record_key, label",
     "graphs": f"SELECT * FROM graphs WHERE key IN ({_GRAPHS}) ORDER BY key",
     "graph_nodes": f"SELECT * FROM graph_nodes WHERE graph_key IN ({_GRAPHS}) ORDER BY key",
     "graph_edges": f"SELECT * FROM graph_edges WHERE graph_key IN ({_GRAPHS}) ORDER BY from_key, type, to_key",

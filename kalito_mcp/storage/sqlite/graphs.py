@@ -6,10 +6,10 @@ later key, so a process with the old graph in memory loads the new one as a whol
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from kalito_mcp.domain.graph import GraphChanges, GraphContents, GraphEdge, GraphNode, GraphState
+from kalito_mcp.domain.graph import FeedbackLabel, GraphChanges, GraphContents, GraphEdge, GraphNode, GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.storage.sqlite import graph_rows as rows
@@ -95,6 +95,14 @@ ON CONFLICT (from_key, type, to_key) DO UPDATE SET
     weight = excluded.weight, created_at = excluded.created_at, last_access = excluded.last_access,
     revision = excluded.revision, hash = excluded.hash
 """
+SELECT_FEEDBACK: Final = """
+SELECT record_key, label, count FROM feedback WHERE record_key IN (SELECT value FROM json_each(:keys))
+"""
+UPSERT_FEEDBACK: Final = """
+INSERT INTO feedback (record_key, label, count, last_at)
+SELECT key, :label, 1, :at_ms FROM records WHERE key = :key AND type = 'message' AND purged_at IS NULL
+ON CONFLICT (record_key, label) DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)
+"""
 DELETE_NODE: Final = "DELETE FROM graph_nodes WHERE graph_key = :graph_key AND id = :id"
 DELETE_EDGE: Final = """
 DELETE FROM graph_edges
@@ -127,6 +135,13 @@ class GraphQueries(Queries):
     async def idle_sessions(self, scope: Scope, *, before_ms: int, limit: int) -> Sequence[str]:
         found = await self._all(SELECT_IDLE_SESSIONS, **_names(scope), before_ms=before_ms, limit=limit)
         return [row[0] for row in found]
+
+    async def feedback(self, keys: Sequence[int]) -> Mapping[int, Mapping[FeedbackLabel, int]]:
+        given: dict[int, dict[FeedbackLabel, int]] = {}
+        for key, label, count in await self._all(SELECT_FEEDBACK, keys=json.dumps(list(keys))):
+            with intact_rows():
+                given.setdefault(key, {})[FeedbackLabel(label)] = count
+        return given
 
     async def _whole(self, graph: Sequence[Any]) -> GraphContents:
         listed = await self._all(SELECT_NODE_KEYS, graph_key=graph[0])
@@ -192,6 +207,9 @@ class GraphStatements(GraphQueries):
                 removed = cursor.rowcount
             await self._all(DELETE_GRAPH, graph_key=row[0])
         return removed
+
+    async def add_feedback(self, key: int, label: FeedbackLabel, *, at_ms: int) -> None:
+        await self._all(UPSERT_FEEDBACK, key=key, label=str(label), at_ms=at_ms)
 
     async def _create(self, scope: Scope) -> None:
         if scope.session is None:

@@ -77,6 +77,7 @@ ON CONFLICT (record_key) DO UPDATE SET
 """
 DELETE_EDITS: Final = "DELETE FROM memory_edits WHERE record_key = :key"
 DELETE_USAGE: Final = "DELETE FROM record_usage WHERE record_key = :key"
+DELETE_FEEDBACK: Final = "DELETE FROM feedback WHERE record_key = :key"
 DELETE_RECORD: Final = "DELETE FROM records WHERE key = :key"
 
 _SUMMARY_PLACE: Final = ("start_message_id", "end_message_id", "started_at", "ended_at", "method")
@@ -181,6 +182,7 @@ class RecordStatements(RecordQueries):
         if record.type in (RecordType.MESSAGE, RecordType.SUMMARY):
             await self._all(DELETE_EDITS, key=record.key)
             await self._all(DELETE_USAGE, key=record.key)
+            await self._all(DELETE_FEEDBACK, key=record.key)
             stub = _stub(before, now_ms)
             await self._all(UPDATE_RECORD, **stub)
             await self._update_derived(before, stub, readings)

@@ -59,8 +59,6 @@ WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
     UNION
     SELECT key FROM sessions WHERE message_count > pinned_seq
     UNION
-    SELECT key FROM sessions WHERE message_count > observed_seq
-    UNION
     SELECT session_key FROM records INDEXED BY records_uncovered WHERE type = 'summary' AND is_covered = 0
     GROUP BY session_key, level HAVING count(*) > :max_summaries
 )
