@@ -39,7 +39,7 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval import ranking
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.settings import Settings, checked
 from kalito_mcp.text.analysis import STOP_WORDS
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
@@ -228,7 +228,7 @@ def main() -> None:
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of the section `search`")
     parser.add_argument("--weight", nargs="+", default=[], metavar="NAME=VALUE", help="weights of the formula")
     given = parser.parse_args()
-    search = checked_section(SearchPolicy, pairs(given.set, parser), "search")
+    search = checked(SearchPolicy, pairs(given.set, parser), "search.{}".format)
     changed = {name: float(value) for name, value in pairs(given.weight, parser).items()}
     sets: dict[str, list[Conversation]] = {}
     if given.memsim:

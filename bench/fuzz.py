@@ -42,7 +42,7 @@ _PATIENCE_S: Final = 60.0
 _BATCH: Final = 200
 _LIMITS: Final = {f"KALITO_HTTP_{name}_PER_MINUTE": "1000000000" for name in ("CALLS", "WRITES", "REFUSALS")}
 # Its pages would look like memory that is never given back.
-_NO_MODEL: Final = {"KALITO_VECTORS_EMBEDDER": "none"}
+_NO_MODEL: Final = {"KALITO_MODELS_EMBEDDER": "none"}
 _ALL_TOOLS: Final = {"KALITO_MEMORY_TOOL": "1", "KALITO_CHATGPT": "1"}
 _PATHS: Final = ("/mcp/", "/", "/register", "/token", "/api/memory/pins", "/metrics", "/health/live")
 _WELL: Final = (b"HTTP/1.1 4", b"HTTP/1.1 301", b"HTTP/1.1 307")

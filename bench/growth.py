@@ -35,7 +35,7 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.settings import Settings, checked
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.text.analysis import STOP_WORDS, index_text
@@ -253,7 +253,7 @@ def main() -> None:
     if bench_data is None:
         return
     sizes = given.sizes or (_QUICK_SIZES if given.quick else (*_SIZES, *([_FULL_SIZE] if given.full else [])))
-    search = checked_section(SearchPolicy, pairs(given.set, parser), "search")
+    search = checked(SearchPolicy, pairs(given.set, parser), "search.{}".format)
     # Without summaries: making them in the background would count as the time of the searches.
     window = SummaryWindowPolicy(threshold=_NEVER, dense_threshold=_NEVER)
     settings = replace(Settings(), search=search, usage=UsagePolicy(enabled=False), window=window)

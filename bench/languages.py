@@ -24,7 +24,7 @@ from bench.report import ROOT, emit, options, progress
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.settings import Settings, checked
 from kalito_mcp.text.analysis import is_spelled_with_spaces
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 from kalito_mcp.wiring import open_memory
@@ -113,7 +113,7 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of the section `search`")
     given = parser.parse_args()
-    search = checked_section(SearchPolicy, pairs(given.set, parser), "search")
+    search = checked(SearchPolicy, pairs(given.set, parser), "search.{}".format)
     emit("languages", anyio.run(measure, replace(Settings(), search=search, usage=UsagePolicy(enabled=False))))
 
 

@@ -47,7 +47,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval import ranking
 from kalito_mcp.retrieval.formula import WITH_VECTORS, Weights
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.settings import Settings, checked
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
 FOLDER_VARIABLE: Final = "KALITO_BENCH_DATA"
@@ -240,10 +240,9 @@ class Campaign:
         )
         return self._figures(result) | {name: latency(times_s)[name] for name in ("p50_ms", "p95_ms")}
 
-    def over_stdio(self, asked: Mapping[str, Any], search: Mapping[str, str]) -> dict[str, Any]:
+    def over_stdio(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """The result of a server. Only its own settings reach it."""
-        set_ = {f"KALITO_SEARCH_{key.upper()}": value for key, value in search.items()}
-        set_["KALITO_LIMITS_MAX_TEXT_BYTES"] = str(_LIMITS.max_text_bytes)
+        set_ = {"KALITO_MEMORY_MAX_TEXT_BYTES": str(_LIMITS.max_text_bytes)}
         command = shlex.join([sys.executable, "-m", "kalito_mcp", "serve"])
         with patch.dict(os.environ, {**self._environment, **set_}, clear=True):
             return self._other(asked, "memory_server", {"command": command})
@@ -306,11 +305,11 @@ def measure(
     weights: Weights | None,
 ) -> dict[str, Any]:
     """The figures of one data set."""
-    search = checked_section(SearchPolicy, set_, "search")
+    search = checked(SearchPolicy, set_, "search.{}".format)
     versions = {"": asked} | ({"typos": mistyped(asked, given.typos)} if given.typos else {})
     figures: dict[str, Any] = {}
     for version, questions in versions.items():
-        ours = campaign.over_stdio(questions, set_) if given.stdio else campaign.in_process(questions, search, weights)
+        ours = campaign.over_stdio(questions) if given.stdio else campaign.in_process(questions, search, weights)
         figures[_joined("kalito", version)] = ours
         figures[_joined("fts5", version)] = campaign.fts5(questions)
         for name, without in ablated(weights or WITH_VECTORS) if given.ablate else ():

@@ -22,7 +22,7 @@ PROTOCOL: Final = "2025-11-25"
 _LAST_WAIT_S: Final = 10.0
 _EMPTY_CONFIGURATION: Final = "empty.toml"
 _LEFT_OUT: Final = ("KALITO_", "CLAUDE")
-_EMBEDDER: Final = "KALITO_VECTORS_EMBEDDER"
+_EMBEDDER: Final = "KALITO_MODELS_EMBEDDER"
 
 
 class ServerGone(Exception):

@@ -3,8 +3,8 @@
     KalitoError
     ├── InvalidInput            an argument of the caller is wrong; nothing was read or written
     │   ├── BudgetTooSmall      the context frame does not fit; says the minimum
-    │   ├── QueryTooLong        over `storage.query_s`; a context goes without what it would have found
-    │   └── TextTooLarge        over `limits.max_text_bytes`; says the limit
+    │   ├── QueryTooLong        over `memory.query_s`; a context goes without what it would have found
+    │   └── TextTooLarge        over `memory.max_text_bytes`; says the limit
     ├── NotFound                no such thing in this owner's memory
     │   ├── SessionNotFound
     │   └── RecordNotFound
@@ -66,7 +66,7 @@ class BudgetTooSmall(InvalidInput):
 
 
 class QueryTooLong(InvalidInput):
-    """A search was ended because it computed for longer than `storage.query_s`."""
+    """A search was ended because it computed for longer than `memory.query_s`."""
 
     code = "query_too_long"
 
@@ -75,7 +75,7 @@ class QueryTooLong(InvalidInput):
 
 
 class TextTooLarge(InvalidInput):
-    """A text is longer than `limits.max_text_bytes`."""
+    """A text is longer than `memory.max_text_bytes`."""
 
     code = "text_too_large"
 
@@ -214,7 +214,7 @@ class StorageFull(StorageError):
 
 
 class StorageBusy(StorageError):
-    """Another process held the write lock for longer than `storage.busy_timeout_s`."""
+    """Another process held the write lock for longer than `memory.busy_timeout_s`."""
 
     code = "storage_busy"
 

@@ -180,7 +180,7 @@ class ProjectVerbs:
                 )
         if self._project is not None and is_ignored(self._project, self._projects):
             raise Conflict(
-                f"nothing is remembered in {self._project}: the setting projects.ignored names it; go on without"
+                f"nothing is remembered in {self._project}: the setting memory.ignored names it; go on without"
             )
 
     def _scope(self, session_id: str | None, agent_id: str | None = None) -> Scope:

@@ -1,12 +1,14 @@
 """Settings: defaults < TOML file < `KALITO_*` environment < command line, as `sources` reads them. Read once, at the
 composition root.
 
-Each section is one policy, defined next to the rule that uses it; its fields are the section's keys. The environment
-names a key by section and key, `KALITO_CONTEXT_TOKEN_LIMIT=2000`. An unknown key is an error that names the nearest
-one. No secret is a setting: a model server's key is read from the environment variable that its setting names.
+`Settings` holds a policy for each rule, defined next to it, for programs and tests. `KEYS` are the few fields of them
+that a file or the environment can set, in five sections; the environment names a key by section and key,
+`KALITO_CONTEXT_TOKEN_LIMIT=2000`. An unknown key is an error that names the nearest one. No secret is a setting: a
+model server's key is read from the environment variable that its setting names.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +49,7 @@ from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that can be set. `servers` are the model servers, as written; wiring checks them. With none, nothing
+    """The policies of all rules. `servers` are the model servers, as written; wiring checks them. With none, nothing
     leaves the machine."""
 
     database: Path = field(default_factory=default_database)
@@ -80,21 +82,55 @@ class Settings:
     servers: tuple[Mapping[str, Any], ...] = ()
 
 
-_QDRANT_KEY: Final = f"{PREFIX}VECTORS_QDRANT_API_KEY_ENV"
-_NO_AGE: Final = ": age does not lower what is found; remove the setting"
-_NO_BAR: Final = ": a search shows what is nearest, however near; remove the setting"
-_GONE: Final = {
-    "vectors_exact_up_to": ": a search chooses by itself how it compares vectors; remove the setting",
-    "search_min_score": _NO_BAR,
-    "search_min_score_by_meaning": _NO_BAR,
-    "injection_min_score_if_plain": ": use injection.min_score",
-    "injection_min_score_if_asked": ": use injection.min_score",
-    "injection_min_share": ": use injection.min_score",
-    **dict.fromkeys(("decay", "decay_half_life_days", "decay_importance_weight", "decay_floor"), _NO_AGE),
+KEYS: Final[Mapping[str, Mapping[str, str]]] = {
+    "memory": {
+        "zone": "time.zone",
+        "pins": "pins.enabled",
+        "graph": "graph.enabled",
+        "max_text_bytes": "limits.max_text_bytes",
+        "ignored": "projects.ignored",
+        "moved": "projects.paths",
+        "busy_timeout_s": "storage.busy_timeout_s",
+        "query_s": "storage.query_s",
+    },
+    "context": {
+        "token_limit": "context.token_limit",
+        "in_prompts": "injection.enabled",
+        "prompt_tokens": "injection.max_tokens",
+        "start_tokens": "injection.known_tokens",
+        "min_score": "injection.min_score",
+        "timeout_s": "injection.timeout_s",
+    },
+    "models": {
+        "embedder": "vectors.embedder",
+        "embedding_model": "vectors.model",
+        "batch": "vectors.batch",
+        "query_prefix": "vectors.query_prefix",
+        "passage_prefix": "vectors.passage_prefix",
+        "summaries": "summaries.cloud_model",
+        "token_counter": "tokens.counter",
+        "qdrant": "vectors.qdrant",
+        "qdrant_api_key_env": "vectors.qdrant_api_key_env",
+    },
+    "http": {
+        name: f"http.{name}"
+        for name in (
+            *("hosts", "origins", "public_url", "proxies", "sign_in", "client_documents"),
+            *("calls_per_minute", "writes_per_minute", "refusals_per_minute"),
+        )
+    },
+    "oidc": {
+        name: f"oidc.{name}"
+        for name in (
+            *("issuer", "audience", "owner_claim", "owners"),
+            *("scope_claim", "read_scopes", "write_scopes", "admin_scopes"),
+        )
+    },
 }
-"""What became of settings that were removed."""
+"""What can be set: by section and key, the policy and its field."""
 
-_SECTIONS: Final[Mapping[str, type[Policy]]] = {
+_QDRANT_KEY: Final = f"{PREFIX}MODELS_QDRANT_API_KEY_ENV"
+_POLICIES: Final[Mapping[str, type[Policy]]] = {
     one.name: type(one.default) for one in fields(Settings) if isinstance(one.default, Policy)
 }
 
@@ -116,79 +152,82 @@ def settings_from(sources: Sources) -> Settings:
     Raises:
         ConfigurationError: an unknown key, or a value of the wrong type or range.
     """
-    sections, servers = _checked_form(sources)
+    written, servers = _in_file(sources)
     keys = {str(server.get("api_key_env")) for server in servers}
-    keys |= {str(sections.get("vectors", {}).get("qdrant_api_key_env")), str(sources.variables.get(_QDRANT_KEY))}
+    keys |= {str(written.get(("models", "qdrant_api_key_env"))), str(sources.variables.get(_QDRANT_KEY))}
     for name, value in sources.variables.items():
         if name not in keys:
-            section, key = _section_and_key(name)
-            sections.setdefault(section, {})[key] = value
+            written[_section_and_key(name)] = value
+    names: dict[str, dict[str, str]] = {}
+    values: dict[str, dict[str, Any]] = {}
+    for (section, key), value in written.items():
+        policy, _, field_name = KEYS[section][key].partition(".")
+        values.setdefault(policy, {})[field_name] = value
+        names.setdefault(policy, {})[field_name] = f"{section}.{key}"
     return Settings(
         database=sources.checked_database(),
         owner=sources.checked_owner(),
         servers=tuple(servers),
-        **{name: checked_section(policy, sections.get(name, {}), name) for name, policy in _SECTIONS.items()},
+        **{name: checked(_POLICIES[name], given, names[name].__getitem__) for name, given in values.items()},
     )
 
 
-def _checked_form(sources: Sources) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
-    """The file's sections and model servers."""
+def _in_file(sources: Sources) -> tuple[dict[tuple[str, str], Any], list[dict[str, Any]]]:
+    """The values of the file by section and key, and its model servers."""
     path, sections = sources.config, dict(sources.sections)
     servers = sections.pop("servers", [])
-    known = [*_SECTIONS, "database", "owner", "servers"]
+    written: dict[tuple[str, str], Any] = {}
     for section, values in sections.items():
-        if section not in _SECTIONS:
-            remedy = _GONE.get(section) or did_you_mean(section, known)
+        if section not in KEYS:
+            remedy = did_you_mean(section, [*KEYS, "database", "owner", "servers"])
             raise ConfigurationError(f"{path}: unknown section {section!r}{remedy}")
         if not isinstance(values, dict):
             raise ConfigurationError(f"{path}: {section!r} is a section; write [{section}] with its keys below")
+        for key, value in values.items():
+            if key not in KEYS[section]:
+                raise ConfigurationError(f"unknown setting {section}.{key}{did_you_mean(key, list(KEYS[section]))}")
+            written[section, key] = value
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
         raise ConfigurationError(f"{path}: write each model server as [[servers]]")
-    return sections, servers
+    return written, servers
 
 
 def _section_and_key(variable: str) -> tuple[str, str]:
-    name = variable.removeprefix(PREFIX).lower()
-    for section, policy in _SECTIONS.items():
-        key = name.removeprefix(f"{section}_")
-        if key != name and key in {one.name for one in fields(policy)}:
-            return section, key
-    known = sorted(OWN_VARIABLES) + [
-        f"{PREFIX}{section}_{one.name}".upper() for section, policy in _SECTIONS.items() for one in fields(policy)
-    ]
-    raise ConfigurationError(
-        f"unknown environment variable {variable}{_GONE.get(name) or did_you_mean(variable, known)}"
-    )
+    section, _, key = variable.removeprefix(PREFIX).lower().partition("_")
+    if key in KEYS.get(section, {}):
+        return section, key
+    known = sorted(OWN_VARIABLES) + [f"{PREFIX}{one}_{key}".upper() for one, keys in KEYS.items() for key in keys]
+    raise ConfigurationError(f"unknown environment variable {variable}{did_you_mean(variable, known)}")
 
 
-def checked_section(policy: type[Any], values: Mapping[str, Any], section: str) -> Any:
-    """The policy with these values. Strings become what the field is, so that the environment can set it.
+def checked(policy: type[Any], values: Mapping[str, Any], named: Callable[[str], str]) -> Any:
+    """The policy with these values by field; `named` says what the user calls a field. Strings become what the field
+    is, so that the environment can set it.
 
     Raises:
-        ConfigurationError: an unknown key, or a value of the wrong type or out of its bounds.
+        ConfigurationError: an unknown field, or a value of the wrong type or out of its bounds.
     """
-    names = [one.name for one in fields(policy)]
+    known = [one.name for one in fields(policy)]
     for key in values:
-        if key not in names:
-            remedy = _GONE.get(f"{section}_{key}") or did_you_mean(key, names)
-            raise ConfigurationError(f"unknown setting {section}.{key}{remedy}")
-    if not values and section in _SECTIONS:
-        return policy()
+        if key not in known:
+            raise ConfigurationError(f"unknown setting {named(key)}{did_you_mean(key, known)}")
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - only where something is set
 
     try:
         built = TypeAdapter(policy).validate_python(dict(values))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        setting = f"setting {section}.{'.'.join(str(part) for part in first['loc'])}"
+        place = [str(part) for part in first["loc"]]
+        setting = f"setting {'.'.join([named(place[0]), *place[1:]])}"
         if first["type"] == "missing":
             raise ConfigurationError(f"{setting} is missing; add it") from error
         wanted = first["msg"].removeprefix("Input should be ").partition(", unable")[0].partition(", got")[0]
         wanted = wanted.replace("a valid integer", "a whole number").replace("a valid boolean", "true or false")
         raise ConfigurationError(f"{setting} should be {wanted}") from error
     except InvalidInput as error:
-        raise ConfigurationError(f"setting {section}.{error}") from error
+        told = re.sub(r"^\w+", lambda found: named(found[0]) if found[0] in values else found[0], str(error))
+        raise ConfigurationError(f"setting {told}") from error
     for name, value in values.items():
         if isinstance(value, bool) and not isinstance(getattr(built, name), bool):
-            raise ConfigurationError(f"setting {section}.{name} should be a number, not {str(value).lower()}")
+            raise ConfigurationError(f"setting {named(name)} should be a number, not {str(value).lower()}")
     return built

@@ -42,7 +42,7 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.settings import Settings, checked_section
+from kalito_mcp.settings import Settings, checked
 from kalito_mcp.storage.qdrant.inspection import inspect_points
 from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
@@ -170,7 +170,7 @@ async def _open_store(path: Path, settings: Settings, clock: Clock) -> SqliteSto
 def _registry(settings: Settings, clock: Clock) -> ModelRegistry:
     """The configured model servers. Opens no connection."""
     servers = [
-        checked_section(ModelServer, server, f"servers[{place}]") for place, server in enumerate(settings.servers)
+        checked(ModelServer, server, f"servers[{place}].{{}}".format) for place, server in enumerate(settings.servers)
     ]
     return ModelRegistry(servers, clock)
 
@@ -217,7 +217,7 @@ async def _assemble(
     )
     pins = PinCollector(store, judge, counter, clock, ids, settings.pins)
     observer = Observer(store, orchestrators.cache, settings.graph)
-    rewriter = SummaryRewriter(counter, digester, settings.summaries)
+    rewriter = SummaryRewriter(counter, digester)
     cascade = Cascade(store, orchestrators.cache, rewriter, pins, observer, clock)
     eraser = Eraser(
         store,
@@ -332,7 +332,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
     try:
         embedder = registry.embedder(settings.vectors)
         if embedder is None:
-            raise ConfigurationError('there is no embedder; set vectors.embedder = "auto"')
+            raise ConfigurationError('there is no embedder; set models.embedder = "auto"')
         store = await _open_existing_store(settings)
         try:
             await VectorWorker(store, embedder, settings.vectors).rebuild(progress, is_anew=is_anew)

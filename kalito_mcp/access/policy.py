@@ -14,9 +14,8 @@ class HttpPolicy(Policy):
     `memory.example.org`; `origins` are web pages whose scripts may call it. `public_url` is what clients call the
     server behind a proxy, such as `https://memory.example.org`. `sign_in` says whether people can let programs in on a
     page of this server, and `client_documents` whether it then reads how programs describe themselves on the web: only
-    with a public URL, so that a memory of one machine asks nobody. With `chatgpt` the tools `search` and `fetch` are
-    listed, as ChatGPT calls them. `proxies` are addresses or networks of proxies: what they say in X-Forwarded-For is
-    believed.
+    with a public URL, so that a memory of one machine asks nobody. `proxies` are addresses or networks of proxies: what
+    they say in X-Forwarded-For is believed.
 
     `calls_per_minute` and `writes_per_minute` are those of one token, `refusals_per_minute` those of an address that
     has no valid one. A host that records each turn of sixteen agents, each with a turn and some reports of tools every
@@ -28,7 +27,6 @@ class HttpPolicy(Policy):
     public_url: str = ""
     sign_in: bool = True
     client_documents: bool = True
-    chatgpt: bool = False
     proxies: tuple[str, ...] = ()
     calls_per_minute: int = bounded(1_200, least=1)
     writes_per_minute: int = bounded(600, least=1)
@@ -52,7 +50,7 @@ class OidcPolicy(Policy):
 
     A token must be made for `audience`, or else for the URL of this server. The claim `owner_claim` says who came, and
     `owners` whose memory each of them gets: nobody else comes in. If it is empty, everybody gets a memory of their own.
-    Its owner is the issuer and the claim, or with `prefix_owners = false` the claim alone.
+    Its owner is the issuer and the claim.
 
     `scope_claim` has what they may do, as a list or with spaces between; `realm_access.roles` is inside an object.
     The others say which of its values give which permission.
@@ -62,7 +60,6 @@ class OidcPolicy(Policy):
     audience: str = ""
     owner_claim: str = "sub"
     owners: Mapping[str, str] = field(default_factory=dict[str, str])
-    prefix_owners: bool = True
     scope_claim: str = "scope"
     read_scopes: tuple[str, ...] = ("read",)
     write_scopes: tuple[str, ...] = ("write",)

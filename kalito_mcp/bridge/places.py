@@ -2,7 +2,7 @@
 
 A project is named by the folder of its repository on the machine that it is on. Another machine has it in another
 folder. So a bridge names a repository by the address that it was cloned from, without scheme, user and `.git`:
-`github.com/ann/app`. A folder without one keeps its path; the setting `projects.paths` gives it another name.
+`github.com/ann/app`. A folder without one keeps its path; the setting `memory.moved` gives it another name.
 """
 
 import configparser
@@ -51,7 +51,7 @@ class MachinePlaces:
         if is_path(place) and switch.is_excluded(place):
             raise Conflict(f"nothing is remembered in {place}: it is excluded; `kalito-mcp exclude --remove` ends that")
         if is_ignored(place, self._policy):
-            raise Conflict(f"nothing is remembered in {place}: the setting projects.ignored names it; go on without")
+            raise Conflict(f"nothing is remembered in {place}: the setting memory.ignored names it; go on without")
 
     def is_paused(self) -> bool:
         """Whether this machine's memory is paused, or whether that cannot be read."""

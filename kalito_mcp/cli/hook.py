@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_WAIT_S: Final = 0.25
 """For a server's answer, from the start of the process. Python begins before that and ends after it, and the host must
-not wait longer than 0.3 s for all of it: unless `injection.timeout_s` says more, which the server passes on."""
+not wait longer than 0.3 s for all of it: unless `context.timeout_s` says more, which the server passes on."""
 _MOST_READ: Final = 4_194_304
 """Bytes of an event. What a host sends more is none of a conversation."""
 _MOST_WRITING_S: Final = 0.2

@@ -163,7 +163,7 @@ class _Check:
                 "`--remove FOLDER` takes one back"
             )  # fmt: skip
         if is_ignored(project_of(self._folder, settings.projects), settings.projects):
-            raise _Broken("memory", f"nothing is remembered in {self._folder}: the setting projects.ignored names it")
+            raise _Broken("memory", f"nothing is remembered in {self._folder}: the setting memory.ignored names it")
         if switch.is_excluded(str(self._places.home)):
             return
         # No project is to be made of the folder that somebody happens to stand in.

@@ -31,9 +31,7 @@ def command(database: Path | None, config: Path | None, is_only_vectors: bool, i
     settings = settings_of(database, config)
     is_embedding = has_embedder(settings)
     if (is_only_vectors or is_anew) and not is_embedding:
-        raise ConfigurationError(
-            'there is no embedder; set vectors.embedder = "auto", or leave out --vectors and --all'
-        )
+        raise ConfigurationError('there is no embedder; set models.embedder = "auto", or leave out --vectors and --all')
     if not is_only_vectors:
         click.echo(f"indexed {plural(anyio.run(reindex, settings), 'record')}")
     if is_embedding:

@@ -98,7 +98,6 @@ def command(
     switched_on, public_url = switches(os.environ), ""
     if transport != "stdio":
         settings = settings_of(database, config)
-        switched_on["has_chatgpt"] |= settings.http.chatgpt
         public_url = settings.http.public_url
     server = build_server(
         lambda: _opened(database, config, reported, project, is_hosted=transport == "stdio"),

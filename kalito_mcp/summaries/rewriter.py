@@ -25,16 +25,15 @@ from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.summaries.digester import Digester
-from kalito_mcp.summaries.summarizer import SummaryPolicy
+from kalito_mcp.summaries.summarizer import length_of_fold, length_of_summary
 
 
 class SummaryRewriter:
     """Keeps stored summaries true to their sources."""
 
-    def __init__(self, counter: TokenCounter, digester: Digester, policy: SummaryPolicy) -> None:
+    def __init__(self, counter: TokenCounter, digester: Digester) -> None:
         self._counter = counter
         self._digester = digester
-        self._policy = policy
 
     async def prepare(self, store: Store, scope: Scope, record: MemoryRecord, text: str | None) -> None:
         """Judge the sentences that the summaries covering the record will choose among, so that `rewrite` need not wait
@@ -105,14 +104,14 @@ class SummaryRewriter:
             if isinstance(one, MessageWithImportance)
         ]
         if messages:
-            limit = self._policy.extractive_characters(messages)
+            limit = length_of_summary(messages)
             return await self._digester.summarize(messages, max_chars=limit)
         summaries = [
             replace(one, summary="") if one.id == gone or one.origin.distrust > distrust else one
             for one in parts
             if isinstance(one, ConversationSummary)
         ]
-        return await self._digester.fold(summaries, max_chars=self._policy.fold_characters(summaries))
+        return await self._digester.fold(summaries, max_chars=length_of_fold(summaries))
 
 
 def _saying(

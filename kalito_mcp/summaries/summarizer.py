@@ -29,49 +29,38 @@ _SHORT: Final = 240
 """Characters that a summary without a model may have, however short its messages are."""
 
 
+_TEMPERATURE: Final = 0.1
+_LOCAL_TOKENS, _CLOUD_TOKENS = 100, 300
+"""Of a model's answer, at most."""
+
+_LOCAL, _CLOUD = ValidationPolicy(max_characters=300), ValidationPolicy(max_characters=1_800)
+"""What an answer is checked for. The latter admits the 200 words that the cloud prompt asks for."""
+
+_LOCAL_PROMPT, _CLOUD_PROMPT = 6_000, 48_000
+"""Characters of the conversation in a prompt, at most: a long range fits into a small context."""
+
+_MOST, _SHARE = 800, 0.205
+"""Characters of a summary of messages without a model, and its share of their length, which may be `_SHORT`."""
+
+_FOLD_MOST, _FOLD_MORE = 900, 1_100
+"""The same of a summary of summaries, and for each further level."""
+
+
 @dataclass(frozen=True, slots=True)
 class SummaryPolicy(Policy):
-    """How models are prompted, and the limits of summaries.
-
-    `_max_tokens` limits a model's answer; all other lengths are characters. `cloud_max_characters` admits the 200
-    words that the cloud prompt asks for. The prompt limits keep a long range inside a small context; they count only
-    the conversation. Without a model, a summary of messages has at most that ratio of their length, or 240 if that is
-    more, and a summary of summaries `extractive_fold_max_characters`, and `extractive_fold_more_characters` for each
-    further level.
-    """
+    """`cloud_model` summarises sessions whose own model is not local."""
 
     cloud_model: str = "gpt-4.1-mini"
-    temperature: float = 0.1
-    local_max_tokens: int = 100
-    cloud_max_tokens: int = 300
-    local_max_characters: int = 300
-    cloud_max_characters: int = 1_800
-    max_ratio: float = 0.3
-    min_overlap: float = 0.1
-    local_prompt_characters: int = 6_000
-    cloud_prompt_characters: int = 48_000
-    extractive_max_characters: int = 800
-    extractive_max_ratio: float = 0.205
-    extractive_fold_max_characters: int = 900
-    extractive_fold_more_characters: int = 1_100
 
-    def extractive_characters(self, messages: Sequence[MessageWithImportance]) -> int:
-        """Return the most characters of a summary of these messages without a model."""
-        share = int(self.extractive_max_ratio * sum(len(message.text) for message in messages))
-        return min(self.extractive_max_characters, max(_SHORT, share))
 
-    def fold_characters(self, summaries: Sequence[ConversationSummary]) -> int:
-        """Return the most characters of a summary of these summaries without a model: more, the higher its level."""
-        level = max((summary.level for summary in summaries), default=0)
-        return self.extractive_fold_max_characters + self.extractive_fold_more_characters * level
+def length_of_summary(messages: Sequence[MessageWithImportance]) -> int:
+    """The most characters of a summary of these messages without a model."""
+    return min(_MOST, max(_SHORT, int(_SHARE * sum(len(message.text) for message in messages))))
 
-    def validation(self, *, is_local: bool) -> ValidationPolicy:
-        """Return the limits for the answer of a local or a cloud model."""
-        return ValidationPolicy(
-            max_characters=self.local_max_characters if is_local else self.cloud_max_characters,
-            max_ratio=self.max_ratio,
-            min_overlap=self.min_overlap,
-        )
+
+def length_of_fold(summaries: Sequence[ConversationSummary]) -> int:
+    """The most characters of a summary of these summaries without a model: more, the higher its level."""
+    return _FOLD_MOST + _FOLD_MORE * max((summary.level for summary in summaries), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +109,7 @@ class Summarizer:
 
         A model's failure never raises. No visible messages: the fixed sentence of `Digester.summarize`.
         """
-        digest = partial(self._digester.summarize, messages, max_chars=self._policy.extractive_characters(messages))
+        digest = partial(self._digester.summarize, messages, max_chars=length_of_summary(messages))
         shown = [message for message in messages if not message.is_hidden]
         if not shown:
             return _extractive(await digest())
@@ -138,7 +127,7 @@ class Summarizer:
 
         A model's failure never raises. No informative summaries: the fixed sentence of `Digester.fold`.
         """
-        digest = partial(self._digester.fold, summaries, max_chars=self._policy.fold_characters(summaries))
+        digest = partial(self._digester.fold, summaries, max_chars=length_of_fold(summaries))
         parts = keep_informative(summaries)
         if not parts:
             return _extractive(await digest())
@@ -177,14 +166,13 @@ class Summarizer:
         self, chat: ChatModel, model_id: str, prompt: Prompt, *, lines: Sequence[str], sources: Sequence[str]
     ) -> tuple[str, str | None]:
         """Return the model's answer, and what is wrong with it or None."""
-        policy = self._policy
-        room = policy.local_prompt_characters if chat.is_local else policy.cloud_prompt_characters
+        room = _LOCAL_PROMPT if chat.is_local else _CLOUD_PROMPT
         request = ChatRequest(
             model=model_id,
             system=prompt.system,
             prompt=prompt.wrap(fit_lines(lines, room)),
-            temperature=policy.temperature,
-            max_tokens=policy.local_max_tokens if chat.is_local else policy.cloud_max_tokens,
+            temperature=_TEMPERATURE,
+            max_tokens=_LOCAL_TOKENS if chat.is_local else _CLOUD_TOKENS,
         )
         try:
             with anyio.fail_after(self._deadline_s):
@@ -193,7 +181,7 @@ class Summarizer:
             return "", f"it did not answer within {self._deadline_s:g} s"
         except ModelError as failure:
             return "", str(failure)
-        flaw = find_flaw(text, sources, policy.validation(is_local=chat.is_local))
+        flaw = find_flaw(text, sources, _LOCAL if chat.is_local else _CLOUD)
         return text, flaw and f"its answer {flaw}"
 
 

@@ -96,8 +96,7 @@ class OidcVerifier:
             return None
         if policy.owners and person not in policy.owners:
             return None
-        own = f"{policy.issuer}#{person}" if policy.prefix_owners else person
-        owner = checked_name(policy.owners.get(person, own), "owner")
+        owner = checked_name(policy.owners.get(person, f"{policy.issuer}#{person}"), "owner")
         permission = self._permission(_values(claims, policy.scope_claim))
         if permission is None:
             return None

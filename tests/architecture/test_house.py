@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import kalito_mcp
 from kalito_mcp import errors
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.inference.registry import ModelServer
-from kalito_mcp.settings import Settings, load_settings
+from kalito_mcp.settings import KEYS, Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {
@@ -156,18 +156,13 @@ def test_help_and_stats_never_import_mcp(tmp_path: Path) -> None:
 def test_the_default_profile_holds_every_setting_with_its_default() -> None:
     text = (ROOT / "configs" / "default.toml").read_text(encoding="utf-8")
     profile = tomllib.loads(text)
-    for section in fields(Settings):
-        policy = getattr(Settings(), section.name)
-        if not is_dataclass(policy):
-            continue
-        for one in fields(policy):
-            default = getattr(policy, one.name)
-            if default is None:
-                assert f"# {one.name} = " in text
-            else:
-                assert profile[section.name][one.name] == (list(default) if isinstance(default, tuple) else default), (
-                    f"{section.name}.{one.name}"
-                )
+    assert profile.keys() == KEYS.keys()
+    for section, keys in KEYS.items():
+        assert profile[section].keys() == keys.keys()
+        for key, field in keys.items():
+            policy, _, name = field.partition(".")
+            default = getattr(getattr(Settings(), policy), name)
+            assert profile[section][key] == (list(default) if isinstance(default, tuple) else default), key
     for one in fields(ModelServer):
         assert f"# {one.name} = " in text
 

@@ -84,7 +84,7 @@ def test_nothing_is_recorded_where_this_machine_says_so(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     places = MachinePlaces(database, ProjectPolicy(ignored=(str(other),)), str(app))
     places.check_remembered()
-    with pytest.raises(Conflict, match=r"projects\.ignored names it"):
+    with pytest.raises(Conflict, match=r"memory\.ignored names it"):
         places.check_remembered(str(other))
     write_switch(database, Switch(excluded=(str(app),)))
     with pytest.raises(Conflict, match="it is excluded"):

@@ -243,7 +243,7 @@ def test_documents_are_kept_once_and_follow_their_file(invoke: Invoke, tmp_path:
 
 def test_nothing_is_imported_into_an_ignored_project(invoke: Invoke, home: Path, tmp_path: Path) -> None:
     database, config = tmp_path / "memory.db", tmp_path / "config.toml"
-    config.write_text(f"[projects]\nignored = ['{tmp_path / 'harbour'}']\n")
+    config.write_text(f"[memory]\nignored = ['{tmp_path / 'harbour'}']\n")
     done = invoke("import", "--database", str(database), "--config", str(config), HOME=str(home))
     assert "imported 0 messages" in done.out
     assert "4  message in a project where nothing is remembered" in done.out
@@ -287,7 +287,7 @@ def test_a_message_that_cannot_be_stored_does_not_stop_the_rest(invoke: Invoke, 
         told.user(text)
     told.write(tmp_path)
     config = tmp_path / "config.toml"
-    config.write_text("[limits]\nmax_text_bytes = 1000\n")
+    config.write_text("[memory]\nmax_text_bytes = 1000\n")
     database = tmp_path / "memory.db"
     done = invoke("import", "claude-code", str(tmp_path), "--database", str(database), "--config", str(config))
     assert "message that is empty or too long" in done.out

@@ -23,7 +23,7 @@ def imported_by(*arguments: str, database: Path) -> set[str]:
     """The modules that a command has imported when it ends."""
     environment = clean_environment(KALITO_DATABASE=str(database), **MEANING)
     # Any variable that is a setting is checked with pydantic.
-    del environment["KALITO_TIME_ZONE"]
+    del environment["KALITO_MEMORY_ZONE"]
     result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "kalito_mcp", *arguments],
         env=environment,

@@ -41,7 +41,7 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> ScriptedEmbedder:
 @pytest.fixture
 def config(tmp_path: Path) -> str:
     path = tmp_path / "config.toml"
-    path.write_text('[vectors]\nembedder = "auto"\nbatch = 1\n', encoding="utf-8")
+    path.write_text('[models]\nembedder = "auto"\nbatch = 1\n', encoding="utf-8")
     return str(path)
 
 
@@ -67,7 +67,7 @@ def test_without_an_embedder_only_the_text_index_is_built(invoke: Invoke, rememb
 def test_the_option_vectors_without_an_embedder_is_refused(invoke: Invoke, remembered: Path) -> None:
     outcome = invoke("reindex", "--vectors", "--database", str(remembered))
     assert (outcome.code, outcome.out) == (1, "")
-    assert "vectors.embedder" in outcome.err
+    assert "models.embedder" in outcome.err
 
 
 def test_with_an_embedder_it_builds_both_and_is_quiet_without_a_terminal(
@@ -100,7 +100,7 @@ def test_all_rebuilds_existing_vectors_too(
 def test_vectors_of_a_database_that_is_not_there_are_refused_and_make_none(invoke: Invoke, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text(
-        '[vectors]\nembedder = "home"\nmodel = "m"\n'
+        '[models]\nembedder = "home"\nembedding_model = "m"\n'
         '[[servers]]\nname = "home"\nkind = "ollama"\nurl = "http://127.0.0.1:9"\nmodels = ["*"]\n',
         encoding="utf-8",
     )

@@ -95,7 +95,7 @@ def test_a_database_that_cannot_be_opened_is_said_so_in_one_line(tmp_path: Path,
     [
         ({"KALITO_LOG": "loud"}, "KALITO_LOG='loud' is not a level; use one of CRITICAL"),
         ({"KALITO_CONTXT_TOKEN_LIMIT": "5"}, "did you mean 'KALITO_CONTEXT_TOKEN_LIMIT'?"),
-        ({"KALITO_TOKENS_COUNTER": "abacus"}, "abacus"),
+        ({"KALITO_MODELS_TOKEN_COUNTER": "abacus"}, "abacus"),
     ],
 )
 def test_a_wrong_setting_is_said_so_in_one_line(tmp_path: Path, environment: dict[str, str], words: str) -> None:

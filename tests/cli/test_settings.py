@@ -10,7 +10,7 @@ import pytest
 
 from kalito_mcp.domain.validation import MOST, Policy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
-from kalito_mcp.settings import Settings, load_settings
+from kalito_mcp.settings import KEYS, Settings, load_settings
 from kalito_mcp.sources import read_sources
 from tests.cli.conftest import Invoke
 from tests.wordings import approve
@@ -50,14 +50,14 @@ def test_without_anything_the_settings_are_the_defaults(home: Path) -> None:
 
 def test_each_source_wins_over_the_one_before(home: Path) -> None:
     config = toml(
-        home, 'database = "file.db"\n[context]\ntoken_limit = 2000\nrecent_messages = 5\n[search]\nmax_k = 50\n'
+        home, 'database = "file.db"\n[context]\ntoken_limit = 2000\nprompt_tokens = 50\n[memory]\nquery_s = 5\n'
     )
     environment = {"KALITO_CONTEXT_TOKEN_LIMIT": "1000", "KALITO_DATABASE": "environment.db"}
     assert load_settings({}, config=config).context.token_limit == 2000
     assert load_settings({}, config=config).database == Path("file.db")
     both = load_settings(environment, config=config)
-    assert (both.context.token_limit, both.context.recent_messages, both.context.pins) == (1000, 5, 5)
-    assert (both.search.max_k, both.database) == (50, Path("environment.db"))
+    assert (both.context.token_limit, both.injection.max_tokens, both.context.pins) == (1000, 50, 5)
+    assert (both.storage.query_s, both.database) == (5, Path("environment.db"))
     assert load_settings(environment, config=config, database=Path("line.db")).database == Path("line.db")
 
 
@@ -95,13 +95,14 @@ def test_a_file_may_begin_with_a_byte_order_mark(home: Path) -> None:
     assert load_settings({}, config=toml(home, "\ufeff[context]\ntoken_limit = 9\n")).context.token_limit == 9
 
 
-def test_every_number_and_switch_can_be_set_by_the_environment() -> None:
-    for section in fields(Settings):
-        policy = getattr(Settings(), section.name)
-        for one in fields(policy) if section.name not in ("database", "owner", "servers") else ():
-            value = getattr(policy, one.name)
+def test_every_key_has_a_field_and_each_number_and_switch_can_be_set_by_the_environment() -> None:
+    assert sum(map(len, KEYS.values())) <= 40
+    for section, keys in KEYS.items():
+        for key, field in keys.items():
+            policy, _, name = field.partition(".")
+            value = getattr(getattr(Settings(), policy), name)
             if isinstance(value, bool | int | float | str):
-                variable = f"KALITO_{section.name}_{one.name}".upper()
+                variable = f"KALITO_{section}_{key}".upper()
                 assert load_settings({variable: str(value)}) == load_settings({}), variable
 
 
@@ -152,16 +153,16 @@ NUMBERS = [
 
 @pytest.mark.parametrize(("section", "key"), NUMBERS)
 def test_a_number_holds_its_bounds_however_its_policy_is_made(section: str, key: str) -> None:
-    policy = getattr(Settings(), section)
-    least, most = BOUNDS.get(f"{section}.{key}", (0, MOST))
+    policy, field = getattr(Settings(), section), f"{section}.{key}"
+    least, most = BOUNDS.get(field, (0, MOST))
     step = NEXT if isinstance(getattr(policy, key), float) else 1
     for wrong, bound in ((least - step, "at least|above"), (most + step, "at most"), (math.nan, "at least|above")):
         with pytest.raises(InvalidInput, match=f"^{key}={wrong} must be ({bound})"):
             replace(policy, **{key: wrong})
-        if step == 1 and wrong == wrong:  # noqa: PLR0124 - a whole number is not NaN
-            assert f"setting {section}.{key}={wrong} must be " in refusal(
-                {f"KALITO_{section}_{key}".upper(): str(wrong)}
-            )
+        named = next((f"{one}.{name}" for one, keys in KEYS.items() for name in keys if keys[name] == field), None)
+        if named is not None and wrong == wrong:  # noqa: PLR0124 - a number is not NaN
+            variable = f"KALITO_{named.replace('.', '_')}".upper()
+            assert f"setting {named}={wrong} must be " in refusal({variable: str(wrong)})
     for right in (least, most):
         try:
             replace(policy, **{key: right})
@@ -185,28 +186,23 @@ WRONG_FILES = (
     "[context]\ntoken_limit = true\n",
     "[context]\ntoken_limit = 0\n",
     "[context]\ntoken_limit = 99999999999\n",
-    "[storage]\nbusy_timeout_s = inf\n",
-    "[storage]\nbusy_timeout_s = nan\n",
-    "[vectors]\nembeder = 'none'\n",
-    "[pins]\nenabled = 'perhaps'\n",
-    "[tokens]\ncounter = 5\n",
-    "[agent_grap]\n",
-    "[session_graph]\ntau_dupe = 1\n",
-    "[agent_graph]\ntau_sim = 0.97\n",
-    "[graph]\nenabled = 'perhaps'\n",
-    "[promotion]\nmax_promotion = 2\n",
+    "[memory]\nbusy_timeout_s = inf\n",
+    "[memory]\nbusy_timeout_s = nan\n",
+    "[models]\nembeder = 'none'\n",
+    "[memory]\npins = 'perhaps'\n",
+    "[models]\ntoken_counter = 5\n",
+    "[vectors]\n",
+    "[http]\nproxies = ['x']\n",
 )
 WRONG_VARIABLES = (
     ("KALITO_CONTEXT_TOKEN_LIMT", "5"),
     ("KALITO_DATABSE", "x"),
-    ("KALITO_AGENT_GRAPH_TAU_SIMM", "1"),
-    ("KALITO_SESSION_GRAPH_TAU_SIM", "0.99"),
-    ("KALITO_GRAPH_ENABLED", "perhaps"),
+    ("KALITO_MEMORY_GRAPH", "perhaps"),
     ("KALITO_QUUX", "x"),
     ("KALITO_CONTEXT_TOKEN_LIMIT", "lots"),
     ("KALITO_CONTEXT_TOKEN_LIMIT", ""),
     ("KALITO_CONTEXT_TOKEN_LIMIT", "0"),
-    ("KALITO_PINS_ENABLED", "perhaps"),
+    ("KALITO_MEMORY_PINS", "perhaps"),
 )
 
 
@@ -235,13 +231,6 @@ def test_a_path_that_cannot_be_a_file_is_refused(database: str) -> None:
     assert refusal({"KALITO_DATABASE": database})
 
 
-def test_a_setting_that_is_gone_is_refused_with_what_to_do(home: Path) -> None:
-    told = ": a search chooses by itself how it compares vectors; remove the setting"
-    assert refusal({}, toml(home, "[vectors]\nexact_up_to = 100000\n")) == f"unknown setting vectors.exact_up_to{told}"
-    variable = "KALITO_VECTORS_EXACT_UP_TO"
-    assert refusal({variable: "0"}) == f"unknown environment variable {variable}{told}"
-
-
 def test_a_variable_that_a_model_server_names_for_its_key_is_no_setting(home: Path) -> None:
     server = '[[servers]]\nname="a"\nkind="openai"\nurl="https://models.example/v1"\nmodels=["x"]\n'
     environment = {"KALITO_MODEL_KEY": SECRET}
@@ -256,7 +245,7 @@ def test_a_variable_that_a_model_server_names_for_its_key_is_no_setting(home: Pa
         f'api_key = "{SECRET}"\n',
         f'[context]\napi_key = "{SECRET}"\n',
         f'[context]\ntoken_limit = "{SECRET}"\n',
-        f'[tokens]\nsafety_factor = "{SECRET}"\n',
+        f'[models]\nsummaries = ["{SECRET}"]\n',
         f'[[servers]]\nname="a"\nkind="openai"\nurl="https://h/v1"\nmodels=["x"]\napi_key="{SECRET}"\n',
         f'[[servers]]\nname="a"\nkind="openai"\nurl="https://u:{SECRET}@h/v1"\nmodels=["x"]\n',
         f'[[servers]]\nname="a"\nkind="openai"\nurl="https://h/v1"\nmodels=["x"]\napi_key_env="{SECRET}"\n',
@@ -272,7 +261,7 @@ def test_a_secret_in_the_wrong_place_is_never_printed(invoke: Invoke, home: Path
         assert SECRET not in one.out + one.err
 
 
-@pytest.mark.parametrize("variable", ["KALITO_API_KEY", "KALITO_CONTEXT_TOKEN_LIMIT", "KALITO_TOKENS_SAFETY_FACTOR"])
+@pytest.mark.parametrize("variable", ["KALITO_API_KEY", "KALITO_CONTEXT_TOKEN_LIMIT", "KALITO_MEMORY_QUERY_S"])
 def test_a_secret_in_the_wrong_variable_is_never_printed(invoke: Invoke, home: Path, variable: str) -> None:
     outcome = invoke("stats", "--database", str(home / "memory.db"), **{variable: SECRET})
     assert outcome.code == 1
@@ -304,7 +293,7 @@ def test_where_the_memory_is_is_known_without_the_policies(
 @pytest.mark.parametrize(
     ("environment", "content"),
     [
-        ({"KALITO_TIME_ZONE": "UTC"}, ""),
+        ({"KALITO_MEMORY_ZONE": "UTC"}, ""),
         ({"KALITO_DATABSE": "m.db"}, ""),
         ({}, "[time]"),
         ({}, "[nothing_like_it]"),

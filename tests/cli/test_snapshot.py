@@ -7,7 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.domain.graph import CheckpointPolicy
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Outcome, Terminal
 
@@ -160,11 +162,14 @@ def test_the_difference_of_two_snapshots_goes_from_the_first_to_the_second(invok
     assert there.replace("+", "-").splitlines()[1:] == back.splitlines()[1:]
 
 
-def test_the_difference_leaves_out_what_no_snapshot_would_hold(invoke: Invoke, learnt: Path) -> None:
+def test_the_difference_leaves_out_what_no_snapshot_would_hold(
+    invoke: Invoke, learnt: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learn(learnt, "tuesday", OTHER, "Oslo.")
-    small = {"KALITO_DATABASE": str(learnt), "KALITO_CHECKPOINT_TOP_K": "1"}
-    assert invoke("snapshot", "save", "best", **small).code == 0
-    assert invoke("snapshot", "diff", "best", **small).out.startswith("0 nodes added, 0 removed")
+    small = Settings(database=learnt, checkpoint=CheckpointPolicy(top_k=1))
+    monkeypatch.setattr("kalito_mcp.cli.snapshot.settings_of_existing", lambda database, config: small)
+    assert snapshot(invoke, learnt, "save", "best").out
+    assert snapshot(invoke, learnt, "diff", "best").out.startswith("0 nodes added, 0 removed")
 
 
 def test_each_agent_has_a_graph_of_its_own(invoke: Invoke, learnt: Path) -> None:

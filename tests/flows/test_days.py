@@ -59,8 +59,8 @@ def zone(request: pytest.FixtureRequest) -> str:
 def variables(zone: str) -> dict[str, str]:
     """The environment of somebody there. Auckland is said by the setting, on a machine that is elsewhere."""
     if zone == "Pacific/Auckland":
-        return {"TZ": "Asia/Tokyo", "KALITO_TIME_ZONE": zone}
-    return {"TZ": zone, "KALITO_TIME_ZONE": "system"}
+        return {"TZ": "Asia/Tokyo", "KALITO_MEMORY_ZONE": zone}
+    return {"TZ": zone, "KALITO_MEMORY_ZONE": "system"}
 
 
 @pytest.fixture(scope="module")
@@ -146,14 +146,14 @@ def test_the_next_page_has_the_days_of_the_first(server: Wire) -> None:
 @pytest.mark.parametrize("zone", ["America/Los_Angeles"])
 def test_the_command_line_has_the_same_days(zone: str, tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    environment = clean_environment(KALITO_DATABASE=str(path), TZ=zone, KALITO_TIME_ZONE="system")
+    environment = clean_environment(KALITO_DATABASE=str(path), TZ=zone, KALITO_MEMORY_ZONE="system")
     today = datetime.now(ZoneInfo(zone)).replace(hour=0, minute=0, second=0, microsecond=0)
 
     def run(*arguments: str) -> str:
         command = [sys.executable, "-m", "kalito_mcp", *arguments]
         return prepared.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
-    with served(path, TZ=zone, KALITO_TIME_ZONE="system") as wire:
+    with served(path, TZ=zone, KALITO_MEMORY_ZONE="system") as wire:
         moments = {"late": today - timedelta(minutes=1), "early": today + timedelta(seconds=1)}
         said = [{"role": "user", "text": f"A bird, {w}.", "created_at": at.isoformat()} for w, at in moments.items()]
         tool(wire, "record_messages", session_id="birds", messages=said)
@@ -169,8 +169,8 @@ def test_the_command_line_has_the_same_days(zone: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_zone_is_refused_at_the_start(tmp_path: Path) -> None:
-    environment = clean_environment(KALITO_DATABASE=str(tmp_path / "memory.db"), KALITO_TIME_ZONE="Pacific/Aukland")
+    environment = clean_environment(KALITO_DATABASE=str(tmp_path / "memory.db"), KALITO_MEMORY_ZONE="Pacific/Aukland")
     command = [sys.executable, "-m", "kalito_mcp", "remember", "A note."]
     ran = prepared.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode != 0
-    assert "setting time.zone='Pacific/Aukland' is not a time zone; did you mean 'Pacific/Auckland'" in ran.stderr
+    assert "setting memory.zone='Pacific/Aukland' is not a time zone; did you mean 'Pacific/Auckland'" in ran.stderr

@@ -163,7 +163,7 @@ async def test_switched_off_nothing_is_learnt_and_everything_else_works(database
     async with served(database, era, settings=off) as h:
         ids = await remember(h, "s", PRINTER)
         assert await questions(h, session_id="s") == [PRINTER[0]]
-        assert "graph.enabled" in await h.refusal("record_feedback", target_id=ids[1], label="up")
+        assert "memory.graph" in await h.refusal("record_feedback", target_id=ids[1], label="up")
         assert "questions_kept" not in await h.facts("finalize_session", session_id="s", dry_run=True)
         facts = await h.facts("finalize_session", session_id="s")
         assert (facts["state"], {"questions_merged", "snapshot"} & facts.keys()) == ("FINALIZED", set())

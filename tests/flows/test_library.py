@@ -85,7 +85,7 @@ async def test_feedback_is_refused_where_it_could_not_be_kept(tmp_path: Path) ->
             await memory.record_feedback("msg_999", "up")
     off = replace(Settings(), graph=GraphPolicy(enabled=False))
     async with open_memory(tmp_path / "memory.db", off) as memory:
-        with pytest.raises(Conflict, match=r"graph\.enabled"):
+        with pytest.raises(Conflict, match=r"memory\.graph"):
             await memory.record_feedback(answer, "up")
 
 

@@ -63,7 +63,7 @@ def test_switched_off_nothing_is_embedded(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     said(database, "remember", FACTS[0])
     assert vector_count(database) == 0
-    reason = 'embedder: none, so search uses words only: vectors.embedder is "none"'
+    reason = 'embedder: none, so search uses words only: models.embedder is "none"'
     assert reason in said(database, "doctor")
     assert "no vectors: search uses words only" in said(database, "stats")
 

@@ -95,7 +95,7 @@ async def test_doctor_says_where_the_vectors_are_and_reindex_moves_and_brings_th
     with serving() as server:
         doctor = await anyio.to_thread.run_sync(run, "doctor")
         assert f"vectors: every record has one, made by {SMALL} and kept in the database" in doctor
-        monkeypatch.setenv("KALITO_VECTORS_QDRANT", server.url)
+        monkeypatch.setenv("KALITO_MODELS_QDRANT", server.url)
         assert "vectors complete: 3 records" in await anyio.to_thread.run_sync(run, "reindex", "--vectors")
         assert len(stored_rows(server.client)) == 3
         doctor = await anyio.to_thread.run_sync(run, "doctor")
@@ -107,12 +107,12 @@ async def test_doctor_says_where_the_vectors_are_and_reindex_moves_and_brings_th
         assert f"{place} has 0 vectors of this database instead of 3" in doctor
         assert "vectors complete: 3 records" in await anyio.to_thread.run_sync(run, "reindex", "--vectors")
         assert len(stored_rows(server.client)) == 3
-        monkeypatch.delenv("KALITO_VECTORS_QDRANT")
-        assert "but vectors.qdrant is not set" in await anyio.to_thread.run_sync(run, "doctor")
+        monkeypatch.delenv("KALITO_MODELS_QDRANT")
+        assert "but models.qdrant is not set" in await anyio.to_thread.run_sync(run, "doctor")
         assert "vectors complete: 3 records" in await anyio.to_thread.run_sync(run, "reindex", "--vectors")
         doctor = await anyio.to_thread.run_sync(run, "doctor")
         assert f"made by {SMALL} and kept in the database" in doctor
         assert f"3 vectors of what was erased or changed left in {place}" in doctor
-        monkeypatch.setenv("KALITO_VECTORS_QDRANT", server.url)
+        monkeypatch.setenv("KALITO_MODELS_QDRANT", server.url)
     doctor = await anyio.to_thread.run_sync(run, "doctor")
     assert "cannot be reached (ConnectError" in doctor

@@ -67,7 +67,7 @@ async def serving(transport: str, tmp_path: Path) -> AsyncIterator[tuple[Web, Sl
     async with ScriptedServer(model) as models:
         config = tmp_path / "kalito.toml"
         config.write_text(
-            f'[vectors]\nembedder = "none"\n[summaries]\ncloud_model = "m"\n'
+            f'[models]\nembedder = "none"\nsummaries = "m"\n'
             f'[[servers]]\nname = "slow"\nkind = "ollama"\nurl = "{models.url}"\nmodels = ["*"]\nmax_retries = 0\n'
         )
         with web(transport, tmp_path / "memory.db", KALITO_CONFIG=str(config)) as one:

@@ -108,7 +108,7 @@ def config(embeddings: Embeddings, folder: Path, model: str) -> str:
     """The path of a configuration by which this model embeds, two texts at a time."""
     path = folder / f"{model}.toml"
     path.write_text(
-        f'[vectors]\nembedder = "home"\nmodel = "{model}"\nbatch = 2\n'
+        f'[models]\nembedder = "home"\nembedding_model = "{model}"\nbatch = 2\n'
         f'[[servers]]\nname = "home"\nkind = "ollama"\nurl = "{embeddings.url}"\nmodels = ["none"]\nmax_retries = 0\n',
         encoding="utf-8",
     )

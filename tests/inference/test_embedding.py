@@ -317,7 +317,9 @@ async def test_an_embedder_that_cannot_be_is_refused_at_once() -> None:
     usable = "'auto', 'none', 'meaning', 'e5', 'home', 'cloud'"
     with pytest.raises(ConfigurationError, match=f"'hoem' is not a model server; use one of {usable}"):
         servers().embedder(VectorPolicy("hoem", "m"))
-    with pytest.raises(ConfigurationError, match=r"vectors\.model is empty; name the model .* 'home' embeds with"):
+    with pytest.raises(
+        ConfigurationError, match=r"models\.embedding_model is empty; name the model .* 'home' embeds with"
+    ):
         servers().embedder(VectorPolicy("home"))
 
 

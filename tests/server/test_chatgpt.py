@@ -82,12 +82,10 @@ async def test_the_gate_knows_every_tool_that_only_reads(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("environment", "is_listed"),
-    [({}, False), ({"KALITO_CHATGPT": "1"}, True), ({"KALITO_HTTP_CHATGPT": "true"}, True)],
-    ids=["off", "variable", "setting"],
+    [({}, False), ({"KALITO_CHATGPT": "1"}, True)],
+    ids=["off", "on"],
 )
-def test_over_http_they_are_listed_by_variable_or_setting(
-    tmp_path: Path, environment: dict[str, str], *, is_listed: bool
-) -> None:
+def test_over_http_they_are_listed_by_variable(tmp_path: Path, environment: dict[str, str], *, is_listed: bool) -> None:
     with served(tmp_path, **environment) as running:
         assert ("fetch" in anyio.run(listed, running)) is is_listed
 

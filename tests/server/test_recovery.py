@@ -21,7 +21,7 @@ from tests.server.wire import clean_environment, served
 from tests.storage.conftest import Disk, disk
 
 __all__ = ["disk"]  # the fixture
-IMPATIENT: Final = {"KALITO_STORAGE_BUSY_TIMEOUT_S": "0.2"}
+IMPATIENT: Final = {"KALITO_MEMORY_BUSY_TIMEOUT_S": "0.2"}
 
 
 class _Opened:

@@ -471,7 +471,7 @@ atexit.register(lambda: print("numpy was imported:", "numpy" in sys.modules, fil
             ({}, (request(1, "tools/list"), call(2, "build_context", session_id="nobody")), False),
             ({}, (call(1, "search_memory", query="x"), request(2, "tools/list")), True),
             (
-                {"KALITO_GRAPH_ENABLED": "false"},
+                {"KALITO_MEMORY_GRAPH": "false"},
                 (
                     # The first turn of a conversation reads how the others ended, from the index.
                     call(1, "record_messages", session_id="s", messages=[{"role": "user", "text": "kept"}] * 3),

@@ -35,7 +35,9 @@ def clean_environment(**variables: str) -> dict[str, str]:
     and the folder that the tests run in is no project."""
     left_out = ("KALITO_", "CLAUDE", "COVERAGE_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    return inherited | {"KALITO_CONFIG": _SETTINGS, "KALITO_PROJECT": "personal", "KALITO_TIME_ZONE": "UTC"} | variables
+    return (
+        inherited | {"KALITO_CONFIG": _SETTINGS, "KALITO_PROJECT": "personal", "KALITO_MEMORY_ZONE": "UTC"} | variables
+    )
 
 
 def line(message: Any) -> bytes:

@@ -320,7 +320,6 @@ async def test_a_provider_that_hangs_is_given_up_and_asked_again(
 @pytest.mark.parametrize(
     ("settings", "claims", "owner"),
     [
-        ({"prefix_owners": False}, {}, "anna"),
         ({"owner_claim": "email"}, {"email": "a@b.example", "email_verified": True}, "{issuer}#a@b.example"),
         ({"owner_claim": "email"}, {"email": "a@b.example", "email_verified": False}, None),
         ({"owner_claim": "email"}, {"email": "a@b.example", "email_verified": "false"}, None),

@@ -34,7 +34,7 @@ from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.extractive import NOTHING_IN_SIGHT
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
-from kalito_mcp.summaries.summarizer import Summarizer, SummaryPolicy
+from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests import drafts
 from tests.scripted import START_MS, CharacterCounter, CountedIds, ScriptedClock
@@ -143,7 +143,7 @@ async def rewrite(store: SqliteStore, seq: int, *, is_erased: bool = False) -> l
         [message] = await transaction.conversations.messages(session, first_seq=seq, last_seq=seq)
         found = await transaction.records.record(TRIP, message.record_id)
         assert found is not None
-        return await SummaryRewriter(CharacterCounter(), BY_WORDS, SummaryPolicy()).rewrite(
+        return await SummaryRewriter(CharacterCounter(), BY_WORDS).rewrite(
             transaction, session, found, editor=SYSTEM_EDITOR, at_ms=START_MS, is_erased=is_erased
         )
 
@@ -249,7 +249,7 @@ async def test_what_a_rewrite_needs_is_judged_before_its_transaction(
     await record(store, FACTS)
     await keeper(store, digester=Digester(SentenceJudge(model))).summarize_all(TRIP)
     digester = Digester(SentenceJudge(model))
-    rewriter = SummaryRewriter(CharacterCounter(), digester, SummaryPolicy())
+    rewriter = SummaryRewriter(CharacterCounter(), digester)
     async with store.read() as view:
         before = await view.records.record(TRIP, "msg_1")
     assert before is not None

@@ -3,9 +3,7 @@
 import pytest
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Role, SummaryMethod
-from kalito_mcp.summaries.summarizer import SummaryPolicy
-
-POLICY = SummaryPolicy()
+from kalito_mcp.summaries.summarizer import length_of_fold, length_of_summary
 
 
 def _message(text: str) -> MessageWithImportance:
@@ -19,9 +17,9 @@ def _summary(level: int) -> ConversationSummary:
 
 @pytest.mark.parametrize(("length", "most"), [(100, 240), (2_000, 410), (20_000, 800)])
 def test_a_summary_of_messages_is_a_share_of_their_length(length: int, most: int) -> None:
-    assert POLICY.extractive_characters([_message("x" * length)]) == most
+    assert length_of_summary([_message("x" * length)]) == most
 
 
 @pytest.mark.parametrize(("level", "most"), [(0, 900), (1, 2_000), (2, 3_100)])
 def test_a_summary_of_summaries_has_more_room_the_higher_its_level(level: int, most: int) -> None:
-    assert POLICY.fold_characters([_summary(level)]) == most
+    assert length_of_fold([_summary(level)]) == most

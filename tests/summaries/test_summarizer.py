@@ -15,7 +15,7 @@ from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.ports.chat import ChatModel, ChatRequest
 from kalito_mcp.summaries.prompts import SUMMARY_OF_SUMMARIES, fit_lines
-from kalito_mcp.summaries.summarizer import Summarizer, SummaryPolicy, WrittenSummary
+from kalito_mcp.summaries.summarizer import Summarizer, SummaryPolicy, WrittenSummary, length_of_fold, length_of_summary
 from tests.inference import model_server as scripted
 from tests.inference.model_server import Reply, ScriptedServer
 from tests.summaries.by_words import BY_WORDS, fold_summaries, summarize_messages
@@ -124,7 +124,7 @@ async def summarizing(
 
 
 def assert_extractive(written: WrittenSummary, flaw: str) -> None:
-    assert written.text == summarize_messages(CONVERSATION, max_chars=POLICY.extractive_max_characters)
+    assert written.text == summarize_messages(CONVERSATION, max_chars=length_of_summary(CONVERSATION))
     assert (written.method, written.model_id) == (SummaryMethod.EXTRACTIVE, None)
     assert written.flaw is not None
     assert flaw in written.flaw
@@ -324,7 +324,7 @@ async def test_a_fold_that_adds_a_story_gives_way_to_the_extractive_one() -> Non
         written = await summarizer.fold(parts, session_model="llama3.2")
 
     assert written.method is SummaryMethod.EXTRACTIVE
-    assert written.text == fold_summaries(parts, max_chars=POLICY.extractive_fold_max_characters)
+    assert written.text == fold_summaries(parts, max_chars=length_of_fold(parts))
     assert written.flaw == "its answer begins like a story or a poem"
 
 

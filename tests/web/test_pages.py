@@ -16,9 +16,7 @@ ASKED = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Header
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     """A server that names one page."""
     folder = tmp_path_factory.mktemp("pages")
-    (folder / "config.toml").write_text(
-        f'[vectors]\nembedder = "none"\n[http]\norigins = ["{APP}"]\n', encoding="utf-8"
-    )
+    (folder / "config.toml").write_text(f'[models]\nembedder = "none"\n[http]\norigins = ["{APP}"]\n', encoding="utf-8")
     with web("http", folder / "memory.db", login=True, KALITO_CONFIG=str(folder / "config.toml")) as one:
         yield one
 

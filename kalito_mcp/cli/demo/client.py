@@ -37,7 +37,7 @@ async def connected(database: Path, folder: Path, log: TextIO) -> AsyncGenerator
     demonstration calls none. It searches by words, because vectors are made in the background, and it does not wait.
     """
     config = folder / "demo.toml"
-    config.write_text('[vectors]\nembedder = "none"\n', encoding="utf-8")
+    config.write_text('[models]\nembedder = "none"\n', encoding="utf-8")
     paths = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     server = StdioServerParameters(
         command=sys.executable,

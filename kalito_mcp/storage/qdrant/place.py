@@ -27,16 +27,16 @@ class QdrantPlace:
         if not self.is_local and not _URL.fullmatch(address):
             # The value is not repeated: it may contain credentials.
             raise ConfigurationError(
-                "vectors.qdrant must look like http://localhost:6333, without user name, password, query or fragment, "
-                "or be a folder; a key goes into the environment variable that vectors.qdrant_api_key_env names"
+                "models.qdrant must look like http://localhost:6333, without user name, password, query or fragment, "
+                "or be a folder; a key goes into the environment variable that models.qdrant_api_key_env names"
             )
         if api_key_env and not _VARIABLE.fullmatch(api_key_env):
             raise ConfigurationError(
-                "vectors.qdrant_api_key_env must be the name of an environment variable, not the key itself"
+                "models.qdrant_api_key_env must be the name of an environment variable, not the key itself"
             )
         if find_spec(MODULE) is None:
             raise ConfigurationError(
-                "vectors.qdrant needs the package qdrant-client; install kalito-mcp[qdrant], or remove the setting to "
+                "models.qdrant needs the package qdrant-client; install kalito-mcp[qdrant], or remove the setting to "
                 "keep vectors in the database"
             )
         self._address = str(Path(address).expanduser().absolute()) if self.is_local else address.rstrip("/")

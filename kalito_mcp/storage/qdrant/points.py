@@ -159,7 +159,7 @@ def _reason(error: Exception) -> str:
     """Why Qdrant was not asked or did not answer, without what was asked."""
     status: Any = getattr(error, "status_code", None)
     if status in _REFUSED:
-        return f"refuses the key (status {status}); check the variable that vectors.qdrant_api_key_env names"
+        return f"refuses the key (status {status}); check the variable that models.qdrant_api_key_env names"
     if status is not None:
         return f"answered with status {status}; its log may say why"
     source = getattr(error, "source", error)

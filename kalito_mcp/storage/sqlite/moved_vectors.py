@@ -165,7 +165,7 @@ class MovedVectors(Queries):
             raise VectorsUnreachable(self.outage)
         if self._points is None:
             raise VectorsUnreachable(
-                "the vectors are kept outside the database, but vectors.qdrant is not set; set it, or run "
+                "the vectors are kept outside the database, but models.qdrant is not set; set it, or run "
                 "`kalito-mcp reindex --vectors` to keep them in the database again"
             )
         return self._points

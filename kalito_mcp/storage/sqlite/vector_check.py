@@ -67,7 +67,7 @@ def vector_findings(
     for left_in, left in connection.execute(SELECT_LEFTOVER_COUNTS, {"place": None}) if version >= MOVED_SINCE else ():
         remedy = "`serve` removes them in the background, `kalito-mcp purge` without an ID does it now"
         if left_in != place:
-            remedy = "set vectors.qdrant to it, and run `kalito-mcp purge` without an ID"
+            remedy = "set models.qdrant to it, and run `kalito-mcp purge` without an ID"
         yield _WARNING, f"{plural(left, 'vector')} of what was erased or changed left in {left_in}: {remedy}"
 
 
@@ -120,7 +120,7 @@ def _of_place(place: str | None, moved_to: str, waiting: int) -> Iterator[tuple[
         remedy = "set it, or run `kalito-mcp reindex --vectors` to keep them in the database again"
         yield (
             _WARNING,
-            f"kept in {moved_to}, but vectors.qdrant is not set: search uses words only. To change that, {remedy}",
+            f"kept in {moved_to}, but models.qdrant is not set: search uses words only. To change that, {remedy}",
         )
     elif moved_to != place:
         yield _WARNING, f"kept in {moved_to}, but {place} is configured: `serve` makes again what is missing there"

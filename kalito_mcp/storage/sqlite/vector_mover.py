@@ -91,7 +91,7 @@ class VectorMover:
                 remaining[own or ""] = f"{error}; until it answers, it may still have vectors of what was erased"
         for place, count in await self._rows(SELECT_LEFTOVER_COUNTS, place=own):
             remaining[place] = (
-                f"has {plural(count, 'vector')} of what was erased or changed, but vectors.qdrant names another place "
+                f"has {plural(count, 'vector')} of what was erased or changed, but models.qdrant names another place "
                 "now; set it to this one and purge again. If nothing is there any more, an empty Qdrant there will do"
             )
         return remaining

@@ -324,10 +324,10 @@ async def test_without_the_setting_words_are_searched_and_reindex_brings_the_vec
         async with store.read() as view:
             assert await view.vectors.nearest(TRIP, embedder.fingerprint, hashed_vector("apple"), k=5) == []
             assert await view.vectors.similarities(embedder.fingerprint, hashed_vector("apple"), keys) == {}
-            assert view.vectors.outage is not None and "vectors.qdrant is not set" in view.vectors.outage
+            assert view.vectors.outage is not None and "models.qdrant is not set" in view.vectors.outage
         findings = list(inspect(database, is_deep=True, embedder=embedder))
         assert [one.detail for one in findings if one.verdict is Verdict.WARNING] == [
-            f"kept in {NAME}, but vectors.qdrant is not set: search uses words only. To change that, set it, or run "
+            f"kept in {NAME}, but models.qdrant is not set: search uses words only. To change that, set it, or run "
             "`kalito-mcp reindex --vectors` to keep them in the database again"
         ]
         await worker.rebuild(lambda done, total: None)

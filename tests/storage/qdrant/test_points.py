@@ -329,7 +329,7 @@ async def test_a_client_that_is_still_loading_is_no_outage(clock: ScriptedClock)
     "url", ["http://ann:secret@host:6333", "https://host?key=secret", "ftp://secret", "http://", "http://a b"]
 )
 def test_an_address_that_is_none_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"vectors\.qdrant must look like") as refused:
+    with pytest.raises(ConfigurationError, match=r"models\.qdrant must look like") as refused:
         configured_points(VectorPolicy(qdrant=url))
     assert "secret" not in str(refused.value)
 
