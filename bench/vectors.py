@@ -123,7 +123,7 @@ async def _asked(database: Path, size: int, count: int) -> dict[str, Any]:
         assert len(await _nearest(store, Scope(), several.mean(axis=0))) == _K
 
     async def similarities(number: int) -> None:
-        async with store.read() as view:
+        async with store.view() as view:
             assert len(await view.vectors.similarities(_FINGERPRINT, queries[number], range(1, 301))) == 300
 
     figures["agent"] = await _measured(agent, count)
@@ -160,7 +160,7 @@ def _recalls(drawn: Drawn, queries: NDArray[np.float32], found: list[list[int]],
 async def _nearest(
     store: SqliteStore, scope: Scope, query: NDArray[np.float32], among: NDArray[np.int64] | None = None
 ) -> list[int]:
-    async with store.read() as view:
+    async with store.view() as view:
         return [key for key, _ in await view.vectors.nearest(scope, _FINGERPRINT, query, k=_K, among=among)]
 
 

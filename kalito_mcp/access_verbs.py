@@ -69,7 +69,7 @@ class AccessVerbs(ProjectVerbs):
         """When each of these principals may call no more, in milliseconds since 1970: when its token ends, or the last
         one of its consent. 0 if all are revoked. Left out are those that never end, and those whose tokens are of an
         OpenID provider."""
-        return await self._store.trip(lambda view: view.access.ends(principals))
+        return await self._store.read(lambda view: view.access.ends(principals))
 
     async def revoke_token(self, named: str, owner: str | None = None) -> Sequence[str]:
         """Revoke a token by its id, or all tokens of a consent. Raises NotFound."""
@@ -110,12 +110,12 @@ class AccessVerbs(ProjectVerbs):
         """
         self._limits.check_none("the audit log")
         owner = None if all_owners else self._owner
-        async with self._store.read() as view:
-            return await view.audit.entries(owner, since_ms=since_ms, before=before, limit=limit)
+        return await self._store.read(
+            lambda view: view.audit.entries(owner, since_ms=since_ms, before=before, limit=limit)
+        )
 
     async def check_audit(self, noted: AuditHead | None = None) -> tuple[str | None, AuditHead]:
         """What is wrong with the audit log of all owners, None if every entry is as it was written; and its head. Note
         the head elsewhere: given as `noted`, the log must still begin with what it was then."""
         self._limits.check_none("the audit log")
-        async with self._store.read() as view:
-            return await view.audit.check(noted)
+        return await self._store.read(lambda view: view.audit.check(noted))

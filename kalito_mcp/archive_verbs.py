@@ -11,9 +11,11 @@ from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.archive import ArchiveRow, Selection
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, RecordType
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.archive import ArchiveReader
+from kalito_mcp.ports.store import ReadView
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_session
@@ -53,9 +55,12 @@ class ArchiveVerbs(ProjectVerbs):
     async def transcript(self, session_id: str) -> Transcript:
         """A whole conversation. Raises SessionNotFound."""
         scope = await self._of_session(session_id)
-        async with self._store.read() as view:
+
+        async def look(view: ReadView) -> tuple[Session, Sequence[MessageWithImportance]]:
             session = await find_session(view, scope)
-            said = await view.conversations.messages(session, first_seq=1, last_seq=session.message_count)
+            return session, await view.conversations.messages(session, first_seq=1, last_seq=session.message_count)
+
+        session, said = await self._store.read(look)
         records = await self.list_records(frozenset(), agent_id=session.agent, session_id=session.id)
         return Transcript(session, [one for one in said if not one.is_hidden], records)
 
@@ -67,12 +72,13 @@ class ArchiveVerbs(ProjectVerbs):
         found: list[MemoryRecord] = []
         scope = await self._of_session(session_id, agent_id)
         while True:
-            after = found[-1].id if found else None
-            async with self._store.read() as view:
-                page = await view.records.list_records(scope, types, after=after, limit=_PAGE)
+            page = await self._page(scope, types, found[-1].id if found else None)
             if not page:
                 return await reached(self._store, scope, found)
             found += page
+
+    async def _page(self, scope: Scope, types: frozenset[RecordType], after: str | None) -> Sequence[MemoryRecord]:
+        return await self._store.read(lambda view: view.records.list_records(scope, types, after=after, limit=_PAGE))
 
     async def page_of_records(
         self,
@@ -86,8 +92,7 @@ class ArchiveVerbs(ProjectVerbs):
         """As `list_records`: those that follow the record `after`, at most `limit`. Raises RecordNotFound if `after` is
         gone."""
         scope = await self._of_session(session_id, agent_id)
-        async with self._store.read() as view:
-            found = await view.records.list_records(scope, types, after=after, limit=limit)
+        found = await self._store.read(lambda view: view.records.list_records(scope, types, after=after, limit=limit))
         return await reached(self._store, scope, found)
 
     async def messages(
@@ -96,14 +101,16 @@ class ArchiveVerbs(ProjectVerbs):
         """A session, and its messages from `first_seq` to `last_seq`, both included, by their places in it. Forgotten,
         erased and internal ones have no text. Raises SessionNotFound."""
         scope = await self._of_session(session_id)
-        async with self._store.read() as view:
+
+        async def look(view: ReadView) -> tuple[Session, Sequence[MessageWithImportance]]:
             session = await find_session(view, scope)
             return session, await view.conversations.messages(session, first_seq=first_seq, last_seq=last_seq)
 
+        return await self._store.read(look)
+
     async def totals(self) -> Mapping[str, int]:
         """How many sessions, messages, pins, summaries, notes, tasks and documents there are, of all projects."""
-        async with self._store.read() as view:
-            return await view.sessions.totals(self._scope(None))
+        return await self._store.read(lambda view: view.sessions.totals(self._scope(None)))
 
     async def project_named(self, project: str) -> str:
         """The id of the project that is meant. Raises InvalidInput: see `in_project`."""
@@ -111,8 +118,7 @@ class ArchiveVerbs(ProjectVerbs):
 
     async def agents(self) -> Sequence[str]:
         """The ids of the newest ten thousand agents, newest first; within a limit to a project by name."""
-        async with self._store.read() as view:
-            return await view.sessions.agents(self._scope(None), limit=_MOST_AGENTS)
+        return await self._store.read(lambda view: view.sessions.agents(self._scope(None), limit=_MOST_AGENTS))
 
     @asynccontextmanager
     async def reading_archive(self, selection: Selection) -> AsyncIterator[ArchiveView]:
@@ -125,7 +131,7 @@ class ArchiveVerbs(ProjectVerbs):
         self._limits.check_none("an archive")
         if selection.project is not None:
             selection = replace(selection, project=await self._named(selection.project))
-        async with self._store.read() as view:
+        async with self._store.view() as view:
             if selection.session is not None:
                 found = await find_session(view, self._scope(selection.session))
                 selection = replace(selection, session=found.id)

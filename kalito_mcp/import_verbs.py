@@ -27,7 +27,7 @@ class ImportVerbs(RecordVerbs):
         async def read(view: ReadView) -> Session | None:
             return await view.sessions.get(scope)
 
-        return await self._store.trip(read)
+        return await self._store.read(read)
 
     async def stored_turns(self, session: Session) -> AsyncIterator[Sequence[StoredTurn]]:
         """The messages of a session, forgotten ones with their text, in order and up to 1,000 at once."""
@@ -36,7 +36,7 @@ class ImportVerbs(RecordVerbs):
         async def read(view: ReadView) -> Sequence[StoredTurn]:
             return await view.imports.turns(session, after_seq=after_seq, limit=_TURNS_AT_ONCE)
 
-        while turns := await self._store.trip(read):
+        while turns := await self._store.read(read):
             yield turns
             after_seq = turns[-1].seq
 
@@ -64,7 +64,7 @@ class ImportVerbs(RecordVerbs):
         async def read(view: ReadView) -> Sequence[MemoryRecord]:
             return await view.records.of_source(self._scope(None).anywhere(), source)
 
-        parts = await self._store.trip(read)
+        parts = await self._store.read(read)
         return (parts[0].project or PERSONAL) if parts else None
 
     async def check_not_taken_in(self, key: str) -> None:
@@ -74,7 +74,7 @@ class ImportVerbs(RecordVerbs):
         async def read(view: ReadView) -> bool:
             return await view.imports.is_kept(scope, CALLS, scope.limits.own_session(key))
 
-        if await self._store.trip(read):
+        if await self._store.read(read):
             raise AlreadyTakenIn
 
     async def files_read(self, source: str) -> Mapping[str, FileRead]:
@@ -84,7 +84,7 @@ class ImportVerbs(RecordVerbs):
         async def read(view: ReadView) -> Sequence[FileRead]:
             return await view.imports.files(self._scope(None), source)
 
-        return {file.place: file for file in await self._store.trip(read)}
+        return {file.place: file for file in await self._store.read(read)}
 
     async def keep_file_read(self, file: FileRead) -> None:
         """Store how far a file was read. The next import goes on from there."""

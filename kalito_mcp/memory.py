@@ -361,8 +361,9 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
 
         Words of tools, documents and imports that read like an instruction need `include_untrusted`.
         """
-        async with self._store.read() as view:
-            return await read_profile(view, self._scope(None, agent_id), include_untrusted=include_untrusted)
+        return await self._store.read(
+            lambda view: read_profile(view, self._scope(None, agent_id), include_untrusted=include_untrusted)
+        )
 
     async def session_stats(self, session_id: str) -> MemoryStats:
         """Counts, dates and mean importance of a session. Raises SessionNotFound."""
@@ -379,9 +380,10 @@ class Memory(ImportVerbs, ArchiveVerbs, FileVerbs, AccessVerbs, WatchVerbs, Seen
     ) -> Sequence[Session]:
         """Sessions whose id starts with the prefix, those with the newest message first, that follow the place
         `before`."""
-        async with self._store.read() as view:
-            scope = self._scope(None, agent_id)
-            return await view.sessions.list_recent(scope, prefix=prefix, limit=limit, before=before)
+        scope = self._scope(None, agent_id)
+        return await self._store.read(
+            lambda view: view.sessions.list_recent(scope, prefix=prefix, limit=limit, before=before)
+        )
 
     def owed_age_s(self) -> float:
         """For how many seconds background work of this process has been owed; 0 if none is."""

@@ -70,8 +70,7 @@ class ProjectVerbs:
     async def in_project_of(self, session_id: str) -> Self:
         """The same memory for the project of a session, or as it is if there is no such session."""
         scope = await self._of_session(session_id)
-        async with self._store.read() as view:
-            session = await view.sessions.get(scope)
+        session = await self._store.read(lambda view: view.sessions.get(scope))
         return self if session is None else await self.in_project(session.project or PERSONAL)
 
     async def for_question(self, session_id: str | None = None) -> Self:
@@ -85,8 +84,7 @@ class ProjectVerbs:
 
     async def projects(self) -> Sequence[tuple[str, int]]:
         """The ids of the newest thousand projects, each with its number of sessions."""
-        async with self._store.read() as view:
-            return await view.sessions.projects(self._scope(None), limit=_MOST_LISTED)
+        return await self._store.read(lambda view: view.sessions.projects(self._scope(None), limit=_MOST_LISTED))
 
     async def move_session(self, session_id: str, project: str | None) -> Session:
         """Give a session, with all its messages, summaries and pins, to a project; None makes it personal.
@@ -153,8 +151,7 @@ class ProjectVerbs:
             return self._project_at(project)
         if is_elsewhere(project):
             return project
-        async with self._store.read() as view:
-            return await find_project(view, self._scope(None), project)
+        return await self._store.read(lambda view: find_project(view, self._scope(None), project))
 
     def _project_at(self, folder: str) -> str:
         """The project of a folder: of one on this machine, unless the call came over HTTP."""

@@ -36,7 +36,7 @@ class SeenVerbs(ProjectVerbs):
                     parts.append(SeenPart(session.key, lost[0].id if lost else 0))
             return frozenset(parts)
 
-        return await self._store.trip(read)
+        return await self._store.read(read)
 
     async def conversation_of(self, messages: Sequence[NewMessage]) -> str | None:
         """The session of this project in which hooks have recorded words of these messages, of the same turn; None if
@@ -57,7 +57,7 @@ class SeenVerbs(ProjectVerbs):
                     return session.id
             return None
 
-        return await self._store.trip(read)
+        return await self._store.read(read)
 
     def _is_live(self, session: Session, since_ms: int) -> bool:
         is_open = session.state is SessionState.OPEN and session.message_count > 0
@@ -81,4 +81,4 @@ class SeenVerbs(ProjectVerbs):
                     found.append(session)
             return found
 
-        return await self._store.trip(read)
+        return await self._store.read(read)

@@ -46,7 +46,7 @@ class WatchVerbs(ProjectVerbs):
         async def look(view: ReadView) -> Mapping[Watched, int]:
             return {one: await self._version(view, one) for one in wanted}
 
-        return await self._store.trip(look)
+        return await self._store.read(look)
 
     async def sessions_before(self, session_id: str | None = None, *, limit: int) -> Sequence[Session]:
         """At most `limit` sessions that were begun before a session, newest first; without one, from the newest.
@@ -64,7 +64,7 @@ class WatchVerbs(ProjectVerbs):
                     raise SessionNotFound(session_id)
             return await view.sessions.list_begun(scope, before=before, limit=limit)
 
-        return await self._store.trip(look)
+        return await self._store.read(look)
 
     async def titles(self, session_ids: Iterable[str]) -> Mapping[str, str]:
         """What these sessions are called, by id; those that have no title are left out (see `titles.title_of`)."""
@@ -76,7 +76,7 @@ class WatchVerbs(ProjectVerbs):
         unnamed = [one for one in asked if not is_named(one)]
         for place in range(0, len(unnamed), _TITLES_AT_ONCE):
             part = unnamed[place : place + _TITLES_AT_ONCE]
-            said.update(await self._store.trip(partial(_first_texts, scope, part)))
+            said.update(await self._store.read(partial(_first_texts, scope, part)))
         found = {one: title_of(one, said.get(one, ())) for one in asked}
         return {session_id: title for session_id, title in found.items() if title is not None}
 
@@ -92,14 +92,15 @@ class WatchVerbs(ProjectVerbs):
         """Those of the newest two hundred thoughts, documents, tasks, pins and summaries whose id starts with the
         prefix, newest first."""
         scope = self._scope(None)
-        async with self._store.read() as view:
-            found = await view.records.list_records(scope, frozenset(), limit=_MOST_COMPLETED)
+        found = await self._store.read(
+            lambda view: view.records.list_records(scope, frozenset(), limit=_MOST_COMPLETED)
+        )
         return [one.id for one in found if one.id.startswith(prefix)]
 
     async def derived_key(self, purpose: str) -> bytes:
         """32 bytes that only who reads the database can know, always the same for a purpose of at most 16 characters.
         Never show them."""
-        secret = await self._store.trip(lambda view: view.access.state_secret())
+        secret = await self._store.read(lambda view: view.access.state_secret())
         return blake2b(key=secret, person=purpose.encode(), digest_size=32).digest()
 
     async def _version(self, view: ReadView, watched: Watched) -> int:

@@ -58,7 +58,7 @@ class Clients:
 
     async def find(self, client_id: str) -> Client | None:
         """The client with this id, as it was last seen."""
-        return await self._store.trip(lambda view: view.sign_in.client(client_id))
+        return await self._store.read(lambda view: view.sign_in.client(client_id))
 
     async def find_by_document(self, client_id: str, read: ReadDescription, *, address: str) -> Client:
         """The client whose id is the URL of its description. `read` reads it, if that was not done lately, and

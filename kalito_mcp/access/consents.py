@@ -115,17 +115,17 @@ class Consents:
             NotFound: it is unknown, answered or expired, or another browser has shown it.
         """
         handle_hash = hash_of(handle)
-        found = await self._store.trip(lambda view: view.sign_in.request(handle_hash))
+        found = await self._store.read(lambda view: view.sign_in.request(handle_hash))
         if found is not None and found.browser_hash is None and found.expires_at > self._clock.now_ms():
             cookie = secrets.token_urlsafe(32)
             async with self._store.write() as transaction:
                 await transaction.sign_in.bind_request(handle_hash, hash_of(cookie))
-        return await self._store.trip(lambda view: self._unanswered(view, handle, cookie)), cookie or ""
+        return await self._store.read(lambda view: self._unanswered(view, handle, cookie)), cookie or ""
 
     async def read_request(self, handle: str, cookie: str | None) -> SignInRequest:
         """What a client asks for, to the browser that has shown it. Raises NotFound as `bind`."""
         handle_hash = hash_of(handle)
-        return self._checked(await self._store.trip(lambda view: view.sign_in.request(handle_hash)), cookie)
+        return self._checked(await self._store.read(lambda view: view.sign_in.request(handle_hash)), cookie)
 
     async def allow(self, handle: str, cookie: str | None, *, owner: str, permission: Permission) -> Answer:
         """Note the owner's consent, to no more than the client asked for, and make its code. The second time, if the
@@ -167,7 +167,7 @@ class Consents:
     async def verify_code(self, client_id: str, text: str) -> Code | None:
         """The code of a client that is not used yet. A used one revokes all that came of it."""
         code_hash = hash_of(text)
-        found = await self._store.trip(lambda view: view.sign_in.code(code_hash))
+        found = await self._store.read(lambda view: view.sign_in.code(code_hash))
         if found is None or found.grant.client_id != client_id:
             return None
         if found.used_at is not None:
@@ -194,7 +194,7 @@ class Consents:
         """The refresh token of a client that is not used yet, or was first used less than a minute ago. One that was
         used before then revokes all that came of the same consent."""
         text_hash = hash_of(text)
-        found = await self._store.trip(lambda view: view.access.token(text_hash))
+        found = await self._store.read(lambda view: view.access.token(text_hash))
         if found is None or found.kind is not TokenKind.REFRESH or found.client != client_id or found.grant is None:
             return None
         if _is_reuse(found, self._clock.now_ms()):
@@ -229,20 +229,21 @@ class Consents:
     async def access_token(self, text: str) -> Token | None:
         """The access token with this text, of any client, also if it is expired."""
         text_hash = hash_of(text)
-        found = await self._store.trip(lambda view: view.access.token(text_hash))
+        found = await self._store.read(lambda view: view.access.token(text_hash))
         return found if found is not None and found.kind is TokenKind.ACCESS else None
 
     async def revoke_text(self, client_id: str, text: str) -> None:
         """Revoke all that came of the same consent as a token of this client. An unknown token is no error."""
         text_hash = hash_of(text)
-        found = await self._store.trip(lambda view: view.access.token(text_hash))
+        found = await self._store.read(lambda view: view.access.token(text_hash))
         if found is not None and found.client == client_id and found.grant is not None:
             await self._revoke(_holder_of(found))
 
     async def all(self, owner: str | None = None) -> Sequence[Grant]:
         """The newest thousand consents of an owner, or of all owners."""
-        async with self._store.read() as view:
-            return await view.sign_in.grants(owner, now_ms=self._clock.now_ms(), limit=_MOST_LISTED)
+        return await self._store.read(
+            lambda view: view.sign_in.grants(owner, now_ms=self._clock.now_ms(), limit=_MOST_LISTED)
+        )
 
     async def _unanswered(self, view: ReadView | WriteTransaction, handle: str, cookie: str | None) -> SignInRequest:
         request, _, code = await self._found(view, handle, cookie)

@@ -67,7 +67,7 @@ class Passphrases:
 
     async def has_any(self) -> bool:
         """Whether any owner can sign in."""
-        return await self._store.trip(lambda view: view.sign_in.has_passphrases())
+        return await self._store.read(lambda view: view.sign_in.has_passphrases())
 
     async def check(self, owner: str, passphrase: str, *, address: str) -> bool:
         """Count an attempt, then say whether this is the owner's passphrase. An owner who has none takes as long.
@@ -78,7 +78,7 @@ class Passphrases:
             TooManyAttempts: the owner or the address has to wait; the passphrase was not looked at.
         """
         before = await self._limiter.count_login(owner, address)
-        stored = await self._store.trip(lambda view: view.sign_in.passphrase(owner))
+        stored = await self._store.read(lambda view: view.sign_in.passphrase(owner))
         # Never a stored one's length: what nobody could have chosen is still computed.
         given = await self._hash(passphrase[:MOST_BYTES], stored or _new())
         if stored is None or not compare_digest(given, stored.hash):

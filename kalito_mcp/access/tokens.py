@@ -113,7 +113,7 @@ class Tokens:
         `resources` are the URLs of the server that was called: what an OAuth client got for another one is refused.
         """
         text_hash = hash_of(text)
-        found = await self._store.glance(lambda view: view.access.token(text_hash))
+        found = await self._store.read(lambda view: view.access.token(text_hash), is_short=True)
         now_ms = self._clock.now_ms()
         if found is None or _fault(found, resources, now_ms) is not None:
             return None
@@ -126,14 +126,13 @@ class Tokens:
     async def why_refused(self, text: str, resources: Collection[str] | None = None) -> str | None:
         """Why `use` refuses a token that was made here, for who has it; None if it was not, or is valid."""
         text_hash = hash_of(text)
-        found = await self._store.glance(lambda view: view.access.token(text_hash))
+        found = await self._store.read(lambda view: view.access.token(text_hash), is_short=True)
         return None if found is None else _fault(found, resources, self._clock.now_ms())
 
     async def all(self, owner: str | None = None) -> Sequence[Token]:
         """A thousand tokens of an owner, or of all owners: static ones first, because hosts renew theirs each hour, and
         the newest first."""
-        async with self._store.read() as view:
-            return await view.access.tokens(owner, limit=_MOST_LISTED)
+        return await self._store.read(lambda view: view.access.tokens(owner, limit=_MOST_LISTED))
 
     async def revoke(self, named: str, owner: str | None = None) -> Sequence[str]:
         """Revoke a token by its id, or all tokens of a consent. The ids of those that were valid until now.

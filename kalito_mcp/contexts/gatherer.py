@@ -141,11 +141,11 @@ class Gatherer:
             if session is not None and known is not None and session.has_begun:
                 return Gathered(session, known)
         try:
-            return await self._store.trip(lambda view: self._gather(asked, query, moment, lambda work: work(view)))
+            return await self._store.read(lambda view: self._gather(asked, query, moment, lambda work: work(view)))
         except StorageDamaged:
             # A damaged page of pins or summaries must not stop a conversation; `doctor --deep` names the page.
             _log.exception("session %s: only what is not damaged could be read", asked.scope.session)
-            return await self._gather(asked, query, moment, self._store.trip)
+            return await self._gather(asked, query, moment, self._store.read)
 
     def forget_session(self, session_id: str) -> None:
         """Read the session anew next time."""

@@ -265,8 +265,7 @@ class MemoryManager:
         request = SearchRequest(query=query, k=limit, filters=filters)
         page = await self._searcher.search(self._scope(session.id), request)
         keys = [hit.key for hit in page.hits]
-        async with self._store.read() as view:
-            found = await view.conversations.messages_by_key(session, keys)
+        found = await self._store.read(lambda view: view.conversations.messages_by_key(session, keys))
         return sorted(found, key=lambda message: keys.index(message.id))
 
     async def memory_stats(self, session_id: str) -> MemoryStats:
@@ -279,8 +278,7 @@ class MemoryManager:
 
     async def _session(self, session_id: str) -> Session:
         scope = await self._of_session(session_id)
-        async with self._store.read() as view:
-            return await find_session(view, scope)
+        return await self._store.read(lambda view: find_session(view, scope))
 
     def _scope(self, session_id: str | None) -> Scope:
         return Scope(self._owner, self._limits.agent, session_id, self._project, self._limits)

@@ -7,6 +7,7 @@ after a crash.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
@@ -34,7 +35,7 @@ from kalito_mcp.pins.found import ANSWERS, is_found_pin
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import ConversationReader, PinDraft
 from kalito_mcp.ports.records import RecordWriter
-from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 
 if TYPE_CHECKING:
@@ -131,15 +132,13 @@ class Cascade:
         that do not exist are not created."""
         scopes = _graph_scopes(owner, record)
         while True:
-            async with self._store.read() as view:
-                kept = [scope for scope in scopes if (await view.graphs.state(scope)).revision]
+            kept = await self._store.read(partial(_with_graph, scopes))
             async with AsyncExitStack() as stack:
                 if kept:
                     transaction, graphs = await stack.enter_async_context(self._cache.changing(*kept))
                 else:
                     transaction, graphs = await stack.enter_async_context(self._store.write()), []
-                current = [scope for scope in scopes if (await transaction.graphs.state(scope)).revision]
-                if current != kept:
+                if await _with_graph(scopes, transaction) != kept:
                     continue  # a graph was created or removed in between
                 yield CascadeTransaction(owner, transaction, readings, tuple(zip(kept, graphs, strict=True)))
                 return
@@ -154,16 +153,22 @@ class Cascade:
             return
         if _visible_words(after) is None or _visible_words(after) == _visible_words(record):
             return
-        async with self._store.read() as view:
+        seq = record.seq
+
+        async def look(view: ReadView) -> tuple[bool, Sequence[MessageWithImportance]]:
             session = await view.sessions.get(_session_scope(owner, record))
-            if session is None or record.seq > session.pinned_seq:
-                return
-            around = await _around(view.conversations, session, record.seq)
+            if session is None or seq > session.pinned_seq:
+                return False, ()
+            return session.project is not None, await _around(view.conversations, session, seq)
+
+        has_project, around = await self._store.read(look)
+        if not around:
+            return
         messages = [
             replace(one, text=text, name=content.get("name"), is_hidden=False) if one.seq == record.seq else one
             for one in around
         ]
-        drafts = await self._pins.drafts(messages, record.seq - 1, session.project is not None)
+        drafts = await self._pins.drafts(messages, seq - 1, has_project)
         readings.keep(drafts, *_searched(messages))
 
     async def prepare_erasing(self, owner: str, record: MemoryRecord) -> None:
@@ -335,6 +340,11 @@ def _visible_words(record: MemoryRecord) -> tuple[str, str | None] | None:
 
 def _words(record: MemoryRecord) -> tuple[str, str | None]:
     return record.text, record.content.get("name")
+
+
+async def _with_graph(scopes: Sequence[Scope], view: ReadView | WriteTransaction) -> list[Scope]:
+    """Those of the scopes that have a graph."""
+    return [scope for scope in scopes if (await view.graphs.state(scope)).revision]
 
 
 def _because_of(record: MemoryRecord) -> Editor:

@@ -28,7 +28,7 @@ from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionF
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.long_texts import Readings, read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
-from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
@@ -207,12 +207,16 @@ class RecordEditor:
         Raises:
             InvalidInput: no such version. RevisionConflict, RecordNotFound: see `update`.
         """
-        async with self._store.read() as view:
+
+        async def look(view: ReadView) -> tuple[MemoryRecord, Mapping[str, Any]]:
             record = await get_record(view.records, scope, record_id)
             content = at_version(record, versions(record, await view.records.edits(record)), version).content
             cause = content.get("caused_by")
             if cause is not None and await view.records.record(scope.anywhere(), cause) is None:
                 content = with_changes(content, {"caused_by": None})
+            return record, content
+
+        record, content = await self._store.read(look)
         return await self._edit(
             scope,
             record_id,
@@ -223,8 +227,7 @@ class RecordEditor:
         )
 
     async def _parts(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
-        async with self._store.read() as view:
-            return await get_records(view.records, scope, record_id)
+        return await self._store.read(lambda view: get_records(view.records, scope, record_id))
 
     async def _edit_all(
         self,
@@ -252,8 +255,7 @@ class RecordEditor:
         expected_revision: int | None = None,
         named: Mapping[str, Any] | None = None,
     ) -> MemoryRecord:
-        async with self._store.read() as view:
-            seen = await get_record(view.records, scope, record_id)
+        seen = await self._store.read(lambda view: get_record(view.records, scope, record_id))
         readings = Readings()
         if expected_revision in (None, seen.revision):
             planned = change(seen)

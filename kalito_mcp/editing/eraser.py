@@ -24,7 +24,7 @@ from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.long_texts import Readings
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import Unswept
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.records.historian import get_record, get_records
 from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.repetition import keys_to_forget
@@ -72,15 +72,19 @@ class Eraser:
             RecordNotFound: an id is unknown; nothing was erased.
             StorageFull, StorageBusy: the records are erased, but the files are not swept yet.
         """
-        found: list[MemoryRecord] = []
-        erased: list[str] = []
         rewritten: list[str] = []
-        async with self._store.read() as view:
+
+        async def look(view: ReadView) -> tuple[list[MemoryRecord], list[str]]:
+            found: list[MemoryRecord] = []
+            erased: list[str] = []
             for record_id in record_ids:
                 try:
                     found += await get_records(view.records, scope, record_id)
                 except RecordErased as error:
                     erased.append(error.record_id)
+            return found, erased
+
+        found, erased = await self._store.read(look)
         for target in found:
             if target.id in erased:
                 continue
@@ -151,8 +155,7 @@ class Eraser:
 
     async def _read_long(self, record: MemoryRecord) -> Readings:
         """What the transaction needs of the record's long texts, of all versions."""
-        async with self._store.read() as view:
-            texts = texts_ever(record, await view.records.edits(record))
+        texts = texts_ever(record, await self._store.read(lambda view: view.records.edits(record)))
         readings = Readings()
         if not record.is_deleted:
             await readings.prepare(index_text, record.text, record.content.get("name"))
@@ -162,7 +165,7 @@ class Eraser:
         return readings
 
     async def _unswept(self) -> Unswept:
-        return await self._store.trip(lambda view: view.records.unswept())
+        return await self._store.read(lambda view: view.records.unswept())
 
 
 def _is_owed(unswept: Unswept) -> bool:

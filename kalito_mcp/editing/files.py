@@ -30,7 +30,7 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.long_texts import Readings, read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import RecordReader, RecordWriter
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.repetitions import repetition_refused
 from kalito_mcp.records.schemas import checked_content
@@ -68,8 +68,11 @@ class FileEditor:
 
     async def look(self, scope: Scope, path: str) -> tuple[FileTree, MemoryRecord | None]:
         """All files, and the one at this path."""
-        async with self._store.read() as view:
+
+        async def both(view: ReadView) -> tuple[FileTree, MemoryRecord | None]:
             return await _tree(view.records, scope), await _file(view.records, scope, path)
+
+        return await self._store.read(both)
 
     async def write(self, scope: Scope, path: str, write: Write, *, editor: Editor) -> MemoryRecord:
         """Give the file at this path the text that `write` returns; a new one is created.

@@ -101,8 +101,9 @@ class Forgetter:
         return [one for one in found if not _is_rewritten(one, said)]
 
     async def _page(self, scope: Scope, after_key: int, *, has_forgotten: bool) -> Sequence[ScannedRecord]:
-        async with self._store.read() as view:
-            return await view.records.scan(scope, after_key=after_key, limit=_PAGE, has_forgotten=has_forgotten)
+        return await self._store.read(
+            lambda view: view.records.scan(scope, after_key=after_key, limit=_PAGE, has_forgotten=has_forgotten)
+        )
 
     async def _preview(self, found: Sequence[ScannedRecord], request: ForgetRequest) -> ForgetPreview:
         if not found:

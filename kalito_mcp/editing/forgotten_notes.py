@@ -103,7 +103,7 @@ class ForgottenNotes:
         return frozenset(found)
 
     async def _has_forgotten_values(self) -> bool:
-        return await self._store.trip(lambda view: view.records.has_forgotten_values())
+        return await self._store.read(lambda view: view.records.has_forgotten_values())
 
 
 def _keys_of_draft(draft: RecordDraft) -> frozenset[str]:

@@ -71,7 +71,7 @@ class SnapshotEraser:
             graph = GraphStore(GraphConfig(max_nodes=MOST, max_edges=MOST))
             await anyio.to_thread.run_sync(graph.from_snapshot, await read_json(path))
             named = sorted({record_id for node in graph.nodes() for record_id in node.source_record_ids})
-            async with self._store.read() as view:
+            async with self._store.view() as view:
                 gone = await view.records.erased(scope, named)
                 touched = await detach_records(graph, gone, text_keys, view.records, scope)
             return graph.to_snapshot() if touched else None
@@ -90,8 +90,8 @@ class SnapshotEraser:
         ids = await anyio.to_thread.run_sync(_ids_in, path)
         if ids is None or not ids.isdisjoint(f"{kind}_{key}" for key in text_keys for kind in NodeType):
             return True
-        async with self._store.read() as view:
-            return bool(await view.records.erased(scope, sorted(ids)))
+        named = sorted(ids)
+        return bool(await self._store.read(lambda view: view.records.erased(scope, named)))
 
 
 def _ids_in(path: Path) -> set[str] | None:

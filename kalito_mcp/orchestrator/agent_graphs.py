@@ -34,8 +34,9 @@ class AgentGraphs:
             raise Conflict("feedback is kept in the graph, which is switched off; set memory.graph to have it")
         session = await self._session_of_feedback(scope, target_id)
         place = scope if session is None else scope_of_session(session, scope.limits)
-        async with self._store.read() as view:
-            if note is not None and await view.records.forgotten_values(place, keys_of(note)):
+        if note is not None:
+            keys = keys_of(note)
+            if await self._store.read(lambda view: view.records.forgotten_values(place, keys)):
                 raise repetition_refused()
         agent = self._orchestrators.of(scope if session is None else _of_agent(scope, session))
         node_id = await agent.record_feedback(None if session is None else session.id, target_id, label, note)
@@ -53,8 +54,7 @@ class AgentGraphs:
         """The named session, or that of the message; None if feedback goes to the agent's graph alone."""
         if scope.session is None and target_id.startswith(MESSAGE_ID_PREFIX):
             number = message_number(target_id, "target_id")
-            async with self._store.read() as view:
-                message = await view.conversations.message(scope.anywhere(), number)
+            message = await self._store.read(lambda view: view.conversations.message(scope.anywhere(), number))
             scope = scope.of_session(message.session_id) if message is not None else scope
         if scope.session is None:
             return None
@@ -67,7 +67,7 @@ class AgentGraphs:
 
     async def _session(self, scope: Scope) -> Session | None:
         named = scope.anywhere().of_session(scope.session or "")
-        return await self._store.trip(lambda view: view.sessions.get(named))
+        return await self._store.read(lambda view: view.sessions.get(named))
 
     async def _known_session(self, scope: Scope) -> Session:
         session = await self._session(scope)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.to_thread
 
-from kalito_mcp.domain.graph import GraphState
+from kalito_mcp.domain.graph import GraphContents, GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.gc_pause import gc_paused
@@ -75,7 +75,7 @@ class GraphCache:
             if (at_hand := await self._at_hand(stack, scopes)) is not None:
                 yield at_hand
                 return
-            view = await stack.enter_async_context(self._store.read())
+            view = await stack.enter_async_context(self._store.view())
             graphs: list[GraphStore] = []
             for scope in scopes:
                 if await _is_known(view, scope):
@@ -117,17 +117,25 @@ class GraphCache:
             for one, state in zip(held, states, strict=True):
                 one.mark_stored(state)
 
-    async def copy(self, view: ReadView, scope: Scope) -> tuple["GraphStore", GraphState]:
+    async def copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
         """A private copy of the stored graph, and its stored state. For long work that must not block others.
 
         Raises:
             SessionNotFound: the scope names an unknown session, or another agent's.
         """
+        contents = await self._store.read(lambda view: self.contents(view, scope))
+        return await self.built(scope, contents), contents.state
+
+    async def contents(self, view: ReadView, scope: Scope) -> GraphContents:
+        """The stored graph, for `built`. Raises SessionNotFound, as `copy`."""
         await _check_known(view, scope)
-        contents = await view.graphs.load(_cache_key(scope))
+        return await view.graphs.load(_cache_key(scope))
+
+    async def built(self, scope: Scope, contents: GraphContents) -> "GraphStore":
+        """A graph of these contents that nobody else has, made in a thread."""
         graph = self._new_graph(scope)
         await anyio.to_thread.run_sync(lambda: graph.absorb(contents, is_whole=True))
-        return graph, contents.state
+        return graph
 
     async def save_copy(
         self, transaction: WriteTransaction, scope: Scope, graph: "GraphStore", state: GraphState
@@ -154,7 +162,7 @@ class GraphCache:
                 await view.graphs.state(_cache_key(scope)) if await _is_known(view, scope) else None for scope in scopes
             ]
 
-        states = await self._store.trip(stored)
+        states = await self._store.read(stored)
         found = [self._cached.get(_cache_key(scope)) for scope in scopes]
         cached = [one for one in found if one is not None and not one.lock.locked()]
         if [one.state for one in cached] != states:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio.to_thread
 
-from kalito_mcp.domain.graph import EdgeType, GraphPolicy, GraphState
+from kalito_mcp.domain.graph import EdgeType, GraphContents, GraphPolicy
 from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
@@ -63,7 +63,7 @@ class Observer:
 
         observed = 0
         while True:
-            session, coming = await self._store.trip(look)
+            session, coming = await self._store.read(look)
             if session is None or not coming:
                 return observed
             await self._cache.warm_up()
@@ -85,18 +85,26 @@ class Observer:
             if last >= session.message_count:
                 return observed
 
-    async def copy(self, view: ReadView, scope: Scope) -> tuple["GraphStore", GraphState]:
-        """A private copy of the session's graph with all of its messages, and the stored state that it began with.
-        Nothing is stored. Raises SessionNotFound."""
-        graph, state = await self._cache.copy(view, scope)
-        session = await view.sessions.get(scope)
-        if session is not None and _is_behind(session) and self.policy.enabled:
+    async def copy(self, scope: Scope) -> "GraphStore":
+        """A private copy of the session's graph with all of its messages. Nothing is stored. Raises SessionNotFound."""
+
+        async def look(view: ReadView) -> tuple[GraphContents, int, Sequence[MessageWithImportance]]:
+            contents, session = await self._cache.contents(view, scope), await view.sessions.get(scope)
+            if session is None or not _is_behind(session) or not self.policy.enabled:
+                return contents, 0, ()
             done = session.observed_seq
-            messages = await view.conversations.messages(
-                session, first_seq=max(1, done + 1 - LOOK_BACK), last_seq=session.message_count
+            first = max(1, done + 1 - LOOK_BACK)
+            return (
+                contents,
+                done,
+                await view.conversations.messages(session, first_seq=first, last_seq=session.message_count),
             )
+
+        contents, done, messages = await self._store.read(look)
+        graph = await self._cache.built(scope, contents)
+        if messages:
             await anyio.to_thread.run_sync(observe_messages, graph, messages, done, self.policy)
-        return graph, state
+        return graph
 
 
 def _is_behind(session: Session) -> bool:

@@ -87,8 +87,7 @@ class MemoryOrchestrator:
     async def get_session_store(self, session_id: str) -> "GraphStore":
         """A copy of the session's graph, with all of its messages. Raises SessionNotFound for an unknown session; in
         this class, that includes a session of another agent."""
-        async with self._store.read() as view:
-            graph, _ = await self._observer.copy(view, self._session(session_id))
+        graph = await self._observer.copy(self._session(session_id))
         self._report_no_cycles(graph, GraphScope.SESSION)
         return graph
 
@@ -364,8 +363,7 @@ class MemoryOrchestrator:
 
     async def _copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
         """A copy of a graph as it is stored."""
-        async with self._store.read() as view:
-            graph, state = await self._cache.copy(view, scope)
+        graph, state = await self._cache.copy(scope)
         self._report_no_cycles(graph, kind_of(scope))
         return graph, state
 

@@ -87,7 +87,7 @@ class PinCollector:
             messages = await view.conversations.messages(session, first_seq=first, last_seq=last)
             return Searched(session.pinned_seq, last, session.project is not None, messages)
 
-        found = await self._store.trip(look)
+        found = await self._store.read(look)
         if found is None or not found.messages:
             return found
         drafts = await self.drafts(found.messages, found.after, found.has_project)

@@ -78,28 +78,21 @@ class Store(Protocol):
     def is_read_only(self) -> bool:
         """Whether every write raises an error that says why."""
 
-    def read(self) -> AbstractAsyncContextManager[ReadView]:
-        """A consistent view. Keep it short: while it is open, the log cannot be cut.
+    async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
+        """The result of `work` on a consistent view. It awaits nothing but the view, because a store may run it on
+        another thread, and it may be run again. `is_short`: it reads a row or two by their key, at once.
 
         Raises:
             StorageReplaced: a file of the database was moved, deleted or replaced.
             StorageDamaged: the file is not a readable database.
-        """
-
-    async def trip(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
-        """The result of `work` on a consistent view. It costs less than `read`, because it may run in one trip to
-        another thread; so `work` awaits nothing but the view.
-
-        Raises:
-            StorageReplaced, StorageDamaged: as `read`.
-        """
-
-    async def glance(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
-        """As `trip`, for a row or two that are found by their key. It never waits for another reading, and nothing else
-        happens meanwhile.
-
-        Raises:
             StorageBusy: another program held the database for too long.
+        """
+
+    def view(self) -> AbstractAsyncContextManager[ReadView]:
+        """A consistent view for a block that awaits other things, too, such as an export that is sent while it is read.
+        Keep it short: while it is open, the log cannot be cut.
+
+        Raises:
             StorageReplaced, StorageDamaged: as `read`.
         """
 

@@ -27,7 +27,7 @@ async def sources_of_words(store: Store, scope: Scope, texts: Sequence[str]) -> 
     async def read(view: ReadView) -> Sequence[RecentWords]:
         return await view.records.recent_words(scope, most_chars=_MOST_CHARS)
 
-    lately = await store.trip(read)
+    lately = await store.read(read)
     borrowed = _newest([one for one in lately if one.origin is not Origin.USER])
     said = _newest([one for one in lately if one.origin is Origin.USER])
     if not borrowed:

@@ -41,23 +41,28 @@ class Historian:
             InvalidInput: the id names a document with several parts; the message lists their ids.
             StorageDamaged: its row is not as it was written.
         """
-        async with self._store.read() as view:
+
+        async def look(view: ReadView) -> MemoryRecord:
             record = await _intact(view.records, scope, record_id)
             return (await look_up(view, scope, [record])).record(record)
 
+        return await self._store.read(look)
+
     async def records(self, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:
         """The record of this id, or all parts of the document of this id. Raises as `get_records`."""
-        async with self._store.read() as view:
-            found = await get_records(view.records, scope, record_id)
+        found = await self._store.read(lambda view: get_records(view.records, scope, record_id))
         return await reached(self._store, scope, found)
 
     async def derived_from(self, scope: Scope, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
         """The pins that were made from a message, and the summaries that cover it; empty for other records.
 
         Leaves out forgotten pins and pins whose text the message still contains. Raises as `get_records`."""
-        async with self._store.read() as view:
+
+        async def look(view: ReadView) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
             [record, *_] = await get_records(view.records, scope, record_id)
-            pins, summaries = await _derived_from(view.records, record)
+            return await _derived_from(view.records, record)
+
+        pins, summaries = await self._store.read(look)
         return await reached(self._store, scope, pins), await reached(self._store, scope, summaries)
 
     async def derived_from_all(self, scope: Scope, records: Sequence[MemoryRecord]) -> Derived:
@@ -74,7 +79,7 @@ class Historian:
         messages = [one for one in records if one.type is RecordType.MESSAGE]
         for first in range(0, len(messages), _LOOKED_AT_ONCE):
             batch = messages[first : first + _LOOKED_AT_ONCE]
-            await self._store.trip(look)
+            await self._store.read(look)
         shown = await reached(self._store, scope, [pin for pin, _ in made])
         return Derived(list(summary_ids), [(pin, made_from) for pin, (_, made_from) in zip(shown, made, strict=True)])
 
@@ -117,8 +122,7 @@ class Historian:
         self, scope: Scope, types: frozenset[RecordType], *, limit: int = _PAGE, after: str | None = None
     ) -> Sequence[MemoryRecord]:
         """Thoughts, documents, tasks, pins or summaries that are not forgotten, newest first."""
-        async with self._store.read() as view:
-            found = await view.records.list_records(scope, types, after=after, limit=limit)
+        found = await self._store.read(lambda view: view.records.list_records(scope, types, after=after, limit=limit))
         return await reached(self._store, scope, found)
 
     async def tasks(self, scope: Scope, *, is_done: bool | None = None) -> list[MemoryRecord]:
@@ -132,11 +136,13 @@ class Historian:
         return sorted(kept, key=lambda one: (str(one.content.get("due_date", "9999")), -one.created_at))
 
     async def _versions(self, scope: Scope, record_id: str) -> tuple[MemoryRecord, Versions]:
-        async with self._store.read() as view:
+        async def look(view: ReadView) -> tuple[MemoryRecord, Versions]:
             record = await _intact(view.records, scope, record_id)
             made = versions(record, await view.records.edits(record))
             found = await look_up(view, scope, [record], [one for _, one in made], [edit for edit, _ in made])
             return found.record(record), [(found.edit(edit), found.content(content)) for edit, content in made]
+
+        return await self._store.read(look)
 
 
 async def _intact(reader: RecordReader, scope: Scope, record_id: str) -> MemoryRecord:

@@ -96,7 +96,7 @@ async def reached(store: Store, scope: Scope, records: Sequence[MemoryRecord]) -
     """The records, as they are shown to a caller with the limits of the scope."""
     if scope.limits == NO_LIMITS:
         return list(records)
-    found = await store.trip(lambda view: look_up(view, scope, records))
+    found = await store.read(lambda view: look_up(view, scope, records))
     return [found.record(one) for one in records]
 
 

@@ -85,9 +85,8 @@ async def keys_of_long(store: Store, drafts: Sequence[MessageDraft]) -> Mapping[
     texts = {place: draft.text for place, draft in enumerate(drafts) if len(draft.text) > LONG_CHARS}
     if not texts:
         return {}
-    async with store.read() as view:
-        if not await view.records.has_forgotten_values():
-            return {}
+    if not await store.read(lambda view: view.records.has_forgotten_values()):
+        return {}
     return await anyio.to_thread.run_sync(lambda: {place: keys_of(text) for place, text in texts.items()})
 
 

@@ -86,7 +86,7 @@ async def session_reached(store: Store, scope: Scope, *, may_be_new: bool = Fals
         named = await _by_short_id(view, scope) if is_short else None
         return None if named is None else scope.of_session(named.id)
 
-    found = await store.trip(look)
+    found = await store.read(look)
     if found is None and may_be_new:
         checked_handle(scope.session, "session_id")
         return own

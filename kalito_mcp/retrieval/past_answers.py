@@ -55,7 +55,7 @@ async def past_answers(store: Store, scope: Scope, text: str) -> Sequence[PastAn
         keys = [one.key for turn in turns for one in (turn.question, *turn.replies)]
         return turns, await view.graphs.feedback(keys) if keys else {}
 
-    turns, labels = await store.trip(look)
+    turns, labels = await store.read(look)
     alike: dict[tuple[str, ...], list[_Turn]] = {}
     for turn in turns:
         alike.setdefault(_folded(turn.question.text), []).append(turn)

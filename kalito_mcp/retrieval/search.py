@@ -134,7 +134,7 @@ class Searcher:
 
     async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
         """The result of `work` on one view of what is searched."""
-        return await self._store.trip(work)
+        return await self._store.read(work)
 
     async def page(
         self,
@@ -268,7 +268,7 @@ class Searcher:
         self, embedder: Embedder, scope: Scope, question: Question, limit_s: float
     ) -> "tuple[NDArray[np.float32] | None, str | None]":
         """The vectors of all wordings, if the embedder answers in time; else a note on why not."""
-        texts = await self._store.trip(lambda view: _nameless(view, scope, question.texts))
+        texts = await self._store.read(lambda view: _nameless(view, scope, question.texts))
         try:
             with anyio.fail_after(limit_s):
                 return await embedder.embed(texts, is_query=True), None

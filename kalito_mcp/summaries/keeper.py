@@ -70,8 +70,11 @@ class SummaryKeeper:
 
     async def is_due(self, scope: Scope) -> bool:
         """Whether a full window of messages has no summary yet."""
-        async with self._store.read() as view:
+
+        async def look(view: ReadView) -> bool:
             return bool(await self._next_window(view, await find_session(view, scope), is_partial_due=False))
+
+        return await self._store.read(look)
 
     async def owes(self, scope: Scope) -> bool:
         """Whether a summary or a fold is due. One look costs less than to look for each."""
@@ -79,7 +82,7 @@ class SummaryKeeper:
         async def look(view: ReadView) -> bool:
             return await self.owes_in(view, await find_session(view, scope))
 
-        return await self._store.trip(look)
+        return await self._store.read(look)
 
     async def owes_in(self, view: ReadView | WriteTransaction, session: Session) -> bool:
         """As `owes`, within a transaction."""
@@ -98,7 +101,7 @@ class SummaryKeeper:
             return session, await self._next_window(view, session, is_partial_due=is_partial_due)
 
         while True:
-            session, window = await self._store.trip(look)
+            session, window = await self._store.read(look)
             if not window:
                 return None
             written = await self._summarizer.summarize(window, session_model=session.model)
@@ -124,7 +127,7 @@ class SummaryKeeper:
             return session, self._foldable(await view.conversations.uncovered_summaries(session))
 
         while True:
-            session, parts = await self._store.trip(look)
+            session, parts = await self._store.read(look)
             if not parts:
                 return None
             written = await self._summarizer.fold(parts, session_model=session.model)
@@ -138,14 +141,20 @@ class SummaryKeeper:
         if request.summary is not None:
             checked_text(request.summary.strip(), "summary", max_bytes=self._limits.max_text_bytes)
         kept, redacted = await read_aside(len(request.summary or ""), lambda: cleaned(request))
-        async with self._store.read() as view:
+
+        async def look(
+            view: ReadView,
+        ) -> tuple[Session, ConversationSummary | None, Sequence[MessageWithImportance]]:
             session = await find_session(view, scope)
             made = await made_before(view, session, request)
             messages = () if made is not None else await self._read_range(view, session, scope, request)
             if made is None and request.summary is None:
                 made = await made_of(view, session, messages)
-            if made is not None:
-                return replace(made, redacted=redacted)
+            return session, made, messages
+
+        session, made, messages = await self._store.read(look)
+        if made is not None:
+            return replace(made, redacted=redacted)
         _must_be_open(session)
         if messages[0].seq != (due := session.summarized_seq + 1):
             raise SummaryRangeConflict(
@@ -188,12 +197,15 @@ class SummaryKeeper:
         """
         checked_text(text.strip(), "summary", max_bytes=self._limits.max_text_bytes)
         kept, redacted = await read_aside(len(text), lambda: cleaned({"summary": text.strip()}))
-        async with self._store.read() as view:
+
+        async def look(view: ReadView) -> Sequence[MessageWithImportance]:
             session = await find_session(view, scope)
             _must_be_open(session)
-            messages = await view.conversations.messages(
+            return await view.conversations.messages(
                 session, first_seq=session.summarized_seq + 1, last_seq=session.message_count
             )
+
+        messages = await self._store.read(look)
         if not messages:
             return None
         draft, keys = await self._draft_of_told(kept["summary"], messages)

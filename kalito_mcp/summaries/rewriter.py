@@ -38,11 +38,13 @@ class SummaryRewriter:
     async def prepare(self, store: Store, scope: Scope, record: MemoryRecord, text: str | None) -> None:
         """Judge the sentences that the summaries covering the record will choose among, so that `rewrite` need not wait
         for it. `text` is what a message is about to say; None if it is about to go."""
-        async with store.read() as view:
+
+        async def look(view: ReadView) -> list[Sequence[MessageWithImportance | ConversationSummary]]:
             session = await view.sessions.get(scope)
             above = await _summaries_above(view, record) if session is not None else ()
-            parts = [await _parts(view, session, one) for one in above if session is not None]
-        for one in parts:
+            return [await _parts(view, session, one) for one in above if session is not None]
+
+        for one in await store.read(look):
             await self._digester.prepare([_saying(part, record, text) for part in one])
 
     async def rewrite(

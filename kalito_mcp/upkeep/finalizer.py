@@ -5,12 +5,13 @@ last completed stage. A call on a finalized session changes nothing, except that
 A dry run reports what would be merged and promoted.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
 from kalito_mcp.domain.graph import PromotionReport
-from kalito_mcp.domain.records import ConversationSummary
+from kalito_mcp.domain.records import ConversationSummary, SemanticPin
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
@@ -21,7 +22,7 @@ from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.summaries.keeper import SummaryKeeper
 
@@ -108,9 +109,12 @@ class Finalizer:
         if session.state is SessionState.FINALIZED or not policy.enabled:
             return Finalized(session, is_dry_run=True)
         await self._pins.collect(scope)
-        async with self._store.read() as view:
-            session = await view.sessions.get(scope) or session
-            pins = (await view.conversations.view(session, tail=1, pins=session.pin_count)).pins
+
+        async def look(view: ReadView) -> tuple[Session, Sequence[SemanticPin]]:
+            now = await view.sessions.get(scope) or session
+            return now, (await view.conversations.view(now, tail=1, pins=now.pin_count)).pins
+
+        session, pins = await self._store.read(look)
         graph = await agent.get_session_store(session.id)
         if not _is_done(session, FinalizeStage.SUMMARIES):
             observe_pins(graph, pins, policy)
@@ -187,8 +191,7 @@ class Finalizer:
                 await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=self._clock.now_ms())
 
     async def _session(self, scope: Scope) -> Session:
-        async with self._store.read() as view:
-            return await find_session(view, scope)
+        return await self._store.read(lambda view: find_session(view, scope))
 
 
 def _is_done(session: Session, stage: FinalizeStage) -> bool:

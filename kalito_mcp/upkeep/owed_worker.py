@@ -7,15 +7,17 @@ look first. A failure is logged and retried at the next nudge or the next start.
 import logging
 import math
 import time
-from typing import Final
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
 
 import anyio
 
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.pins.collector import PinCollector
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.upkeep.watched_store import background_work
 
@@ -137,17 +139,19 @@ class OwedWorker:
             _report(error, "the files may still contain erased text; cleaning them is tried again later")
             return 0.0
 
+    async def _owing(self, after_key: int) -> Sequence[Session]:
+        def look(view: ReadView) -> Coroutine[Any, Any, Sequence[Session]]:
+            return view.sessions.list_owing(
+                threshold=self._threshold, max_summaries=self._max_per_level, after_key=after_key, limit=_PAGE
+            )
+
+        return await self._store.read(look)
+
     async def _find_debts(self) -> None:
         last_key = 0
         try:
             while True:
-                async with self._store.read() as view:
-                    sessions = await view.sessions.list_owing(
-                        threshold=self._threshold,
-                        max_summaries=self._max_per_level,
-                        after_key=last_key,
-                        limit=_PAGE,
-                    )
+                sessions = await self._owing(last_key)
                 for session in sessions:
                     await self.pay(Scope(owner=session.owner, session=session.id))
                     last_key = session.key

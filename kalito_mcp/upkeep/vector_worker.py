@@ -15,7 +15,7 @@ import anyio.lowlevel
 
 from kalito_mcp.errors import Conflict, KalitoError, ModelReplyInvalid
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class VectorWorker:
     async def absence(self) -> str | None:
         """What a search says as long as there is no vector to compare with. None from then on."""
         if not self._has_vectors:
-            async with self._store.read() as view:
-                self._has_vectors = _active(await view.vectors.indexes()) is not None
+            self._has_vectors = _active(await self._indexes()) is not None
         return None if self._has_vectors else _NO_VECTOR
 
     def nudge(self) -> None:
@@ -99,8 +98,7 @@ class VectorWorker:
 
     async def _drop_replaced(self) -> None:
         """Stop using the active index if this embedder replaces the one that made it."""
-        async with self._store.read() as view:
-            active = _active(await view.vectors.indexes())
+        active = _active(await self._indexes())
         if active is None or not self._is_replaced(active):
             return
         async with self._store.write() as transaction:
@@ -147,8 +145,7 @@ class VectorWorker:
             total = done + await transaction.vectors.owed_count(index)
         progress(done, total)
         while not await self._activate_if_complete(index):
-            async with self._store.read() as view:
-                owed = await view.vectors.owed(index, limit=self._policy.batch)
+            owed = await self._owed_in(index, self._policy.batch)
             if not owed:
                 continue
             vectors = await self._embed(owed)
@@ -163,9 +160,8 @@ class VectorWorker:
 
     async def _activate_if_complete(self, index: VectorIndex) -> bool:
         """Activate the index if no record lacks a vector in it. False, and nothing is written, otherwise."""
-        async with self._store.read() as view:
-            if await view.vectors.owed(index, limit=1):
-                return False
+        if await self._owed_in(index, 1):
+            return False
         async with self._store.write() as transaction:
             current = _still(next((one for one in await transaction.vectors.indexes() if one.key == index.key), None))
             if await transaction.vectors.owed(current, limit=1):
@@ -196,12 +192,21 @@ class VectorWorker:
             return float("inf")
         return min(_LONGEST_PAUSE_S, _RETRY_AFTER_S * 2.0 ** min(self._failures - 1, 30))
 
+    async def _owed_in(self, index: VectorIndex, most: int) -> Sequence[OwedVector]:
+        return await self._store.read(lambda view: view.vectors.owed(index, limit=most))
+
+    async def _indexes(self) -> Sequence[VectorIndex]:
+        return await self._store.read(lambda view: view.vectors.indexes())
+
     async def _owed(self) -> Sequence[OwedVector]:
         """The next batch. Empty if nothing is owed or another embedder's index is active."""
-        async with self._store.read() as view:
+
+        async def look(view: ReadView) -> tuple[VectorIndex | None, Sequence[OwedVector]]:
             active = _active(await view.vectors.indexes())
-            is_foreign = self._is_other(active)
-            owed = [] if is_foreign else await view.vectors.owed(active, limit=self._policy.batch)
+            return active, [] if self._is_other(active) else await view.vectors.owed(active, limit=self._policy.batch)
+
+        active, owed = await self._store.read(look)
+        is_foreign = self._is_other(active)
         if active is not None and is_foreign and not self._is_foreign:
             _log.warning(
                 "the stored vectors were made by %s, but %s is configured, so search uses words only; run "

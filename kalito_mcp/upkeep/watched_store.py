@@ -98,20 +98,18 @@ class WatchedStore:
         """As the store's."""
         return self._store.is_read_only
 
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[ReadView]:
-        """As the store's."""
-        async with self._turn(), self._store.read() as view:
-            yield view
-
-    async def trip(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
-        """As the store's."""
+    async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
+        """As the store's. What is short does not hold background work up."""
+        if is_short:
+            return await self._store.read(work, is_short=True)
         async with self._turn():
-            return await self._store.trip(work)
+            return await self._store.read(work)
 
-    async def glance(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
-        """As the store's. Background work need not wait for it."""
-        return await self._store.glance(work)
+    @asynccontextmanager
+    async def view(self) -> AsyncIterator[ReadView]:
+        """As the store's."""
+        async with self._turn(), self._store.view() as view:
+            yield view
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteTransaction]:

@@ -50,7 +50,7 @@ def count(database: Path) -> list[tuple[str, bool, int]]:
 
     async def counted() -> list[tuple[str, bool, int]]:
         store = await SqliteStore.open(database)
-        async with store.read() as view:
+        async with store.view() as view:
             found = [(i.fingerprint, i.is_active, await view.vectors.count(i)) for i in await view.vectors.indexes()]
         await store.close()
         return found

@@ -57,7 +57,7 @@ async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
 
 
 async def texts(store: Store, scope: Scope = TRIP, first: int = 1, last: int = 10_000) -> list[str]:
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(scope)
         assert session is not None
         return [m.text for m in await view.conversations.messages(session, first_seq=first, last_seq=last)]
@@ -75,7 +75,7 @@ async def test_a_message_comes_back_with_every_field_it_was_written_with(store: 
         client_key="k1",
     )
     [appended] = await append(store, [draft])
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         [message] = await view.conversations.messages(session, first_seq=1, last_seq=1)
@@ -92,7 +92,7 @@ async def test_any_text_comes_back_as_it_was_written(store: Store, text: str) ->
     await append(store, [drafts.message(text, name="n\u202e'")])
     await add_pins(store, [drafts.pin(text, record_id="pin_1")])
     await add_summaries(store, drafts.summary(1, 1, text=text))
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         parts = await view.conversations.view(session, tail=1, pins=1)
@@ -123,7 +123,7 @@ async def test_the_order_is_that_of_writing_whatever_the_clocks_said(store: Stor
     for number, moment in enumerate((START_MS, START_MS - 86_400_000, START_MS + 10**11, -1, 0)):
         await append(store, [drafts.message(f"m{number}", created_at=moment)])
     assert await texts(store) == ["m0", "m1", "m2", "m3", "m4"]
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         parts = await view.conversations.view(session, tail=3, pins=0)
@@ -180,7 +180,7 @@ async def test_a_client_key_with_another_text_or_role_is_refused_and_nothing_is_
     with pytest.raises(ClientKeyReused):
         await append(store, [drafts.message("before"), *([first] if is_one_batch else []), second])
     assert (await session_of(store)).message_count == before
-    async with store.read() as view:
+    async with store.view() as view:
         assert await record_count(view, Scope()) == before
 
 
@@ -214,7 +214,7 @@ async def test_a_range_of_messages_includes_both_ends_and_is_cut_at_the_session(
 
 async def test_a_message_is_found_by_number_within_its_owner_and_session_only(store: Store) -> None:
     [mine] = await append(store, [drafts.message("mine")], Scope(owner="ann", session="trip"))
-    async with store.read() as view:
+    async with store.view() as view:
         for scope in (Scope(owner="ann"), Scope(owner="ann", session="trip")):
             found = await view.conversations.message(scope, mine.id)
             assert found is not None
@@ -229,7 +229,7 @@ async def test_the_number_of_a_pin_or_a_summary_is_no_message(store: Store) -> N
     [message] = await append(store, [drafts.message("one")])
     await add_pins(store, [drafts.pin("a pin")])
     await add_summaries(store, drafts.summary(1, 1))
-    async with store.read() as view:
+    async with store.view() as view:
         found = [await view.conversations.message(TRIP, message.id + step) for step in range(4)]
     assert [m is not None for m in found] == [True, False, False, False]
 
@@ -238,7 +238,7 @@ async def test_messages_by_key_are_those_of_the_session_in_order(store: Store) -
     mine = await append(store, [drafts.message(f"m{n}") for n in range(3)])
     [other] = await append(store, [drafts.message("other")], Scope(session="other"))
     session = await session_of(store)
-    async with store.read() as view:
+    async with store.view() as view:
         keys = [mine[2].id, other.id, mine[0].id, 999_999, mine[0].id]
         assert [m.text for m in await view.conversations.messages_by_key(session, keys)] == ["m0", "m2"]
         assert list(await view.conversations.messages_by_key(session, [])) == []
@@ -248,7 +248,7 @@ async def test_the_view_holds_the_newest_messages_oldest_first(store: Store) -> 
     await append(store, [drafts.message(f"m{n}") for n in range(12)])
     await append(store, [drafts.message("other")], Scope(session="other"))
     session = await session_of(store)
-    async with store.read() as view:
+    async with store.view() as view:
         tails = [(await view.conversations.view(session, tail=tail, pins=5)).tail for tail in (0, 1, 8, 99)]
     assert [[m.text for m in tail] for tail in tails] == [
         [],
@@ -272,7 +272,7 @@ async def test_pins_come_by_importance_then_newest_first_then_last_written_first
         ],
     )
     session = await session_of(store)
-    async with store.read() as view:
+    async with store.view() as view:
         everything = [pin.content for pin in (await view.conversations.view(session, tail=0, pins=99)).pins]
         top = [pin.content for pin in (await view.conversations.view(session, tail=0, pins=2)).pins]
     assert everything == ["high", "medium new", "medium second", "medium first", "medium old", "low", "zero"]
@@ -290,7 +290,7 @@ async def test_a_pin_comes_back_with_every_field(store: Store) -> None:
     )
     assert await add_pins(store, [draft]) == 1
     session = await session_of(store)
-    async with store.read() as view:
+    async with store.view() as view:
         [pin] = (await view.conversations.view(session, tail=0, pins=5)).pins
         assert await view.conversations.pin_by_client_key(session, "k") == pin
         assert await view.conversations.pin_by_client_key(session, "K") is None
@@ -319,7 +319,7 @@ async def test_a_summary_comes_back_with_every_field(store: Store) -> None:
     draft = drafts.summary(1, 2, text="One and two.", model_id="llama3.2")
     await add_summaries(store, draft)
     session = await session_of(store)
-    async with store.read() as view:
+    async with store.view() as view:
         [summary] = await view.conversations.summaries(session, level=0, after_seq=0)
         assert await view.conversations.uncovered_summaries(session) == [summary]
     assert (summary.id, summary.session_id, summary.summary) == (draft.id, "trip", "One and two.")
@@ -356,7 +356,7 @@ async def test_a_level_covers_the_one_below_in_its_range_and_only_that(store: St
     await add_summaries(store, *(drafts.summary(seq, seq + 1) for seq in (1, 3, 5, 7)))
     await add_summaries(store, drafts.summary(1, 4, level=1))
     session = await session_of(store)
-    async with store.read() as view:
+    async with store.view() as view:
         uncovered = [(s.level, s.start_seq, s.end_seq) for s in await view.conversations.uncovered_summaries(session)]
         in_view = [(s.level, s.start_seq) for s in (await view.conversations.view(session, tail=0, pins=0)).summaries]
         of_level_0 = [s.start_seq for s in await view.conversations.summaries(session, level=0, after_seq=0)]
@@ -376,7 +376,7 @@ async def test_importance_is_replaced_for_the_messages_of_the_session_and_nothin
     async with store.write() as transaction:
         scores = [(mine.id, 1.0), (other.id, 1.0), (other.id + 1, 0.1), (other.id + 99, 1.0)]
         await transaction.conversations.set_importance(session, scores, now_ms=START_MS)
-    async with store.read() as view:
+    async with store.view() as view:
         found = {m: await view.conversations.message(Scope(), m) for m in (mine.id, kept.id, other.id)}
         session = await view.sessions.get(TRIP) or session
         [pin] = (await view.conversations.view(session, tail=0, pins=1)).pins

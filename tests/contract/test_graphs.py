@@ -71,7 +71,7 @@ async def save(
 
 
 async def load(store: Store, scope: Scope = AGENT, *, after: int = 0) -> GraphContents:
-    async with store.read() as view:
+    async with store.view() as view:
         contents = await view.graphs.load(scope, after=after)
         assert contents.state == await view.graphs.state(scope)
     return contents
@@ -290,7 +290,7 @@ async def test_a_removed_graph_is_gone_and_its_session_is_not(store: Store) -> N
     contents = await load(store, TRIP)
     assert shape(contents) == ([], [])
     assert contents.state == GraphState()
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.sessions.get(TRIP) is not None
 
 
@@ -325,7 +325,7 @@ async def test_finalized_sessions_with_a_graph_are_idle_from_a_moment_on_oldest_
     await save(store, Scope(agent="coach"), nodes=[node("a")])
 
     async def idle(scope: Scope, *, before_ms: int = START_MS + 101, limit: int = 9) -> Sequence[str]:
-        async with store.read() as view:
+        async with store.view() as view:
             return await view.graphs.idle_sessions(scope, before_ms=before_ms, limit=limit)
 
     assert await idle(Scope(agent="coach")) == ["early", "late"]
@@ -374,7 +374,7 @@ async def test_a_save_cancelled_at_any_moment_is_whole_or_absent(store: Store) -
 async def test_a_write_sees_its_own_changes_and_a_view_nothing_after_its_first_read(backend: Backend) -> None:
     reading, writing = await backend.open(), await backend.open()
     before = await save(writing, nodes=[node("a")])
-    async with reading.read() as view:
+    async with reading.view() as view:
         assert await view.graphs.state(AGENT) == before
         async with writing.write() as transaction:
             state = await transaction.graphs.save(AGENT, GraphChanges(nodes=[node("b")]), embedder="test")

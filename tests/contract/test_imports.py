@@ -21,7 +21,7 @@ async def test_a_file_is_kept_as_it_was_read_last_for_its_owner_and_source(store
         for file in (READ, LATER, OTHER):
             await transaction.imports.keep(OWNER, file, now_ms=START_MS)
         assert await transaction.imports.files(OWNER, "claude-code") == [LATER]
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.imports.files(OWNER, "codex") == [OTHER]
         assert await view.imports.files(Scope("somebody else"), "codex") == []
 
@@ -35,7 +35,7 @@ async def test_the_messages_of_a_session_are_read_in_order_and_in_pieces(store: 
         ]
         await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         await transaction.conversations.append_messages(other, [drafts.message("elsewhere")], now_ms=START_MS)
-    async with store.read() as view:
+    async with store.view() as view:
         first = await view.imports.turns(session, after_seq=0, limit=2)
         assert [(turn.seq, turn.client_key, turn.text) for turn in first] == [(1, "a:1", "one"), (2, None, "two")]
         [third] = await view.imports.turns(session, after_seq=2, limit=2)

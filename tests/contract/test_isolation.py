@@ -48,7 +48,7 @@ async def remember(store: Store, scope: Scope, text: str) -> int:
 async def visible(store: Store, scope: Scope) -> set[str]:
     """Every text that any read under the scope returns, including reads of the whole number range."""
     texts: set[str] = set()
-    async with store.read() as view:
+    async with store.view() as view:
         everything = range(0, 1_000)
         # The candidates of an index are those of the agent; the columns say which are of the session.
         of_agent = Scope(scope.owner, scope.agent)
@@ -99,7 +99,7 @@ async def test_no_read_under_a_scope_gives_back_another_owners_message(store: St
             batch = [drafts.message("secret")]
             [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         owned[appended.id] = scope
-    async with store.read() as view:
+    async with store.view() as view:
         for scope, (number, owner) in product(scopes, owned.items()):
             message = await view.conversations.message(scope, number)
             assert (message is not None) == ((scope.owner, scope.session) == (owner.owner, owner.session))

@@ -26,7 +26,7 @@ async def add(store: Store, scope: Scope, *pins: PinDraft) -> None:
 
 
 async def known(store: Store, scope: Scope, *, limit: int = 99, include_internal: bool = False) -> list[str]:
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.records.known(scope, limit=limit, include_internal=include_internal)
     return [one.text for one in found]
 
@@ -61,7 +61,7 @@ async def test_the_persons_pins_are_known_everywhere_and_a_projects_in_it_alone(
 
 async def test_a_pin_for_the_project_of_a_session_without_one_is_the_sessions(store: Store) -> None:
     await add(store, ELSEWHERE, drafts.pin("x", record_id="pin_x", reach=Reach.PROJECT))
-    async with store.read() as view:
+    async with store.view() as view:
         record = await view.records.record(Scope(), "pin_x")
         session = await view.sessions.get(ELSEWHERE)
         assert session is not None
@@ -112,7 +112,7 @@ async def test_a_pins_reach_is_edited_with_a_history_and_its_search_follows(stor
     await filled(store)
 
     async def found_in(project: str) -> bool:
-        async with store.read() as view:
+        async with store.view() as view:
             index = await view.search.in_index(
                 Scope(project=project), lambda index: (index.records.projects.tolist(), index.project_keys)
             )
@@ -130,7 +130,7 @@ async def test_a_pins_reach_is_edited_with_a_history_and_its_search_follows(stor
     await change(store, "asession", {"scope": "project"})
     assert (await found_in("A"), await found_in("B")) == (True, False)
     await change(store, "asession", {"scope": None})
-    async with store.read() as view:
+    async with store.view() as view:
         record = await view.records.record(Scope(), "asession")
         assert record is not None
         assert record.project == "A"
@@ -194,7 +194,7 @@ async def test_what_was_left_open_is_of_the_latest_sessions_and_of_their_project
     await change(store, "pin_a done", {DELETED_AT: START_MS}, edit_type=EditType.DELETE)
 
     async def left(scope: Scope, limit: int = 9) -> list[str]:
-        async with store.read() as view:
+        async with store.view() as view:
             return [one.text for one in await view.records.left_open(scope, limit=limit)]
 
     assert await left(Scope(project="A")) == ["later done", "later waits", "a waits"]
@@ -211,7 +211,7 @@ async def test_what_was_left_open_is_of_the_end_of_its_session(store: Store) -> 
             session = await transaction.sessions.ensure(IN_A, now_ms=START_MS)
             said = [drafts.message(f"Later {number}.", created_at=START_MS + 1) for number in range(messages)]
             await transaction.conversations.append_messages(session, said, now_ms=START_MS)
-        async with store.read() as view:
+        async with store.view() as view:
             return [one.text for one in await view.records.left_open(Scope(project="A"), limit=9)]
 
     assert await goes_on(5) == ["waits"]

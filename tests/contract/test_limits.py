@@ -92,7 +92,7 @@ async def test_sessions_are_named_listed_and_counted_within_limits(store: Store,
     await filled(store)
     anywhere = Scope(limits=limits)
     reached = within(limits)
-    async with store.read() as view:
+    async with store.view() as view:
         named = [session_of(agent, project).session for agent, project in product(AGENTS, PROJECTS)]
         for name in named:
             found = await view.sessions.get(anywhere.of_session(name or ""))
@@ -127,7 +127,7 @@ async def test_sessions_are_named_listed_and_counted_within_limits(store: Store,
 async def test_records_are_named_listed_and_read_within_limits(store: Store, limits: Limits) -> None:
     await filled(store)
     anywhere = Scope(limits=limits)
-    async with store.read() as view:
+    async with store.view() as view:
         records = view.records
         for number, (agent, project) in enumerate(product(AGENTS, PROJECTS)):
             name, is_reached = f"{agent} {project}", reaches(limits, agent, project)
@@ -179,7 +179,7 @@ async def test_a_search_finds_counts_and_corrects_within_limits(store: Store, li
             session = await transaction.sessions.ensure(session_of(agent, project), now_ms=START_MS)
             batch = [drafts.message(f"zebra{project[:3]}")]
             await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
-    async with store.read() as view:
+    async with store.view() as view:
         for agent in AGENTS:
             place = Scope(agent=agent, limits=limits)
             found = await shown(view, place, "kettl")
@@ -211,7 +211,7 @@ async def test_vectors_within_limits_are_of_what_is_reached(store: Store) -> Non
         vectors = np.stack([hashed_vector(one.text, DIMENSION) for one in owed])
         await transaction.vectors.put(index, owed, vectors)
     query = hashed_vector("kettle", DIMENSION)
-    async with store.read() as view:
+    async with store.view() as view:
         for limits, agent in product(LIMITS, AGENTS):
             place = Scope(agent=agent, limits=limits)
             near = await view.vectors.nearest(place, HASHED, query, k=99)
@@ -313,7 +313,7 @@ async def test_hostile_names_of_agents_and_projects_limit_to_themselves(store: S
                 session = await transaction.sessions.ensure(scope, now_ms=START_MS)
                 said = [drafts.message(f"secret {number}")]
                 await transaction.conversations.append_messages(session, said, now_ms=START_MS)
-    async with store.read() as view:
+    async with store.view() as view:
         for number, name in enumerate(HOSTILE):
             for limits, agent in ((Limits(agent=name), name), (Limits(agent="a0", project=name), "a0")):
                 found = await shown(view, Scope(agent=agent, limits=limits), "secret")

@@ -32,7 +32,7 @@ async def noted(store: Store, text: str, project: str | None = None, *, source: 
 async def texts(store: Store, project: str | None) -> set[str]:
     """The texts that a search and a listing of the project read."""
     scope = Scope(agent="default", project=project)
-    async with store.read() as view:
+    async with store.view() as view:
         found = {one.text for one in await shown(view, scope)}
         listed = {
             one.text for one in await view.records.list_records(scope, frozenset({RecordType.DOCUMENT}), limit=100)
@@ -94,7 +94,7 @@ async def test_a_record_moves_by_an_edit_that_its_history_tells_of(store: Store)
         moved = await transaction.records.change(note, drafts.edit(note, {"project": "two"}))
     assert moved.project == "two"
     assert (await texts(store, "one"), await texts(store, "two")) == (set(), {"kite"})
-    async with store.read() as view:
+    async with store.view() as view:
         [told] = await view.records.edits(moved)
     assert told.before == {"project": "one"}
 
@@ -113,7 +113,7 @@ async def test_a_source_is_looked_up_in_one_project_or_among_the_personal(store:
         await noted(store, text, project, source="dir/a.txt")
     for project, text in ((None, "mine"), (PERSONAL, "mine"), ("one", "of one"), ("new", None)):
         found = [] if text is None else [text]
-        async with store.read() as view:
+        async with store.view() as view:
             scope = Scope(project=project)
             assert [one.text for one in await view.records.document(scope, "dir/a.txt")] == found
             sizes = [("dir/a.txt", len(one)) for one in found]
@@ -128,14 +128,14 @@ async def test_the_sources_below_a_prefix_have_their_sizes_and_are_in_order(stor
     hidden = await noted(store, "hidden", source="dir/hidden.txt")
     async with store.write() as transaction:
         await transaction.records.change(hidden, drafts.edit(hidden, {"deleted_at": START_MS}))
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.records.sources(Scope(), "dir/") == [("dir/a/b.txt", 18), ("dir/ü.txt", 17)]
         assert await view.records.sources(Scope("another"), "dir/") == []
 
 
 async def test_a_new_project_has_none_of_the_personal_documents(store: Store) -> None:
     await noted(store, "mine", source="a.txt")
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.records.document(Scope(project="new"), "a.txt") == []
         assert [one.text for one in await view.records.document(Scope(project=PERSONAL), "a.txt")] == ["mine"]
 
@@ -147,7 +147,7 @@ async def test_a_renamed_project_keeps_everything(store: Store) -> None:
         await transaction.records.rename_project("local", "/old", "/new")
     assert await texts(store, "/new") == {"kite", "kite note"}
     assert await texts(store, "/old") == set()
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.sessions.projects(Scope(), limit=9) == [("/new", 1)]
 
 
@@ -159,7 +159,7 @@ async def test_two_projects_become_one(store: Store) -> None:
     async with store.write() as transaction:
         await transaction.records.rename_project("local", "/old", "/new")
     assert await texts(store, "/new") == {"old kite", "old note", "new kite", "new note"}
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.sessions.projects(Scope(), limit=9) == [("/new", 2)]
         assert not await view.records.damaged(["doc old note /old"])
 

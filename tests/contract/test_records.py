@@ -82,7 +82,7 @@ async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
 
 
 async def read(store: Store, record_id: str, scope: Scope = TRIP) -> MemoryRecord:
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.records.record(scope, record_id)
     assert found is not None
     return found
@@ -105,7 +105,7 @@ async def purge(store: Store, *records: MemoryRecord) -> None:
 
 
 async def found(store: Store, term: str, scope: Scope = TRIP, **filters: Any) -> list[Candidate]:
-    async with store.read() as view:
+    async with store.view() as view:
         return list(await shown(view, scope, term, filters=SearchFilters(**filters)))
 
 
@@ -156,7 +156,7 @@ async def test_the_origin_of_a_message_is_its_roles_unless_it_is_said(store: Sto
     assert (await message(store, "a", role=role)).origin is origin
     assert (await message(store, "b", role=role, origin=origin)).origin is origin
     assert (await message(store, "c", role=role, origin=Origin.DOCUMENT)).origin is Origin.DOCUMENT
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         shown = await view.conversations.messages(session, first_seq=1, last_seq=3)
@@ -217,7 +217,7 @@ async def test_records_go_to_the_scopes_session_or_to_its_agent_as_a_whole(store
     assert [one.session_id for one in await found(store, "pack", Scope())] == ["trip"]
     assert [one.session_id for one in await found(store, "plan", Scope())] == [None]
     assert await found(store, "plan", TRIP) == []
-    async with store.read() as view:
+    async with store.view() as view:
         assert await record_count(view, Scope()) == 2
 
 
@@ -227,7 +227,7 @@ async def test_another_owners_agents_or_sessions_record_does_not_exist(store: St
     pin = await add_pin(store, drafts.pin("Oslo", source_message_id=mine.id))
     await session_of(store, Scope(session="other"))
     strangers = [Scope("eve"), Scope("eve", session="trip"), Scope(agent="other"), Scope(session="other")]
-    async with store.read() as view:
+    async with store.view() as view:
         for scope in strangers:
             for record_id in (mine.id, task.id, pin.id, "msg_999", "none"):
                 assert await view.records.record(scope, record_id) is None
@@ -240,7 +240,7 @@ async def test_another_owners_agents_or_sessions_record_does_not_exist(store: St
 )
 async def test_what_is_no_id_names_no_record(store: Store, record_id: str) -> None:
     await message(store, "We fly to Oslo.")
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.records.record(Scope(), record_id) is None
 
 
@@ -253,7 +253,7 @@ async def test_records_are_listed_newest_first_page_by_page_without_the_forgotte
     await message(store, "not listed")
     await change(store, tasks[2], FORGET)
     kinds = frozenset({RecordType.TASK, RecordType.THOUGHT})
-    async with store.read() as view:
+    async with store.view() as view:
         first = await view.records.list_records(Scope(), kinds, limit=3)
         second = await view.records.list_records(Scope(), kinds, after=first[-1].id, limit=3)
         of_session = await view.records.list_records(TRIP, kinds, limit=9)
@@ -277,7 +277,7 @@ async def test_a_document_is_found_by_its_source_and_by_the_id_of_its_parts_in_o
     await add(store, *parts, drafts.record(RecordType.DOCUMENT, "b", source="b.md", chunk_index=0))
     await add(store, drafts.record(RecordType.DOCUMENT, "theirs", source="a.md", chunk_index=0), scope=Scope("eve"))
     await change(store, await read(store, "document_part 3"), FORGET)
-    async with store.read() as view:
+    async with store.view() as view:
         for found in (await view.records.document(TRIP, "a.md"), await view.records.parts(Scope(), "document_a")):
             assert [one.text for one in found] == [f"part {n}" for n in range(12)]
             assert [one.is_deleted for one in found] == [n == 3 for n in range(12)]
@@ -303,7 +303,7 @@ async def test_the_pins_of_a_message_and_the_summaries_over_it_are_found(store: 
     pin = await add_pin(store, drafts.pin("one", source_message_id=source.id))
     await add_pin(store, drafts.pin("two"))
     await change(store, pin, FORGET)
-    async with store.read() as view:
+    async with store.view() as view:
         assert [one.id for one in await view.records.pins_of(source)] == [pin.id]
         over = await view.records.summaries_over(source)
         assert [one.id for one in over] == ["summary_0_16_30", "summary_1_1_45"]
@@ -339,7 +339,7 @@ async def test_a_change_gives_the_new_content_and_keeps_what_was_before(
     assert after == await read(store, before.id)
     assert after.content == {name: v for name, v in {**before.content, **changes}.items() if v is not None}
     assert (after.revision, after.seq, after.client_key, after.created_at) == (2, 1, "k", START_MS)
-    async with store.read() as view:
+    async with store.view() as view:
         [edit] = await view.records.edits(after)
         [first, second] = versions(after, [edit])
     assert (edit.version, edit.type, edit.editor, edit.edited_at) == (2, EditType.UPDATE, editor, START_MS + 7)
@@ -355,7 +355,7 @@ async def test_every_version_of_a_record_follows_from_its_edits(store: Store, ki
         changes = {"text": f"v{number}", "tags": ["t"] * (number % 2) or None, "assigned_to": f"p{number}"}
         record = await change(store, record, changes, edit_type=EditType.REVERT)
         contents.append(record.content)
-    async with store.read() as view:
+    async with store.view() as view:
         history = versions(record, await view.records.edits(record))
     assert [content for _, content in history] == contents
     assert [edit.version for edit, _ in history] == [1, 2, 3, 4, 5, 6]
@@ -367,7 +367,7 @@ async def test_a_summarys_place_cannot_be_changed(store: Store) -> None:
     summary = await read(store, "summary_0_1_1")
     changed = await change(store, summary, {"text": "new", "level": 4, "start_seq": 9, "end_seq": 10})
     assert [changed.content[name] for name in ("text", "level", "start_seq", "end_seq")] == ["new", 0, 1, 1]
-    async with store.read() as view:
+    async with store.view() as view:
         [edit] = await view.records.edits(changed)
     assert set(edit.before) == {"text"}
 
@@ -411,7 +411,7 @@ async def test_a_change_that_is_rolled_back_leaves_nothing(store: Store) -> None
             raise ZeroDivisionError
     assert await read(store, record.id) == record
     assert await found(store, "bergen") == await found(store, "pack") == []
-    async with store.read() as view:
+    async with store.view() as view:
         assert not await view.records.edits(record)
         assert await view.records.tombstone(TRIP, record.id) is None
 
@@ -438,7 +438,7 @@ async def test_what_is_forgotten_is_in_no_context_and_no_count_until_it_is_resto
     summary = await read(store, "summary_0_1_2")
     before = (await session_of(store)).stats()
     hidden = [await change(store, record, FORGET, edit_type=EditType.DELETE) for record in (two, pin, summary)]
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         parts = await view.conversations.view(session, tail=9, pins=9)
@@ -467,7 +467,7 @@ async def test_a_tail_reaches_back_behind_what_is_forgotten(store: Store) -> Non
     for one in appended[5:9]:
         await change(store, await read(store, f"msg_{one.id}"), FORGET)
     session = await session_of(store)
-    async with store.read() as view:
+    async with store.view() as view:
         parts = await view.conversations.view(session, tail=3, pins=0)
     assert [m.text for m in parts.tail] == ["m3", "m4", "m9"]
 
@@ -476,7 +476,7 @@ async def test_what_is_internal_is_in_a_context_and_a_search_only_when_asked_for
     await append(store, drafts.message("open word"), drafts.message("hidden word", details={"visibility": "internal"}))
     [thought] = await add(store, drafts.record(RecordType.THOUGHT, "thought word"))
     session = await session_of(store)
-    async with store.read() as view:
+    async with store.view() as view:
         plain = await view.conversations.view(session, tail=9, pins=9)
         whole = await view.conversations.view(session, tail=9, pins=9, include_internal=True)
         places = await view.conversations.messages(session, first_seq=1, last_seq=2)
@@ -497,7 +497,7 @@ async def test_new_importance_is_an_edit_by_the_memory_itself_and_passes_over_th
         scores = [(one.key, 0.9), (two.key, 0.5), (three.key, 0.9)]
         await transaction.conversations.set_importance(session, scores, now_ms=START_MS + 3)
     changed = await read(store, one.id)
-    async with store.read() as view:
+    async with store.view() as view:
         [edit] = await view.records.edits(changed)
         assert (edit.editor, edit.before, edit.edited_at) == (SYSTEM_EDITOR, {"importance_score": 0.5}, START_MS + 3)
         assert not await view.records.edits(two)
@@ -577,7 +577,7 @@ async def test_an_erased_message_leaves_its_place_and_no_word(store: Store, is_f
     if is_forgotten:
         record = await change(store, record, FORGET)
     await purge(store, record)
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.records.record(TRIP, record.id) is None
         assert not await view.records.edits(record)
         stone = await view.records.tombstone(TRIP, record.id)
@@ -605,7 +605,7 @@ async def test_an_erased_summary_leaves_its_range_so_that_no_gap_appears(store: 
     await purge(store, await read(store, "summary_0_1_2"))
     await add_summaries(store, drafts.summary(3, 4))
     session = await session_of(store)
-    async with store.read() as view:
+    async with store.view() as view:
         uncovered = await view.conversations.uncovered_summaries(session)
         shown = (await view.conversations.view(session, tail=0, pins=0)).summaries
         assert await view.records.record(TRIP, "summary_0_1_2") is None
@@ -622,7 +622,7 @@ async def test_an_erased_record_of_another_type_is_gone(store: Store, kind: Reco
         [record] = await add(store, drafts.record(kind, "secret", **FIELDS[kind]))
     record = await change(store, record, {"tags": ["x"]})
     await purge(store, record)
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.records.record(TRIP, record.id) is None
         assert await view.records.tombstone(TRIP, record.id) is not None
         assert await record_count(view, Scope()) == 0
@@ -687,7 +687,7 @@ async def test_a_dropped_history_makes_the_record_as_it_is_its_first_version(sto
         kept = await transaction.records.drop_history(record)
     assert kept == record
     later = await change(store, kept, {"text": "finer"})
-    async with store.read() as view:
+    async with store.view() as view:
         history = versions(later, await view.records.edits(later))
     assert [(edit.version, edit.type, content["text"]) for edit, content in history] == [
         (2, EditType.CREATE, "fine"),
@@ -712,7 +712,7 @@ async def test_a_known_client_key_gives_its_record_back(store: Store) -> None:
 
 
 async def unswept(store: Store) -> Unswept:
-    async with store.read() as view:
+    async with store.view() as view:
         return await view.records.unswept()
 
 
@@ -764,7 +764,7 @@ async def test_records_as_they_were_written_are_not_damaged(store: Store) -> Non
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.records.damaged(["msg_1", "msg_2", "doc_unknown"]) == []
 
 
@@ -780,7 +780,7 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
         changed = await transaction.records.record(Scope(), first.id)
         assert changed is not None
         await transaction.records.change(changed, drafts.edit(changed, FORGET, edit_type=EditType.DELETE))
-    async with store.read() as view:
+    async with store.view() as view:
 
         async def scanned(scope: Scope, **asked: bool) -> list[str]:
             found: list[str] = []
@@ -813,7 +813,7 @@ async def test_forgotten_values_are_of_an_agent_and_a_project_until_they_are_bro
         await records.forget_values(Scope(), {"oar"}, now_ms=START_MS)
         await records.forget_values(Scope(), {"oar"}, now_ms=START_MS + 5, is_erased=True)
         await records.forget_values(Scope(), {"oar"}, now_ms=START_MS + 9)
-    async with store.read() as view:
+    async with store.view() as view:
         known = view.records.forgotten_values
         asked = {"boat", "oar", "sail"}
         assert await view.records.has_forgotten_values()

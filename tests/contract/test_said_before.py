@@ -33,13 +33,13 @@ async def filled(store: Store) -> Store:
 
 
 async def same(store: Store, scope: Scope, record_type: RecordType, text: str = TEXT) -> str | None:
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.records.same_words(scope, record_type, text)
     return found and found.id
 
 
 async def same_known(store: Store, scope: Scope, reach: Reach, text: str = TEXT) -> str | None:
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.records.same_known(scope, reach, text)
     return found and found.id
 
@@ -81,7 +81,7 @@ async def test_what_was_said_lately_is_of_users_and_of_untrusted_origins(store: 
     await filled(store)
 
     async def lately(scope: Scope, most_chars: int = 99) -> set[tuple[str, Origin]]:
-        async with store.read() as view:
+        async with store.view() as view:
             return {(one.text, one.origin) for one in await view.records.recent_words(scope, most_chars=most_chars)}
 
     said = {(f"user {TEXT}", Origin.USER), (f"system {TEXT}", Origin.TOOL), ("a page", Origin.DOCUMENT)}

@@ -55,13 +55,13 @@ async def change(store: Store, key: int, **changes: object) -> MemoryRecord:
 
 async def candidates(store: Store, scope: Scope, filters: SearchFilters = NO_FILTERS) -> list[str]:
     """The texts of the records that a search may show."""
-    async with store.read() as view:
+    async with store.view() as view:
         return sorted(one.text for one in await shown(view, scope, filters=filters))
 
 
 async def read(store: Store, scope: Scope, keys: Iterable[int]) -> Sequence[Candidate]:
     """The records with these keys, oldest first."""
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.search.in_index(scope, lambda index: index.candidates(list(keys)))
     return sorted(found or (), key=lambda one: one.key)
 
@@ -114,7 +114,7 @@ async def test_filters_admit_by_who_spoke_by_tags_by_trust_and_by_importance(sto
 async def test_an_origin_admits_the_records_that_say_they_have_it(store: Store) -> None:
     roles = [drafts.message(role, role=role, origin=origin) for role in Role for origin in (None, *Origin)]
     await append(store, roles)
-    async with store.read() as view:
+    async with store.view() as view:
         everything = await shown(view, TRIP)
         for origin in Origin:
             found = await shown(view, TRIP, filters=SearchFilters(origins=frozenset({origin})))
@@ -204,7 +204,7 @@ async def test_the_columns_say_of_a_record_what_was_written(store: Store) -> Non
             )
         )
 
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.search.in_index(TRIP, columns)
     assert found == [
         (message.id, RecordType.MESSAGE, Role.ASSISTANT, "Ann", 5, True, START_MS, True),
@@ -215,7 +215,7 @@ async def test_the_columns_say_of_a_record_what_was_written(store: Store) -> Non
 
 async def around(store: Store, *keys: int, scope: Scope = EVERYTHING, filters: SearchFilters = NO_FILTERS) -> set[int]:
     """The messages next to these."""
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.search.in_index(scope, lambda index: turns_around(index, keys, filters))
     return {one.key for one in found or ()}
 

@@ -28,13 +28,13 @@ async def append(store: Store, scope: Scope, *texts: str) -> list[int]:
 
 async def keys_with(store: Store, scope: Scope, *terms: str) -> list[int]:
     """The records of the scope's agent that contain any of the terms, newest first."""
-    async with store.read() as view:
+    async with store.view() as view:
         return await index_reads.keys_with(view, scope, *terms)
 
 
 async def holding(store: Store, scope: Scope, term: str, *, types: frozenset[RecordType] = frozenset()) -> list[int]:
     """The records that a search of the scope finds by a term, newest first."""
-    async with store.read() as view:
+    async with store.view() as view:
         found = await index_reads.shown(view, scope, term, filters=SearchFilters(types=types))
     return sorted((one.key for one in found), reverse=True)
 
@@ -54,7 +54,7 @@ async def test_a_term_has_every_record_that_contains_it_oldest_first(store: Stor
     def read(index: SearchIndex) -> list[list[int]]:
         return [index.records.keys[index.places(term)].tolist() for term in ("apple", "pear", "quince")]
 
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.search.in_index(Scope(), read) == [[keys[0], keys[2]], keys[:2], []]
 
 
@@ -68,7 +68,7 @@ async def test_terms_that_are_asked_for_as_one_share_their_postings(store: Store
 async def test_postings_say_whether_a_record_contains_the_term_once_several_or_many_times(store: Store) -> None:
     repeats = (1, 2, 3, 4, 5, 40)
     keys = await append(store, Scope(session="trip"), *("pear " * times for times in repeats))
-    async with store.read() as view:
+    async with store.view() as view:
         found = await index_reads.counts_of(view, Scope(), "pear")
     assert found == list(zip(keys, (1, SEVERAL, SEVERAL, MANY, MANY, MANY), strict=True))
 
@@ -95,7 +95,7 @@ async def test_an_agent_without_records_has_an_index_without_places(backend: Bac
     store = await backend.open()
     async with store.write() as transaction:
         await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.search.in_index(Scope(), lambda index: index.records.count) == 0
     assert await keys_with(store, Scope(), "pear") == []
     [key] = await append(store, Scope(session="trip"), "pear")
@@ -165,7 +165,7 @@ async def test_the_index_returns_no_internal_entry_as_a_term(store: Store, term:
 
 async def test_records_without_a_single_term_are_counted_and_never_found(store: Store) -> None:
     await append(store, Scope(session="trip"), "!!!", "👍", "…")
-    async with store.read() as view:
+    async with store.view() as view:
         assert await index_reads.record_count(view, Scope()) == 3
 
 
@@ -173,7 +173,7 @@ async def test_the_record_count_is_that_of_the_agent_whose_session_it_is(store: 
     await append(store, Scope(session="home"), "a", "b")
     await append(store, Scope(agent="coach", session="gym"), "a", "b", "c")
     await append(store, Scope(owner="ann", session="home"), "a")
-    async with store.read() as view:
+    async with store.view() as view:
         for scope, expected in [
             (Scope(), 2),
             (Scope(agent="coach"), 3),
@@ -187,7 +187,7 @@ async def test_the_record_count_is_that_of_the_agent_whose_session_it_is(store: 
 
 
 async def similar(store: Store, scope: Scope, *asked: str, limit: int = 3) -> Mapping[str, Sequence[tuple[str, int]]]:
-    async with store.read() as view:
+    async with store.view() as view:
         return await index_reads.similar_terms(view, scope, *asked, limit=limit)
 
 
@@ -263,7 +263,7 @@ async def test_a_term_is_similar_as_soon_as_it_is_written_and_until_it_is_forgot
 async def test_terms_are_found_by_their_beginning_in_their_own_agent(store: Store) -> None:
     await append(store, Scope(session="trip"), "lernt lernen lernmaterialsammlung", "leer")
     await append(store, Scope(agent="coach", session="gym"), "lernte")
-    async with store.read() as view:
+    async with store.view() as view:
         found = await index_reads.terms_with_prefixes(view, Scope(), "lern", "zug")
         assert {prefix: list(terms) for prefix, terms in found.items()} == {"lern": ["lernen", "lernt"]}
         assert await index_reads.terms_with_prefixes(view, Scope(owner="bob"), "lern") == {}

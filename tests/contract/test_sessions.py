@@ -22,7 +22,7 @@ async def opened(store: Store, scope: Scope = TRIP, *, now_ms: int = START_MS) -
 
 
 async def found(store: Store, scope: Scope = TRIP) -> Session:
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(scope)
     assert session is not None
     return session
@@ -35,7 +35,7 @@ async def recorded(store: Store, scope: Scope, *messages: MessageDraft, now_ms: 
 
 
 async def owing(store: Store, *, after_key: int = 0, limit: int = 100) -> list[str]:
-    async with store.read() as view:
+    async with store.view() as view:
         sessions = await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=after_key, limit=limit)
     return [session.id for session in sessions]
 
@@ -75,7 +75,7 @@ async def test_one_name_of_two_owners_is_two_sessions(store: Store) -> None:
 
 async def test_a_session_that_is_unknown_or_of_another_agent_or_owner_is_not_returned(store: Store) -> None:
     await opened(store, Scope(owner="ann", agent="coach", session="trip"))
-    async with store.read() as view:
+    async with store.view() as view:
         for scope in (
             Scope(owner="ann", session="trap"),
             Scope(owner="bob", session="trip"),
@@ -117,7 +117,7 @@ async def test_each_kind_of_record_moves_its_own_counter(store: Store) -> None:
     session = await found(store)
     assert (session.message_count, session.pin_count, session.summary_count) == (4, 2, 3)
     assert (session.summarized_seq, session.pinned_seq) == (4, 3)
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.sessions.totals(Scope()) == {
             "sessions": 1,
             "messages": 4,
@@ -132,7 +132,7 @@ async def test_each_kind_of_record_moves_its_own_counter(store: Store) -> None:
 async def test_totals_count_what_one_owner_has(store: Store) -> None:
     await recorded(store, TRIP, drafts.message("mine"))
     await recorded(store, Scope("somebody else", session="s"), drafts.message("theirs"), drafts.message("theirs too"))
-    async with store.read() as view:
+    async with store.view() as view:
         assert (await view.sessions.totals(Scope()))["messages"] == 1
         assert (await view.sessions.totals(Scope("somebody else")))["messages"] == 2
 
@@ -206,7 +206,7 @@ async def test_sessions_are_listed_by_their_newest_message_by_owner_agent_and_pr
     ):
         await opened(store, Scope(owner=owner, agent=agent, session=name), now_ms=START_MS + moment)
     await recorded(store, Scope(session="trip-1"), drafts.message("hello", created_at=START_MS + 99))
-    async with store.read() as view:
+    async with store.view() as view:
 
         async def names(scope: Scope, prefix: str = "", limit: int = 10) -> list[str]:
             return [one.id for one in await view.sessions.list_recent(scope, prefix=prefix, limit=limit)]
@@ -223,7 +223,7 @@ async def test_a_session_is_listed_where_it_was_said_not_where_it_was_written(st
     for name, said_at in (("new", START_MS), ("imported", START_MS - 99), ("newest", START_MS + 1)):
         await recorded(store, Scope(session=name), drafts.message("hello", created_at=said_at), now_ms=START_MS + 5)
     await opened(store, Scope(session="empty"), now_ms=START_MS - 50)
-    async with store.read() as view:
+    async with store.view() as view:
         listed = await view.sessions.list_recent(Scope(), limit=9)
         assert [one.id for one in listed] == ["newest", "new", "empty", "imported"]
         after = await view.sessions.list_recent(Scope(), limit=9, before=listed[1].place)
@@ -244,7 +244,7 @@ async def test_the_first_texts_of_sessions_are_what_the_user_said_first_and_is_n
     await recorded(store, Scope(session="other"), drafts.message("Other."))
     await recorded(store, Scope(session="of kites", project="kites"), drafts.message("Of kites."))
     await recorded(store, Scope(owner="ann", session="hers"), drafts.message("Hers."))
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.sessions.first_texts(Scope(), ["trip", "hers", "nobody"])
         assert found == {"trip": ["First.", "x" * READ_CHARS]}
         limited = Scope(limits=Limits(project="boats"))
@@ -257,16 +257,16 @@ async def test_the_first_texts_of_sessions_are_what_the_user_said_first_and_is_n
 @pytest.mark.parametrize("prefix", ["%", "_", "trip%", "*", "[t]", "'", '"', "trip-1\x00", "\\"])
 async def test_a_prefix_is_taken_letter_by_letter_whatever_it_means_elsewhere(store: Store, prefix: str) -> None:
     await opened(store, Scope(session="trip-1"))
-    async with store.read() as view:
+    async with store.view() as view:
         assert [one.id for one in await view.sessions.list_recent(Scope(), prefix=prefix, limit=9)] == []
 
 
 async def test_a_name_that_is_no_unicode_text_is_refused_in_words(store: Store) -> None:
     with pytest.raises(InvalidInput):
-        async with store.read() as view:
+        async with store.view() as view:
             await view.sessions.get(Scope(session="\ud800"))
     with pytest.raises(InvalidInput):
-        async with store.read() as view:
+        async with store.view() as view:
             await view.sessions.list_recent(Scope(), prefix="\ud800", limit=1)
     with pytest.raises(InvalidInput):
         await opened(store, Scope(session="\ud800"))
@@ -276,7 +276,7 @@ async def test_a_name_that_is_no_unicode_text_is_refused_in_words(store: Store) 
 async def test_sessions_written_at_one_moment_are_listed_newest_session_first(store: Store) -> None:
     for number in range(5):
         await opened(store, Scope(session=f"s{number}"))
-    async with store.read() as view:
+    async with store.view() as view:
         listed = [one.id for one in await view.sessions.list_recent(Scope(), limit=9)]
     assert listed == ["s4", "s3", "s2", "s1", "s0"]
 
@@ -345,7 +345,7 @@ async def test_pages_of_owing_sessions_join_to_all_of_them_of_every_owner(store:
     seen: list[tuple[str, str]] = []
     after_key = 0
     while True:
-        async with store.read() as view:
+        async with store.view() as view:
             page = await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=after_key, limit=5)
         seen += [(session.owner, session.id) for session in page]
         if len(page) < 5:

@@ -41,7 +41,7 @@ async def write_everything(transaction: WriteTransaction, word: str = "abandoned
 
 async def seen(store: Store, word: str) -> tuple[int, int, int]:
     """How many messages the session has, records the agent, and records the word."""
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         found = await shown(view, Scope(), word, filters=SearchFilters(include_internal=True))
         return session.message_count if session else 0, await record_count(view, Scope()), len(found)
@@ -59,7 +59,7 @@ async def test_an_error_inside_a_write_leaves_nothing_written_and_nothing_indexe
             await write_everything(transaction)
             raise Abandoned
     assert await seen(store, "abandon") == (0, 0, 0)
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.sessions.totals(Scope()) == {
             "sessions": 0,
             "messages": 0,
@@ -125,7 +125,7 @@ async def test_a_view_sees_nothing_of_what_is_committed_after_its_first_read(bac
     reading, writing = await backend.open(), await backend.open()
     async with writing.write() as transaction:
         await write_everything(transaction, "dawn")
-    async with reading.read() as view:
+    async with reading.view() as view:
         before = await view.sessions.get(TRIP)
         async with writing.write() as transaction:
             await write_everything(transaction, "dusk")
@@ -186,7 +186,7 @@ async def test_writes_of_two_stores_take_turns_and_none_is_lost(backend: Backend
     async with anyio.create_task_group() as tasks:
         for name, store in zip("abcd", stores * 2, strict=True):
             tasks.start_soon(append, store, name)
-    async with stores[0].read() as view:
+    async with stores[0].view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         messages = await view.conversations.messages(session, first_seq=1, last_seq=1000)
@@ -243,12 +243,12 @@ async def test_a_store_opened_later_finds_everything(backend: Backend) -> None:
 async def test_records_of_every_type_are_in_the_text_index_under_their_type(store: Store) -> None:
     async with store.write() as transaction:
         await write_everything(transaction)
-    async with store.read() as view:
+    async with store.view() as view:
         found = await shown(view, Scope(), "abandon", filters=SearchFilters(include_internal=True))
     assert {candidate.type for candidate in found} == set(RecordType)
 
 
-async def test_a_trip_reads_one_consistent_view(backend: Backend) -> None:
+async def test_a_reading_has_one_consistent_view(backend: Backend) -> None:
     store, other = await backend.open(), await backend.open()
     async with store.write() as transaction:
         await write_everything(transaction)
@@ -258,13 +258,13 @@ async def test_a_trip_reads_one_consistent_view(backend: Backend) -> None:
         hits = await shown(view, Scope(), "abandon", filters=SearchFilters(include_internal=True))
         return session.message_count if session else 0, await record_count(view, Scope()), len(hits)
 
-    assert await store.trip(counted_twice) == await other.trip(counted_twice) == (1, 6, 6)
+    assert await store.read(counted_twice) == await other.read(counted_twice) == (1, 6, 6)
     async with other.write() as transaction:
         await write_everything(transaction, "another")
-    assert await store.trip(counted_twice) == (2, 12, 6)
+    assert await store.read(counted_twice) == (2, 12, 6)
 
 
-async def test_an_error_ends_a_trip_and_the_next_one_works(store: Store) -> None:
+async def test_an_error_ends_a_reading_and_the_next_one_works(store: Store) -> None:
     async def refused(view: ReadView) -> None:
         await view.sessions.get(TRIP)
         raise Abandoned
@@ -274,14 +274,14 @@ async def test_an_error_ends_a_trip_and_the_next_one_works(store: Store) -> None
 
     for _ in range(10):
         with pytest.raises(Abandoned):
-            await store.trip(refused)
-    assert await store.trip(totals) == 0
+            await store.read(refused)
+    assert await store.read(totals) == 0
     async with store.write() as transaction:
         await write_everything(transaction)
-    assert await store.trip(totals) == 1
+    assert await store.read(totals) == 1
 
 
-async def test_trips_of_many_tasks_do_not_mix(store: Store) -> None:
+async def test_readings_of_many_tasks_do_not_mix(store: Store) -> None:
     async with store.write() as transaction:
         for number in range(8):
             await transaction.sessions.ensure(Scope(session=f"s{number}"), now_ms=START_MS)
@@ -292,7 +292,7 @@ async def test_trips_of_many_tasks_do_not_mix(store: Store) -> None:
             session = await view.sessions.get(Scope(session=f"s{number}"))
             return session.id if session else ""
 
-        found[number] = await store.trip(work)
+        found[number] = await store.read(work)
 
     async with anyio.create_task_group() as tasks:
         for number in range(8):
@@ -300,15 +300,15 @@ async def test_trips_of_many_tasks_do_not_mix(store: Store) -> None:
     assert found == {number: f"s{number}" for number in range(8)}
 
 
-async def test_a_cancelled_trip_leaves_the_store_usable(store: Store) -> None:
+async def test_a_cancelled_reading_leaves_the_store_usable(store: Store) -> None:
     async def slow(view: ReadView) -> int:
         for _ in range(200):
             await view.sessions.totals(Scope())
         return 1
 
     with anyio.move_on_after(0.001):
-        await store.trip(slow)
-    assert await store.trip(slow) == 1
+        await store.read(slow)
+    assert await store.read(slow) == 1
 
 
 async def test_a_write_in_one_trip_is_stored_when_it_returns(backend: Backend) -> None:

@@ -39,7 +39,7 @@ async def append(store: Store, *texts: str, scope: Scope = TRIP, **fields: Any) 
 
 
 async def record(store: Store, key: int) -> MemoryRecord:
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.records.record(Scope(), f"msg_{key}")
     assert found is not None
     return found
@@ -63,12 +63,12 @@ async def opened(store: Store, fingerprint: str = HASHED, dimension: int = DIMEN
 
 
 async def again(store: Store, index: VectorIndex) -> VectorIndex | None:
-    async with store.read() as view:
+    async with store.view() as view:
         return next((one for one in await view.vectors.indexes() if one.key == index.key), None)
 
 
 async def owed(store: Store, index: VectorIndex | None, *, limit: int = 1_000) -> Sequence[OwedVector]:
-    async with store.read() as view:
+    async with store.view() as view:
         return await view.vectors.owed(index, limit=limit)
 
 
@@ -76,7 +76,7 @@ async def owed_keys(store: Store, index: VectorIndex) -> list[int]:
     current = await again(store, index)
     assert current is not None
     found = [one.record_key for one in await owed(store, current)]
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.vectors.owed_count(current) == len(found)
     return found
 
@@ -95,7 +95,7 @@ async def pay(store: Store, index: VectorIndex, *, limit: int = 7) -> None:
 async def nearest(
     store: Store, query: str, *, scope: Scope = TRIP, k: int = 10, fingerprint: str = HASHED
 ) -> list[int]:
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.vectors.nearest(scope, fingerprint, hashed_vector(query), k=k)
         same = await view.vectors.similarities(fingerprint, hashed_vector(query), [key for key, _ in found])
     scores = [score for _, score in found]
@@ -107,7 +107,7 @@ async def nearest(
 async def test_without_an_index_every_question_has_an_empty_answer(store: Store) -> None:
     keys = await append(store, "apple", "pear")
     assert await nearest(store, "apple") == []
-    async with store.read() as view:
+    async with store.view() as view:
         assert list(await view.vectors.indexes()) == []
         assert await view.vectors.similarities(HASHED, hashed_vector("apple"), keys) == {}
     async with store.write() as transaction:
@@ -118,7 +118,7 @@ async def test_before_an_index_is_opened_every_record_is_owed_newest_first(store
     keys = await append(store, "one", "two", "three")
     assert [one.record_key for one in await owed(store, None)] == keys[::-1]
     assert [one.text for one in await owed(store, None, limit=2)] == ["three", "two"]
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.vectors.owed_count(None) == 3
 
 
@@ -130,7 +130,7 @@ async def test_the_first_index_is_active_at_once_and_serves_what_it_has(store: S
     assert await nearest(store, "green apples") == keys[2:]
     await pay(store, index)
     assert (await nearest(store, "green apples"))[0] == keys[0]
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.vectors.count(index) == 3
         assert await view.vectors.owed_count(await again(store, index)) == 0
 
@@ -180,7 +180,7 @@ async def test_nearest_is_exact_and_breaks_ties_by_the_newer(store: Store) -> No
     rows = np.stack([hashed_vector(text) for text in texts])
     for query in ("red apple", "ferry to Oslo", "seven"):
         exact = dict(zip(keys, (rows @ hashed_vector(query)).tolist(), strict=True))
-        async with store.read() as view:
+        async with store.view() as view:
             found = await view.vectors.nearest(TRIP, HASHED, hashed_vector(query), k=20)
         assert [score for _, score in found] == pytest.approx(sorted(exact.values(), reverse=True)[:20], abs=0.01)
         assert all(score == pytest.approx(exact[key], abs=0.01) for key, score in found)
@@ -197,7 +197,7 @@ async def test_a_query_that_is_the_mean_of_wordings_gives_the_mean_of_their_cosi
     mean = wordings.mean(axis=0)
     assert np.linalg.norm(mean) < 0.9
     exact = {key: float((wordings @ hashed_vector(text)).mean()) for key, text in zip(keys, texts, strict=True)}
-    async with store.read() as view:
+    async with store.view() as view:
         found = dict(await view.vectors.nearest(TRIP, HASHED, mean, k=9))
         assert await view.vectors.similarities(HASHED, mean, keys) == pytest.approx(found, abs=1e-6)
         assert found == pytest.approx(exact, abs=0.01)
@@ -212,7 +212,7 @@ async def test_the_nearest_are_found_among_the_records_that_may_be_found(store: 
     rare = keys[50:55]
     everything = [*keys, *other, 10**9]
     query = hashed_vector("apple 7")
-    async with store.read() as view:
+    async with store.view() as view:
 
         async def found(scope: Scope, k: int, among: Sequence[int]) -> list[int]:
             admissible = np.array(among, np.int64)
@@ -299,7 +299,7 @@ async def test_what_is_erased_leaves_no_vector_and_no_debt(store: Store) -> None
         await transaction.records.purge(task, now_ms=START_MS)
     assert await nearest(store, "apple") == [keys[2]]
     assert await owed_keys(store, index) == []
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.vectors.count(index) == 1
 
 
@@ -351,7 +351,7 @@ async def test_a_second_index_is_built_while_the_first_serves_until_it_is_activa
     second = await opened(store, "other")
     assert not second.is_active
     await pay(store, second)
-    async with store.read() as view:
+    async with store.view() as view:
         assert [one.fingerprint for one in await view.vectors.indexes()] == [HASHED, "other"]
     assert (await nearest(store, "apple"))[0] == keys[0]
     assert await nearest(store, "apple", fingerprint="other") == []
@@ -359,7 +359,7 @@ async def test_a_second_index_is_built_while_the_first_serves_until_it_is_activa
         await transaction.vectors.activate(second)
     assert await nearest(store, "apple") == []
     assert await nearest(store, "apple", fingerprint="other") == keys
-    async with store.read() as view:
+    async with store.view() as view:
         assert [(one.key, one.is_active) for one in await view.vectors.indexes()] == [(second.key, True)]
 
 
@@ -401,7 +401,7 @@ async def test_opening_an_index_again_gives_the_same_and_drops_what_another_bega
     second = await opened(store, "second")
     assert await opened(store, "second") == second
     third = await opened(store, "third")
-    async with store.read() as view:
+    async with store.view() as view:
         assert list(await view.vectors.indexes()) == [first, third]
 
 
@@ -421,7 +421,7 @@ async def test_vectors_of_a_wrong_shape_or_without_a_number_are_refused(store: S
         with pytest.raises(InvalidInput):
             async with store.write() as transaction:
                 await transaction.vectors.put(index, batch, vectors.astype(np.float32))
-    async with store.read() as view:
+    async with store.view() as view:
         with pytest.raises(InvalidInput, match="shape"):
             await view.vectors.nearest(TRIP, HASHED, np.ones(32, np.float32), k=1)
         assert await view.vectors.count(index) == 0
@@ -432,7 +432,7 @@ async def test_a_vector_of_zeros_is_near_to_nothing(store: Store) -> None:
     index = await opened(store)
     async with store.write() as transaction:
         await transaction.vectors.put(index, await owed(store, index), np.zeros((1, DIMENSION), np.float32))
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.vectors.nearest(TRIP, HASHED, hashed_vector("apple"), k=5) == [(key, 0.0)]
 
 
@@ -456,7 +456,7 @@ async def test_a_view_sees_no_vector_that_was_put_after_it_began(backend: Backen
     keys = await append(store, "apple")
     index = await opened(store)
     await pay(store, index)
-    async with store.read() as view:
+    async with store.view() as view:
         assert len(await view.vectors.nearest(TRIP, HASHED, hashed_vector("apple"), k=9)) == 1
         new = await append(store, "apple")
         await pay(store, index)
@@ -523,7 +523,7 @@ async def test_whatever_happens_in_whatever_order_each_record_has_its_vector_or_
     assert not vectors & debts
     assert (vectors | debts) - {1} == texts.keys() - hidden - erased
     await pay(store, index)
-    async with store.read() as view:
+    async with store.view() as view:
         for key, text in texts.items():
             found = await view.vectors.similarities(HASHED, hashed_vector(text), [key])
             assert found == ({} if key in hidden | erased else {key: pytest.approx(1, abs=0.01)})
@@ -570,5 +570,5 @@ async def test_whatever_a_text_is_made_of_its_vector_is_taken(store: Store, text
     index = await opened(store)
     assert await put(store, index, await owed(store, index)) is not None
     assert await owed_keys(store, index) == []
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.vectors.similarities(HASHED, hashed_vector(text), keys)

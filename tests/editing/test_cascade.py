@@ -50,7 +50,7 @@ async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
 
 async def listed(memory: Memory, kind: RecordType) -> list[MemoryRecord]:
     """Pins or summaries that are not forgotten, the oldest first."""
-    async with memory._store.read() as view:
+    async with memory._store.view() as view:
         found = await view.records.list_records(Scope(), frozenset({kind}), limit=100)
     return list(found)[::-1]
 
@@ -311,7 +311,7 @@ async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: Sql
     class Meddling:
         """The store, in which the first message is forgotten before anything else is written."""
 
-        trip = store.trip
+        read = store.read
         is_done = False
 
         async def write_trip(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
@@ -328,7 +328,7 @@ async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: Sql
     meddling: Any = Meddling()
     pins = PinCollector(meddling, SentenceJudge(None), CharacterCounter(), clock, CountedIds(), AutoPinPolicy())
     assert await pins.collect(Scope(session="trip")) == 1
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.records.list_records(Scope(), frozenset({RecordType.PIN}), limit=9)
     assert [pin.content["source_message_id"] for pin in found] == ["msg_2"]
 

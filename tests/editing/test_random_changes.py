@@ -86,8 +86,7 @@ class Walk:
         for scope in (Scope(), *(Scope(session=session) for session in sessions)):
             for memory in self._memories:
                 cache = memory._orchestrators.cache
-                async with memory._store.read() as view:
-                    stored = content((await cache.copy(view, scope))[0])
+                stored = content((await cache.copy(scope))[0])
                 async with cache.reading(scope) as [graph]:
                     assert content(graph) == stored
                 found += len(stored["nodes"])

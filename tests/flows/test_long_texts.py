@@ -207,7 +207,7 @@ async def test_others_can_write_while_a_message_that_changes_is_searched_for_pin
                 await memory.record_messages("b", [NewMessage(Role.USER, "Water is wet.")])
 
         async def pins() -> list[str]:
-            async with memory._store.read() as view:
+            async with memory._store.view() as view:
                 found = await view.records.list_records(Scope(), frozenset({RecordType.PIN}), limit=10)
             return [pin.text for pin in found]
 

@@ -24,12 +24,12 @@ async def test_an_endless_statement_ends_and_the_next_one_takes_as_long_as_it_ta
     async with store.write() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("ferry")], now_ms=START_MS)
-    for reading in (store.read(), store.read()):
+    for reading in (store.view(), store.view()):
         async with reading as view:
             raw = view.connection._conn
             with pytest.raises(QueryTooLong, match=r"ended after 0\.02 s"):
                 await view.search.in_index(everything, lambda _, raw=raw: raw.execute(ENDLESS).fetchone())
-    async with store.read() as view:
+    async with store.view() as view:
         bounded = ENDLESS.replace("FROM n)", "FROM n WHERE i < 1000000)", 1)
         assert list(await view.connection.execute_fetchall(bounded)) == [(1_000_000,)]
     await store.close()

@@ -45,12 +45,11 @@ class Process:
             return list(texts_of(graph, "query"))
 
     async def state(self, scope: Scope = AGENT) -> GraphState:
-        async with self.store.read() as view:
+        async with self.store.view() as view:
             return await view.graphs.state(scope)
 
     async def fresh(self, scope: Scope = AGENT) -> dict[str, Any]:
-        async with self.store.read() as view:
-            return content((await self.cache.copy(view, scope))[0])
+        return content((await self.cache.copy(scope))[0])
 
     async def shelved(self, scope: Scope = AGENT) -> dict[str, Any]:
         async with self.cache.reading(scope) as [graph]:
@@ -120,8 +119,8 @@ async def test_graphs_that_are_as_stored_are_read_without_a_view(
     await one.ask("Where is Ann?", scope=TRIP)
     assert await one.asked(AGENT) == []
     views = []
-    read = one.store.read
-    monkeypatch.setattr(one.store, "read", lambda: views.append(1) or read())
+    view = one.store.view
+    monkeypatch.setattr(one.store, "view", lambda: views.append(1) or view())
     async with one.cache.reading(TRIP, AGENT) as graphs:
         assert [list(texts_of(graph, "query")) for graph in graphs] == [["Where is Ann?"], []]
     assert not views
@@ -316,8 +315,7 @@ async def test_a_session_belongs_only_to_its_agent(one: Process) -> None:
 
 async def test_a_copy_is_ones_own(one: Process) -> None:
     await one.ask("Where is Ann?")
-    async with one.store.read() as view:
-        copy, state = await one.cache.copy(view, AGENT)
+    copy, state = await one.cache.copy(AGENT)
     assert isinstance(copy, GraphStore) and state == await one.state()
     copy.upsert_query("Who is Bob?")
     assert await one.asked() == ["Where is Ann?"]

@@ -239,7 +239,7 @@ async def test_a_write_takes_few_messages_into_the_graph(memory: Memory, texts: 
         patch.setattr(GraphStore, "drain_changes", counting)
         assert await memory._finalizer._observer.observe(TRIP) == len(texts)
     assert observed == writes
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
     assert session is not None and session.observed_seq == len(texts)
 

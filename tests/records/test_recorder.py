@@ -27,7 +27,7 @@ def recorder(store: SqliteStore, clock: ScriptedClock) -> Recorder:
 
 
 async def counted(store: SqliteStore, scope: Scope = TRIP) -> int | None:
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(scope)
     return None if session is None else session.message_count
 
@@ -43,7 +43,7 @@ async def test_a_batch_comes_back_with_its_ids_in_order_and_the_new_total(record
 
 async def test_a_message_is_stored_scored_counted_and_stamped(recorder: Recorder, store: SqliteStore) -> None:
     await recorder.record(TRIP, [NewMessage(Role.USER, "How do I fix this error?", name="Ann", model_id="llama3.2")])
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         [message] = await view.conversations.messages(session, first_seq=1, last_seq=1)
@@ -56,7 +56,7 @@ async def test_a_message_is_stored_scored_counted_and_stamped(recorder: Recorder
 async def test_a_time_that_the_caller_gives_is_kept(recorder: Recorder, store: SqliteStore) -> None:
     moments = [OLDEST_MS, -1, 0, START_MS, NEWEST_MS]
     await recorder.record(TRIP, [NewMessage(Role.USER, "x", created_at=moment) for moment in moments])
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         messages = await view.conversations.messages(session, first_seq=1, last_seq=9)
@@ -156,7 +156,7 @@ async def test_the_order_is_that_of_the_calls_when_the_clock_goes_back(
     for number in range(4):
         await recorder.record(TRIP, [NewMessage(Role.USER, f"m{number}")])
         clock.wall_ms -= 86_400_000
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         parts = await view.conversations.view(session, tail=9, pins=0)
@@ -171,7 +171,7 @@ async def test_any_message_is_stored_as_it_is_or_refused_in_words(
         recorded = await recorder.record(TRIP, [NewMessage(Role.USER, text, name=name)])
     except InvalidInput:
         return
-    async with store.read() as view:
+    async with store.view() as view:
         message = await view.conversations.message(TRIP, recorded.messages[0].id)
     assert message is not None
     assert (message.text, message.name) == (text, name)

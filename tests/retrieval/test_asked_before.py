@@ -33,7 +33,7 @@ async def found(store: SqliteStore, text: str) -> list[str]:
     def look(index: SearchIndex) -> list[str]:
         return [one.text for _, one in asked_before(index, text, least=LEAST)]
 
-    async with store.read() as view:
+    async with store.view() as view:
         return await view.search.in_index(Scope(), look) or []
 
 

@@ -16,7 +16,7 @@ async def _corrected(store: SqliteStore, query: str) -> Question:
     """The question after a memory of two speakers corrected every term that it does not contain."""
     await remember(store, said_by("John", "I planted a garden."), said_by("Melanie", "We went hiking."))
     asked = question(query)
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.search.in_index(
             Scope(),
             lambda index: corrected(asked, [one for one in asked.terms if not len(index.places(one))], index),

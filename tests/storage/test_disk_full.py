@@ -34,7 +34,7 @@ async def append(store: SqliteStore, text: str) -> None:
 
 
 async def texts(store: SqliteStore) -> list[str]:
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         return (
             [m.text for m in await view.conversations.messages(session, first_seq=1, last_seq=9_999)] if session else []

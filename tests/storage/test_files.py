@@ -43,7 +43,7 @@ def digest(path: Path) -> str:
 async def read_everything(store: Store) -> set[str]:
     """Every text that the reads give back, through every index."""
     texts: set[str] = set()
-    async with store.read() as view:
+    async with store.view() as view:
         await view.sessions.totals(Scope())
         await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=0, limit=100)
         for session in await view.sessions.list_recent(Scope(), limit=100):
@@ -222,12 +222,12 @@ async def test_a_read_that_failed_leaves_no_reader_behind_that_sees_the_past(cop
     store = await SqliteStore.open(copy, StoragePolicy(readers=1))
     kept: list[BaseException] = []
     for number in range(3):
-        async with store.read() as view:
+        async with store.view() as view:
             session = await view.sessions.get(TRIP)
         assert session is not None
         assert session.message_count == MESSAGES + number
         try:
-            async with store.read() as view:
+            async with store.view() as view:
                 await view.conversations.view(session, tail=1, pins=5)
         except StorageDamaged as error:
             kept.append(error)  # as a log or a debugger would
@@ -279,7 +279,7 @@ async def test_a_wal_cut_short_anywhere_loses_whole_transactions_from_its_end_an
         crashed.write_bytes(database)
         Path(f"{crashed}-wal").write_bytes(wal[:length])
         store = await SqliteStore.open(crashed)
-        async with store.read() as view:
+        async with store.view() as view:
             found = await view.sessions.get(TRIP)
             assert found is not None
             messages = await view.conversations.messages(found, first_seq=MESSAGES + 1, last_seq=10_000)

@@ -29,12 +29,12 @@ async def test_a_glance_sees_the_last_commit_and_waits_for_no_reading(database: 
         threads.append(threading.get_ident())
         return await view.sessions.get(TRIP) is not None
 
-    async with store.read():  # the only reader is taken
+    async with store.view():  # the only reader is taken
         before = await store.revision()
-        assert not await store.glance(has_trip)
+        assert not await store.read(has_trip, is_short=True)
         async with store.write() as transaction:
             await transaction.sessions.ensure(TRIP, now_ms=START_MS)
-        assert await store.glance(has_trip)
+        assert await store.read(has_trip, is_short=True)
         assert await store.revision() != before
     assert set(threads) == {threading.get_ident()}
     await store.close()

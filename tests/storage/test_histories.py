@@ -89,7 +89,7 @@ class Editing:
 
     async def look(self) -> None:
         side = self.chance.randrange(2)
-        async with self.stores[side].read() as view:
+        async with self.stores[side].view() as view:
             for record_id in self.chance.sample(sorted(self.written), min(3, len(self.written))):
                 found = await view.records.record(TRIP, record_id)
                 assert (found is None) == (record_id in self.erased)
@@ -146,7 +146,7 @@ async def test_random_edits_of_two_processes_lose_nothing(database: Path, seed: 
     for _ in range(200):
         await editing.chance.choices(steps, weights=[3, 5, 5, 9, 9, 9, 1])[0]()
     assert editing.conflicts > 5
-    async with editing.stores[0].read() as view:
+    async with editing.stores[0].view() as view:
         for record_id, contents in editing.written.items():
             record = await view.records.record(TRIP, record_id)
             if record is None:

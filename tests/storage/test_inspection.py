@@ -203,7 +203,7 @@ def test_a_damaged_graph_is_an_error_in_words_when_it_is_loaded(sample: bytes, d
     async def load() -> None:
         store = await SqliteStore.open(database)
         try:
-            async with store.read() as view:
+            async with store.view() as view:
                 await view.graphs.load(Scope())
         finally:
             await store.close()

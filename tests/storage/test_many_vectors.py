@@ -84,7 +84,7 @@ async def nearest(
 ) -> Found:
     [vector] = leaning(query)
     keys = None if among is None else np.array(among, np.int64)
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.vectors.nearest(scope, "hashed", vector, k=k, among=keys)
         exact = await view.vectors.similarities("hashed", vector, [key for key, _ in found])
     assert dict(found) == exact

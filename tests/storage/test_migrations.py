@@ -149,7 +149,7 @@ async def test_the_backup_can_be_opened_in_the_databases_place(copy: Path) -> No
     [backup] = copy.parent.glob("*.backup")
     backup.rename(copy)
     store = await SqliteStore.open(copy)
-    async with store.read() as view:
+    async with store.view() as view:
         assert (await view.sessions.totals(Scope()))["sessions"] == 2
     await store.close()
 
@@ -283,7 +283,7 @@ async def test_opening_for_reading_on_purpose_changes_neither_the_file_nor_its_w
     wal = leave_a_wal_behind(copy)
     before = digest(copy), digest(wal)
     store = await SqliteStore.open(copy, may_write=False)
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(Scope(session="trip"))
         assert session is not None
     await store.close()
@@ -328,7 +328,7 @@ async def test_the_first_releases_messages_are_kept_and_in_no_graph(database: Pa
     assert await open_and_close(database) == list(range(2, NEXT))
     assert query(database, f"SELECT {columns} FROM records ORDER BY key") == before
     store = await SqliteStore.open(database)
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(Scope(session="trip"))
         assert session is not None
         assert (session.message_count, session.observed_seq, session.stage) == (2, 0, None)
@@ -409,7 +409,7 @@ async def test_the_second_releases_records_keep_everything_and_get_their_agent(d
     assert query(database, "SELECT count(*) FROM records WHERE agent_key = session_key") == [(10,)]
     assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
     store = await SqliteStore.open(database)
-    async with store.read() as view:
+    async with store.view() as view:
         message = await view.records.record(Scope(session="trip 2"), "msg_6")
         pin = await view.records.record(Scope(), "p1")
     assert message is not None

@@ -98,7 +98,7 @@ def another_process(program: str, path: Path) -> Iterator[subprocess.Popen[str]]
 
 
 async def count(store: SqliteStore) -> int:
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         return session.message_count if session else 0
 
@@ -149,7 +149,7 @@ async def test_writers_in_several_processes_lose_nothing(database: Path) -> None
     ]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
     store = await SqliteStore.open(database)
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         messages = await view.conversations.messages(session, first_seq=1, last_seq=1_000)

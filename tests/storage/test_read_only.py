@@ -25,7 +25,7 @@ async def append(store: SqliteStore, text: str) -> None:
 
 
 async def texts(store: SqliteStore) -> list[str]:
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         return [m.text for m in await view.conversations.messages(session, first_seq=1, last_seq=1_000)]

@@ -54,7 +54,7 @@ def analysis(path: Path) -> int:
 
 async def holding(store: SqliteStore, term: str) -> int:
     """How many records the index has under a term."""
-    async with store.read() as view:
+    async with store.view() as view:
         return len(await keys_with(view, Scope(), term))
 
 
@@ -91,7 +91,7 @@ async def test_what_the_first_analysis_indexed_is_found_again_after_opening(old:
     assert await found(store, "apple") == [SAID[0]]
     assert (await holding(store, "apple"), await holding(store, "appl")) == (1, 0)
     assert await holding(store, "ferry") > 2 * MESSAGES
-    async with store.read() as view:
+    async with store.view() as view:
         assert await record_count(view, Scope()) == 2 * (MESSAGES + 20 + 8) + 2
     await store.close()
     assert analysis(old) == ANALYSIS_VERSION
@@ -125,7 +125,7 @@ async def test_an_index_of_this_analysis_is_not_built_again(old: Path, monkeypat
 
 async def test_what_is_changed_after_the_rebuild_leaves_no_old_term_behind(old: Path) -> None:
     store = await SqliteStore.open(old)
-    async with store.read() as view:
+    async with store.view() as view:
         [message] = [
             await view.records.record(Scope(), f"msg_{key}") for key in await keys_with(view, Scope(), "apple")
         ]

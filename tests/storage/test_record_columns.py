@@ -104,7 +104,7 @@ async def read_index(view: ReadView, scope: Scope = EVERYTHING) -> Read:
 
 
 async def answer(store: SqliteStore, scope: Scope = EVERYTHING) -> Read:
-    async with store.read() as view:
+    async with store.view() as view:
         return await read_index(view, scope)
 
 
@@ -185,7 +185,7 @@ class Writer:
                     await transaction.records.change(record, drafts.edit(record, {"importance_score": score}))
 
     async def _record(self, record_id: str) -> MemoryRecord | None:
-        async with self.store.read() as view:
+        async with self.store.view() as view:
             for scope in AGENTS:
                 record = await view.records.record(scope, record_id)
                 if record is not None:
@@ -252,7 +252,7 @@ async def run(folder: Path, steps: Sequence[tuple[Any, ...]]) -> None:
         views: list[tuple[ReadView, list[Read]]] = []
         for step in steps:
             if step[0] == "hold" and len(views) < 2:
-                view = await held.enter_async_context(searching.read())
+                view = await held.enter_async_context(searching.view())
                 views.append((view, [await read_index(view, scope) for scope in AGENTS]))
             elif step[0] == "look":
                 await check_all(searching, database, views)
@@ -340,7 +340,7 @@ async def test_a_view_from_before_an_erasure_still_finds_what_it_found(tmp_path:
         kept = [int((await writer.write(TRIP, text))[4:]) for text in ("moss", "ferry", "ferry ferry")]
         last = await writer.pin(TRIP, "ferry moss")
         await answer(searching)
-        async with searching.read() as view:
+        async with searching.view() as view:
             await view.sessions.get(TRIP)
             await writer.purge(erased)
             await writer.purge(last)
@@ -363,14 +363,14 @@ async def test_a_view_from_before_an_erasure_still_finds_what_it_found(tmp_path:
 async def test_a_view_from_before_a_change_leaves_no_stale_postings_behind(tmp_path: Path) -> None:
     async with two_processes(tmp_path) as (searching, writer, _):
         first = await writer.write(TRIP, "ferry")
-        async with searching.read() as view:
+        async with searching.view() as view:
             await view.sessions.get(TRIP)
             await writer.edit(first, text="moss")
-            async with searching.read() as newer:
+            async with searching.view() as newer:
                 assert await keys_with(newer, Scope(), "ferry") == []
             assert await keys_with(view, Scope(), "ferry") == [int(first[4:])]
             assert await keys_with(view, Scope(), "moss") == []
-        async with searching.read() as newest:
+        async with searching.view() as newest:
             assert await keys_with(newest, Scope(), "ferry") == []
             assert await keys_with(newest, Scope(), "moss") == [int(first[4:])]
 
@@ -378,7 +378,7 @@ async def test_a_view_from_before_a_change_leaves_no_stale_postings_behind(tmp_p
 async def test_a_view_does_not_see_records_that_a_newer_one_has_read(tmp_path: Path) -> None:
     async with two_processes(tmp_path) as (searching, writer, _):
         first = await writer.write(TRIP, "ferry")
-        async with searching.read() as view:
+        async with searching.view() as view:
             before = await read_index(view)
             await writer.write(TRIP, "ferry")
             assert len((await answer(searching)).counts["ferry"]) == 2
@@ -390,7 +390,7 @@ async def test_the_columns_of_a_view_stay_as_they_are_while_newer_ones_are_read(
     async with two_processes(tmp_path) as (searching, writer, _):
         for number in range(3):
             await writer.write(TRIP, "ferry", details={"tags": [f"tag{number}"]}, name=f"name{number}")
-        async with searching.read() as view:
+        async with searching.view() as view:
             records = await view.search.in_index(Scope(), lambda index: index.records)
         assert records is not None
         tags, names = dict(records.tags), list(records.name_list)
@@ -519,5 +519,5 @@ async def test_counts_are_followed_when_a_text_changes(tmp_path: Path) -> None:
         record_id = await writer.write(TRIP, "ferry")
         for times, count in ((1, 1), (2, SEVERAL), (5, MANY), (3, SEVERAL), (1, 1)):
             await writer.edit(record_id, text="ferry " * times)
-            async with searching.read() as view:
+            async with searching.view() as view:
                 assert await counts_of(view, Scope(), "ferry") == [(int(record_id[4:]), count)]

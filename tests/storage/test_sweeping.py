@@ -63,7 +63,7 @@ async def purge(store: SqliteStore, *records: MemoryRecord) -> None:
 
 
 async def swept_whole(store: SqliteStore) -> Swept:
-    async with store.read() as view:
+    async with store.view() as view:
         unswept = await view.records.unswept()
     return await store.sweep(unswept.last)
 
@@ -107,7 +107,7 @@ async def test_what_was_erased_is_in_no_file_whatever_field_it_was_in(database: 
     made = await remember_everywhere(store, CANARY)
     for number in range(40):
         await append(store, f"ordinary reply {number}")
-    async with idle.read() as view:
+    async with idle.view() as view:
         assert await view.records.record(TRIP, made[0].id) is not None
     made[1] = await change(store, made[1], **{DELETED_AT: START_MS})
     assert files_with(database.parent, CANARY)
@@ -115,7 +115,7 @@ async def test_what_was_erased_is_in_no_file_whatever_field_it_was_in(database: 
     swept = await swept_whole(store)
     assert dict(swept.remaining) == {}
     assert files_with(database.parent, CANARY) == []
-    async with idle.read() as view:
+    async with idle.view() as view:
         assert await keys_with(view, Scope(), CANARY.lower()) == []
         assert await view.records.record(TRIP, made[0].id) is None
     await store.close()
@@ -174,10 +174,10 @@ async def test_a_reader_of_an_older_state_is_named_and_the_next_sweep_finishes(
         assert set(swept.remaining) == {"memory.db", "memory.db-wal"}
         assert all("purge again" in reason for reason in swept.remaining.values())
         reader.rollback()
-    async with store.read() as view:
+    async with store.view() as view:
         assert (await view.records.unswept()).last == 1
     assert dict((await swept_whole(store)).remaining) == {}
-    async with store.read() as view:
+    async with store.view() as view:
         assert (await view.records.unswept()).last == 0
     assert files_with(database.parent, CANARY) == []
     await store.close()
@@ -189,7 +189,7 @@ async def test_a_sweep_waits_for_the_views_of_its_own_process(database: Path) ->
     is_reading, is_erased = anyio.Event(), anyio.Event()
 
     async def read() -> None:
-        async with store.read() as view:
+        async with store.view() as view:
             await view.records.record(TRIP, record.id)
             is_reading.set()
             await is_erased.wait()
@@ -274,7 +274,7 @@ async def test_where_bytes_cannot_be_zeroed_the_file_is_rewritten(
     await append(store, "x" * 400_000)
     await purge(store, *made)
     assert (await swept_whole(store)).remaining == {}
-    async with store.read() as view:
+    async with store.view() as view:
         assert (await view.records.unswept()).last == 0
         assert await view.connection.execute_fetchall("PRAGMA freelist_count") == [(0,)]
     await store.close()
@@ -289,7 +289,7 @@ async def test_a_database_can_be_swept_as_often_as_one_likes(database: Path) -> 
         await purge(store, erased)
         assert (await swept_whole(store)).remaining == {}
     assert files_with(database.parent, CANARY) == []
-    async with store.read() as view:
+    async with store.view() as view:
         assert await keys_with(view, TRIP, "69") == [kept.key]
     await store.close()
     assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}
@@ -346,11 +346,11 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 
 async def main():
     store = await SqliteStore.open(pathlib.Path({str(database)!r}))
-    async with store.read() as view:
+    async with store.view() as view:
         await view.records.record(Scope(), {record.id!r})
     print("idle", flush=True)
     await anyio.to_thread.run_sync(sys.stdin.readline)
-    async with store.read() as view:
+    async with store.view() as view:
         print(await view.records.record(Scope(), {record.id!r}), flush=True)
     await store.close()
 
@@ -386,5 +386,5 @@ async def test_a_record_whose_text_decayed_is_erased_like_any_other(database: Pa
     assert (await swept_whole(store)).remaining == {}
     assert files_with(database.parent, CANARY) == []
     assert {finding.check for finding in inspect(database, is_deep=True) if finding.verdict is not Verdict.OK} == set()
-    async with store.read() as view:
+    async with store.view() as view:
         assert await keys_with(view, TRIP, "noon") == [kept.key]

@@ -147,7 +147,7 @@ def assert_complete(path: Path) -> None:
 async def holding(path: Path, term: str, *, may_write: bool) -> int:
     store = await SqliteStore.open(path, may_write=may_write)
     try:
-        async with store.read() as view:
+        async with store.view() as view:
             return len(await keys_with(view, Scope(), term))
     finally:
         await store.close()
@@ -294,13 +294,13 @@ async def test_a_server_writes_and_searches_while_another_process_reindexes(
             [added] = await transaction.conversations.append_messages(
                 session, [drafts.message("A new apple.")], now_ms=START_MS
             )
-        async with serving.read() as view:
+        async with serving.view() as view:
             assert (await keys_with(view, Scope(), "apple"))[0] == added.id
             assert len(await keys_with(view, Scope(), "apple")) == MESSAGES + 1
 
     between_pieces(monkeypatch, meanwhile)
     assert await other.reindex() == MESSAGES + 1
-    async with serving.read() as view:
+    async with serving.view() as view:
         assert len(await keys_with(view, Scope(), "apple")) == MESSAGES + 1
     for store in (serving, other):
         await store.close()
@@ -320,7 +320,7 @@ async def test_an_edit_while_another_process_reindexes_is_in_the_new_index(
 
     between_pieces(monkeypatch, meanwhile)
     assert await other.reindex() == MESSAGES
-    async with serving.read() as view:
+    async with serving.view() as view:
         assert await keys_with(view, Scope(), "plum") == [7]
         assert len(await keys_with(view, Scope(), "apple")) == MESSAGES - 1
     for store in (serving, other):

@@ -28,13 +28,13 @@ async def _write(store: SqliteStore, count: int) -> None:
 
 
 async def _segments(store: SqliteStore) -> int:
-    async with store.read() as view:
+    async with store.view() as view:
         [[count]] = await view.connection.execute_fetchall(SELECT_SEGMENT_COUNT)
     return int(count)
 
 
 async def _found(store: SqliteStore) -> list[list[tuple[int, int]]]:
-    async with store.read() as view:
+    async with store.view() as view:
         return [await counts_of(view, Scope(), term) for term in (*FRUIT, "quince")]
 
 
@@ -109,7 +109,7 @@ async def test_a_failure_to_tidy_stops_no_later_work(
         await memory.record_messages("trip", [NewMessage(Role.USER, "The deploy key always stays in the safe.")])
         await memory.settled()
         assert "the text index was not merged" in caplog.text
-        async with memory._store.read() as view:
+        async with memory._store.view() as view:
             session = await view.sessions.get(TRIP)
         assert session is not None
         assert session.pinned_seq == 1

@@ -27,13 +27,13 @@ async def test_a_reading_that_awaits_something_else_is_refused(store: SqliteStor
         await Pause()
 
     with pytest.raises(RuntimeError, match="something else than its transaction"):
-        await store.trip(waits)
+        await store.read(waits)
 
     async def works(view: ReadViewOfSqlite) -> int:
         [[one]] = await view.connection.execute_fetchall("SELECT 1")
         return int(one)
 
-    assert await store.trip(works) == 1
+    assert await store.read(works) == 1
 
 
 async def test_a_write_that_awaits_something_else_writes_nothing(store: SqliteStore) -> None:
@@ -43,7 +43,7 @@ async def test_a_write_that_awaits_something_else_writes_nothing(store: SqliteSt
 
     with pytest.raises(RuntimeError, match="something else than its transaction"):
         await store.write_trip(waits)
-    async with store.read() as view:
+    async with store.view() as view:
         assert await view.sessions.get(TRIP) is None
 
 
@@ -59,7 +59,7 @@ async def test_what_sqlite_refuses_is_explained(store: SqliteStore) -> None:
         await view.connection.execute_fetchall("SELECT * FROM no_such_table")
 
     with pytest.raises(StorageError):
-        await store.trip(malformed)
+        await store.read(malformed)
 
 
 async def test_nothing_is_written_on_a_trip(store: SqliteStore) -> None:
@@ -67,4 +67,4 @@ async def test_nothing_is_written_on_a_trip(store: SqliteStore) -> None:
         await view.connection.execute_fetchall("DELETE FROM records")
 
     with pytest.raises(StorageReadOnly):
-        await store.trip(writes)
+        await store.read(writes)

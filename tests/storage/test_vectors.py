@@ -88,7 +88,7 @@ async def test_the_vector_of_an_erased_text_is_in_no_file(database: Path) -> Non
         await transaction.vectors.drop((await transaction.vectors.indexes())[0])
     for key in keys:
         await purge(store, key)
-    async with store.read() as view:
+    async with store.view() as view:
         unswept = await view.records.unswept()
     assert dict((await store.sweep(unswept.last)).remaining) == {}
     assert [files_with(database.parent, text) for text in [*secrets, "harmless"]] == [[]] * 5
@@ -162,10 +162,10 @@ async def test_a_vector_that_was_cut_short_is_damage(store: SqliteStore, databas
         connection.commit()
     for _ in range(2):
         with pytest.raises(StorageDamaged):
-            async with store.read() as view:
+            async with store.view() as view:
                 await view.vectors.nearest(TRIP, "hashed", hashed_vector("apple"), k=1)
     with pytest.raises(StorageDamaged):
-        async with store.read() as view:
+        async with store.view() as view:
             await view.vectors.similarities("hashed", hashed_vector("apple"), keys)
 
 
@@ -176,7 +176,7 @@ async def test_a_centre_that_was_cut_short_is_damage(store: SqliteStore, databas
         connection.execute("UPDATE vector_indexes SET centre = x'0102'")
         connection.commit()
     with pytest.raises(StorageDamaged):
-        async with store.read() as view:
+        async with store.view() as view:
             await view.vectors.nearest(TRIP, "hashed", hashed_vector("apple"), k=1)
 
 
@@ -184,7 +184,7 @@ async def test_nothing_is_loaded_before_somebody_asks_what_is_near(store: Sqlite
     await append(store, "apple")
     await embed_everything(store)
     assert store._vectors._cache is None
-    async with store.read() as view:
+    async with store.view() as view:
         await view.vectors.similarities("hashed", hashed_vector("apple"), [1])
         assert store._vectors._cache is None
         await view.vectors.nearest(TRIP, "hashed", hashed_vector("apple"), k=1)
@@ -194,16 +194,16 @@ async def test_nothing_is_loaded_before_somebody_asks_what_is_near(store: Sqlite
 async def test_rows_that_an_older_view_loads_late_are_removed_when_they_are_gone(store: SqliteStore) -> None:
     keys = await append(store, "apple", "pear", "plum")
     await embed_everything(store)
-    async with store.read() as older:
+    async with store.view() as older:
         [index] = await older.vectors.indexes()
         await purge(store, keys[1])
-        async with store.read() as newer:
+        async with store.view() as newer:
             # A search that was cancelled before it had loaded a row.
             active = ActiveIndex(index.key, 64, None, None)
             store._vectors._of(active, (await newer.connection.execute_fetchall(SELECT_LAST_REMOVAL))[0][0])
         found = await older.vectors.nearest(TRIP, "hashed", hashed_vector("pear"), k=9)
         assert {key for key, _ in found} == set(keys)
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.vectors.nearest(TRIP, "hashed", hashed_vector("pear"), k=9)
     assert {key for key, _ in found} == {keys[0], keys[2]}
 

@@ -56,7 +56,7 @@ async def test_the_wal_stays_bounded_under_many_writes_with_a_reader(store: Sqli
 
         async def read() -> None:
             while True:
-                async with reading.read() as view:
+                async with reading.view() as view:
                     session = await view.sessions.get(TRIP)
                     if session is not None:
                         await view.conversations.view(session, tail=3, pins=5)
@@ -91,7 +91,7 @@ async def test_the_database_runs_as_it_was_measured(store: SqliteStore) -> None:
 
 
 async def test_a_readers_connection_cannot_write(store: SqliteStore) -> None:
-    async with store.read() as view:
+    async with store.view() as view:
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             await view.records._connection.execute_fetchall("DELETE FROM records")
 

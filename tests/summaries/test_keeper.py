@@ -87,7 +87,7 @@ async def record(
 async def all_summaries(store: SqliteStore, scope: Scope = TRIP) -> dict[int, list[ConversationSummary]]:
     """By level, in order."""
     found: dict[int, list[ConversationSummary]] = {}
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(scope)
         assert session is not None
         for level in range(12):
@@ -98,7 +98,7 @@ async def all_summaries(store: SqliteStore, scope: Scope = TRIP) -> dict[int, li
 
 
 async def uncovered(store: SqliteStore) -> Sequence[ConversationSummary]:
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
         assert session is not None
         return await view.conversations.uncovered_summaries(session)
@@ -277,7 +277,7 @@ async def test_keepers_that_race_on_one_database_store_every_summary_once(store:
     stored = [summary.id for summaries in levels.values() for summary in summaries]
     assert len(stored) == len(set(stored))
     assert {summary.id for summary in made} <= set(stored)
-    async with store.read() as view:
+    async with store.view() as view:
         session = await view.sessions.get(TRIP)
     assert session is not None
     assert (session.summary_count, session.summarized_seq) == (len(stored), 130)

@@ -131,7 +131,7 @@ async def hide(store: SqliteStore, *seqs: int, deleted_at: int | None = START_MS
 
 
 async def all_summaries(store: SqliteStore) -> dict[int, list[ConversationSummary]]:
-    async with store.read() as view:
+    async with store.view() as view:
         session = await session_of(view)
         levels = [list(await view.conversations.summaries(session, level=level, after_seq=0)) for level in range(16)]
     return {level: found for level, found in enumerate(levels) if found}
@@ -250,7 +250,7 @@ async def test_what_a_rewrite_needs_is_judged_before_its_transaction(
     await keeper(store, digester=Digester(SentenceJudge(model))).summarize_all(TRIP)
     digester = Digester(SentenceJudge(model))
     rewriter = SummaryRewriter(CharacterCounter(), digester)
-    async with store.read() as view:
+    async with store.view() as view:
         before = await view.records.record(TRIP, "msg_1")
     assert before is not None
     await rewriter.prepare(store, TRIP, before, text)
@@ -283,7 +283,7 @@ async def test_an_erased_message_counts_as_gone_before_it_is(store: SqliteStore)
     await rewrite(store, 1, is_erased=True)
     [first, _] = (await all_summaries(store))[0]
     assert "customer A" not in first.summary
-    async with store.read() as view:
+    async with store.view() as view:
         summary = await view.records.record(TRIP, first.id)
         assert summary is not None
         assert await view.records.edits(summary) == []
@@ -326,7 +326,7 @@ async def test_the_callers_words_are_the_assistants_at_most(store: SqliteStore) 
 async def test_extractive_summaries_count_only_what_is_shown(store: SqliteStore) -> None:
     await record(store, FACTS)
     await hide(store, 1, 2)
-    async with store.read() as view:
+    async with store.view() as view:
         messages: list[MessageWithImportance] = list(
             await view.conversations.messages(await session_of(view), first_seq=1, last_seq=6)
         )

@@ -53,7 +53,7 @@ async def stored(store: SqliteStore) -> SqliteStore:
 
 
 async def read(store: SqliteStore, record_id: str) -> MemoryRecord:
-    async with store.read() as view:
+    async with store.view() as view:
         record = await view.records.record(Scope(), record_id)
     assert record is not None
     return record
@@ -94,7 +94,7 @@ async def test_a_use_is_not_an_edit_and_keeps_the_revision(stored: SqliteStore, 
     await usage.flush()
     record = await read(stored, FIRST)
     assert record.revision == 1
-    async with stored.read() as view:
+    async with stored.view() as view:
         assert await view.records.edits(record) == []
 
 

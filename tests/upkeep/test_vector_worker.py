@@ -51,12 +51,12 @@ async def running(worker: VectorWorker) -> AsyncIterator[None]:
 
 async def indexes(store: SqliteStore) -> dict[str, tuple[bool, int]]:
     """By fingerprint: whether the index is active, and how many vectors it has."""
-    async with store.read() as view:
+    async with store.view() as view:
         return {one.fingerprint: (one.is_active, await view.vectors.count(one)) for one in await view.vectors.indexes()}
 
 
 async def nearest(store: SqliteStore, query: str, fingerprint: str = "scripted:64") -> list[int]:
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.vectors.nearest(TRIP, fingerprint, hashed_vector(query), k=100)
     return [key for key, _ in found]
 
@@ -217,7 +217,7 @@ async def test_a_text_that_the_model_refuses_does_not_block_the_others(store: Sq
     keys = await append(store, "apple", "unspeakable", "pear")
     worker = worker_of(store, ScriptedEmbedder(before=refusing("unspeakable")))
     await worker.pay()
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.vectors.similarities("scripted:64", hashed_vector("unspeakable"), keys)
     assert found[keys[1]] == 0
     assert await indexes(store) == {"scripted:64": (True, 3)}

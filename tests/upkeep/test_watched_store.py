@@ -29,7 +29,7 @@ async def test_each_commit_is_reported_after_it_and_nothing_else_is(store: Sqlit
         async with watched.write() as transaction:
             await transaction.sessions.ensure(Scope(session="tax"), now_ms=START_MS)
             raise InvalidInput("no")
-    async with watched.read() as view:
+    async with watched.view() as view:
         assert await view.sessions.get(Scope(session="trip")) is not None
         assert await view.sessions.get(Scope(session="tax")) is None
     assert reported == [1]
@@ -64,7 +64,7 @@ async def test_background_work_waits_while_a_call_has_a_transaction(
 ) -> None:
     monkeypatch.setattr(watched_store, "MOST_WAIT_S", math.inf)
     watched, events = WatchedStore(store), list[str]()
-    async with anyio.create_task_group() as tasks, watched.read():
+    async with anyio.create_task_group() as tasks, watched.view():
         tasks.start_soon(_write_in_background, watched, events)
         for _ in range(20):
             await anyio.lowlevel.checkpoint()
@@ -75,7 +75,7 @@ async def test_background_work_waits_while_a_call_has_a_transaction(
 async def test_background_work_does_not_wait_for_ever(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched_store, "MOST_WAIT_S", 0.001)
     watched, events = WatchedStore(store), list[str]()
-    async with watched.read():
+    async with watched.view():
         await _write_in_background(watched, events)
         events.append("call")
     assert events == ["background", "call"]
@@ -83,7 +83,7 @@ async def test_background_work_does_not_wait_for_ever(store: SqliteStore, monkey
 
 async def test_calls_do_not_wait_for_each_other(store: SqliteStore) -> None:
     watched = WatchedStore(store)
-    async with watched.read(), watched.read(), watched.write() as transaction:
+    async with watched.view(), watched.view(), watched.write() as transaction:
         await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
 
 
@@ -111,7 +111,7 @@ async def test_a_write_that_the_check_refuses_is_not_begun(store: SqliteStore) -
     with pytest.raises(Conflict, match="paused"):
         async with watched.write():
             pytest.fail("the transaction was begun")
-    async with watched.read() as view:
+    async with watched.view() as view:
         assert await view.sessions.get(Scope(session="trip")) is None
     with background_work():
         await watched.write_trip(open_trip)

@@ -129,7 +129,7 @@ class SqliteStore:
         return self._writer is None
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[ReadViewOfSqlite]:
+    async def view(self) -> AsyncIterator[ReadViewOfSqlite]:
         """A consistent view, on a connection that cannot write."""
         async with self._reader() as reader:
             try:
@@ -140,22 +140,20 @@ class SqliteStore:
                 with anyio.CancelScope(shield=True):
                     await reader.rollback()
 
-    async def trip(self, work: Callable[[ReadViewOfSqlite], Coroutine[Any, Any, T]]) -> T:
-        """The result of `work` on a consistent view: in one trip to the thread of a reader, unless vectors are kept
-        elsewhere, which is a trip of its own for each statement."""
+    async def read(self, work: Callable[[ReadViewOfSqlite], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
+        """The result of `work` on a consistent view: in one trip to the thread of a reader, or if it is short on this
+        thread. If vectors are kept elsewhere, each statement is a trip of its own."""
+        if is_short:
+            self._files.check_names()
+            return await self._glances.run(
+                lambda connection: reading(connection, lambda direct: work(self._view(direct))), self._reader_mode
+            )
         if self._points is not None:
-            async with self.read() as view:
+            async with self.view() as view:
                 return await work(view)
         async with self._reader() as reader:
             with explained(self.path):
                 return await in_one_trip(reader, lambda direct: work(self._view(direct)))
-
-    async def glance(self, work: Callable[[ReadViewOfSqlite], Coroutine[Any, Any, T]]) -> T:
-        """The result of `work` on a consistent view, on this thread."""
-        self._files.check_names()
-        return await self._glances.run(
-            lambda connection: reading(connection, lambda direct: work(self._view(direct))), self._reader_mode
-        )
 
     def _view(self, connection: aiosqlite.Connection) -> ReadViewOfSqlite:
         return ReadViewOfSqlite(connection, self._vectors, self._columns, self._points, query_s=self._policy.query_s)
@@ -216,7 +214,7 @@ class SqliteStore:
 
     async def secret(self) -> bytes:
         """The database's own 16 random bytes."""
-        async with self.read() as view:
+        async with self.view() as view:
             [[secret]] = await view.connection.execute_fetchall(SELECT_IDENTITY)
         return bytes(secret)
 
@@ -287,7 +285,7 @@ class SqliteStore:
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[aiosqlite.Connection]:
-        async with self.read() as view:
+        async with self.view() as view:
             yield view.connection
 
     @asynccontextmanager

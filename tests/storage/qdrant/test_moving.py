@@ -111,7 +111,7 @@ async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(d
             await transaction.records.add_records(scope, own, now_ms=START_MS)
         await pay(store, await opened(store))
         await store.move_vectors()
-        async with store.read() as view:
+        async with store.view() as view:
             assert len(await view.vectors.nearest(scope, HASHED, hashed_vector("x"), k=9)) == 6
             other = Scope(owner="bob", agent="coach", session="gym")
             assert await view.vectors.nearest(other, HASHED, hashed_vector("x"), k=9) == []
@@ -135,11 +135,11 @@ async def test_what_is_changed_forgotten_or_erased_leaves_qdrant(database: Path,
         await purge(store, keys[2])
         assert await nearest(store, "apple") == [keys[3]], "a point without its row is no hit"
         assert len(stored_rows(client)) == 4
-        async with store.read() as view:
+        async with store.view() as view:
             assert (await view.records.unswept()).is_left_elsewhere
         await store.move_vectors()
         assert len(stored_rows(client)) == 1
-        async with store.read() as view:
+        async with store.view() as view:
             assert not (await view.records.unswept()).is_left_elsewhere
 
 
@@ -263,7 +263,7 @@ async def test_a_copy_that_goes_its_own_way_never_gets_the_others_vectors(databa
         asked = hashed_vector("the ferry to Moss")
         for one, text in ((store, "the ferry to Moss"), (other, "a harbour in Oslo")):
             own = {1: float(asked @ hashed_vector("apple")), mine: float(asked @ hashed_vector(text))}
-            async with one.read() as view:
+            async with one.view() as view:
                 found = dict(await view.vectors.nearest(TRIP, HASHED, asked, k=5))
                 same = await view.vectors.similarities(HASHED, asked, [1, mine])
             assert found == same == {key: pytest.approx(own[key], abs=0.01) for key in found}
@@ -321,7 +321,7 @@ async def test_without_the_setting_words_are_searched_and_reindex_brings_the_vec
     async with store_of(database, None) as store:
         worker = VectorWorker(store, embedder, VectorPolicy())
         await worker.pay()
-        async with store.read() as view:
+        async with store.view() as view:
             assert await view.vectors.nearest(TRIP, embedder.fingerprint, hashed_vector("apple"), k=5) == []
             assert await view.vectors.similarities(embedder.fingerprint, hashed_vector("apple"), keys) == {}
             assert view.vectors.outage is not None and "models.qdrant is not set" in view.vectors.outage
@@ -377,7 +377,7 @@ async def test_a_dropped_index_leaves_qdrant_when_it_is_cleared(database: Path, 
         await VectorWorker(store, first, VectorPolicy()).pay()
         await VectorWorker(store, second, VectorPolicy()).rebuild(lambda done, total: None)
         assert len(stored_rows(client)) == 3
-        async with store.read() as view:
+        async with store.view() as view:
             found = await view.vectors.nearest(TRIP, "second", hashed_vector("apple", 32), k=5)
         assert len(found) == 3
     assert query(database, "SELECT count(*) FROM vector_moves") == [(1,)]
@@ -394,7 +394,7 @@ async def test_a_folder_in_use_by_another_process_is_an_outage_and_not_an_error(
             assert await append(other, "pear")
             with pytest.raises(VectorsUnreachable, match="already accessed by another"):
                 await other.move_vectors(is_whole=True)
-            async with other.read() as view:
+            async with other.view() as view:
                 assert await view.vectors.nearest(TRIP, HASHED, hashed_vector("apple"), k=5) == []
                 assert view.vectors.outage is not None
     gc.collect()

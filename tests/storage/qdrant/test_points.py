@@ -53,7 +53,7 @@ def points_at(url: str, clock: ScriptedClock, *, key_in: str = "", timeout_s: fl
 
 
 async def outage(store: SqliteStore) -> str | None:
-    async with store.read() as view:
+    async with store.view() as view:
         found = await view.vectors.nearest(TRIP, HASHED, hashed_vector("apple"), k=5)
         assert not (found and view.vectors.outage)
         return view.vectors.outage
@@ -114,7 +114,7 @@ async def test_with_very_many_admissible_records_those_among_the_nearest_are_fou
     await pay(store, await opened(store), limit=200)
     await store.move_vectors()
     admissible = np.array(keys[::4], np.int64)
-    async with store.read() as view:
+    async with store.view() as view:
         exact = await view.vectors.nearest(TRIP, HASHED, hashed_vector("apple 8"), k=20, among=admissible)
         monkeypatch.setattr(moved_vectors, "_MOST_SUGGESTED", 49)
         monkeypatch.setattr(moved_vectors, "_LEAST_SUGGESTED", 49)
