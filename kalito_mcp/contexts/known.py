@@ -13,6 +13,7 @@ from kalito_mcp.pins.known import known_records
 from kalito_mcp.pins.repeats import are_alike, without_repeats
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.safety.trust import is_withheld
+from kalito_mcp.text.times.annotation import is_over
 
 _MOST_READ: Final = 200
 """The most important ones. Others are found by a search, like any record."""
@@ -60,19 +61,23 @@ class KnownReader:
         return Known([one for one in records if one.record_id not in withheld], withheld)
 
 
-def choose(known: Known, hits: Sequence[Hit], pins: Sequence[SemanticPin], *, most: int, is_start: bool) -> Chosen:
+def choose(
+    known: Known, hits: Sequence[Hit], pins: Sequence[SemanticPin], *, most: int, is_start: bool, now_ms: int
+) -> Chosen:
     """Choose what to show: at most so many that match the query, best first, then as many others: what was pinned on
     request, most important first, what is surely worth it, and the rest, newest first. At the start of a conversation,
     where nothing is asked yet, only what is surely worth it, and what is newer and about the same.
 
-    Left out is what the session's pins show already, and what repeats another, also among the hits.
+    Left out is what the session's pins show already, and what repeats another, also among the hits; of what does not
+    match, what was for a time that is over.
     """
     by_id = {one.record_id: one for one in known.records}
     matching = [by_id[hit.record_id] for hit in hits if hit.record_id in by_id]
     shown = [pin.content for pin in pins]
     best = without_repeats(matching, shown, most=most)
     first = {one.record_id for one in matching[:most]}
-    others = sorted((one for one in known.records if one.record_id not in first), key=_order)
+    unmatched = (one for one in known.records if one.record_id not in first)
+    others = sorted((one for one in unmatched if not is_over(one.text, one.created_at, now_ms)), key=_order)
     if is_start:
         sure = [one for one in others if _is_sure(one)]
         others = [one for one in others if _is_sure(one) or _may_end_one_of(sure, one)]

@@ -140,7 +140,8 @@ class MemoryManager:
         known, found = gathered.known, gathered.found
         is_start = not asked.has_query and not gathered.of_session.has_begun
         most = _KNOWN_AT_START if is_start else self._context.known
-        chosen = choose(known, found.hits, view.pins, most=most, is_start=is_start)
+        now_ms = self._clock.now_ms()
+        chosen = choose(known, found.hits, view.pins, most=most, is_start=is_start, now_ms=now_ms)
         recent, _ = gathered.of_session.recent(asked)
         parts = ContextParts(
             session_id=session.id or None,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.time import from_iso
-from kalito_mcp.text.times.annotation import DATED, languages_of, with_dates
+from kalito_mcp.domain.time import DAY_MS, from_iso
+from kalito_mcp.text.times.annotation import DATED, is_over, languages_of, with_dates
 
 SAID = from_iso("2023-08-23T10:00:00")  # a Wednesday
 
@@ -89,3 +89,26 @@ def test_only_dates_are_added_and_once(parts: list[str], said_ms: int) -> None:
     dated = with_dates(text, said_ms, ("en", "de"))
     assert re.sub(rf" {DATED}", "", dated) == re.sub(rf" {DATED}", "", text)
     assert with_dates(dated, said_ms, ("en", "de")).count("(") >= dated.count("(")
+
+
+@pytest.mark.parametrize(
+    ("text", "over_on"),
+    [
+        ("We fly tomorrow (2026-03-03).", "2026-03-04"),
+        ("The course is this month (2026-03).", "2026-04-01"),
+        ("We are away next week (2026-03-09/15).", "2026-03-16"),
+        ("Away next month (2026-04-28/05-03).", "2026-05-04"),
+        ("Done this year (2026).", "2027-01-01"),
+        ("The van comes tomorrow (2026-03-03), the rest next week (2026-03-09/15).", "2026-03-16"),
+    ],
+)
+def test_what_was_for_a_time_is_over_the_day_after_it(text: str, over_on: str) -> None:
+    said, over = (from_iso(f"{day}T12:00:00Z") for day in ("2026-03-02", over_on))
+    assert is_over(text, said, over)
+    assert not is_over(text, said, over - DAY_MS)
+
+
+@pytest.mark.parametrize("text", ["We moved last week (2026-02-23/03-01).", "We fly on May 3."])
+def test_what_was_past_when_it_was_said_or_names_no_day_is_never_over(text: str) -> None:
+    said = from_iso("2026-03-02T12:00:00Z")
+    assert not is_over(text, said, said + 3_650 * DAY_MS)

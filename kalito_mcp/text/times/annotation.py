@@ -33,6 +33,7 @@ _DEPENDING: Final = (
     "yesterday today tonight tomorrow ago back before after last previous this current next coming".split()
 )
 _MAY_DEPEND: Final = lazy(rf"\b(?:{'|'.join(_DEPENDING)})\b", re.IGNORECASE)
+_WRITTEN: Final = lazy(r"\((?:about )?(\d{4}(?:-\d\d)?(?:-\d\d)?)(?:/([\d-]{2,10}))?\)")
 _IS_DATED: Final = lazy(r"\s*\(\s*(?:about )?\d{4}")
 
 
@@ -61,6 +62,19 @@ def with_dates(text: str, said_ms: int, languages: Sequence[str] = (ENGLISH,)) -
         if not _IS_DATED().match(text, end):
             text = f"{text[:end]} ({_written(days)}){text[end:]}"
     return text
+
+
+def is_over(text: str, said_ms: int, now_ms: int) -> bool:
+    """Whether all days that `with_dates` wrote into the text were still to come or under way when it was said, and are
+    past now."""
+    said, now = (date.fromordinal(one // DAY_MS + _EPOCH_DAY).isoformat() for one in (said_ms, now_ms))
+    last = [_last_of(found[1], found[2]) for found in _WRITTEN().finditer(text)]
+    return bool(last) and all(said[: len(one)] <= one < now[: len(one)] for one in last)
+
+
+def _last_of(first: str, end: str | None) -> str:
+    """The last day, month or year of an interval."""
+    return first if end is None else first[: max(0, len(first) - len(end))] + end
 
 
 def _may_depend(text: str) -> bool:
