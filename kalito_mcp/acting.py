@@ -1,4 +1,4 @@
-"""On whose behalf this task works. Whoever takes a call sets it; the memory and its audit log read it."""
+"""On whose behalf this task works. The entrances of calls set it; the memory and its audit log read it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -132,7 +132,7 @@ class ProjectVerbs:
             raise InvalidInput(f"no project {old!r}; `kalito-mcp project list` lists them")
         after = self._project_at(new) if is_path(new) else checked_handle(new, "project")
         if after == PERSONAL:
-            raise InvalidInput(f"{new!r} is no project; name a folder other than your home, or any other name")
+            raise InvalidInput(f"{new!r} cannot be a project; use a folder below your home, or a name")
         if before != after:
             with no_new_words():
                 async with self._store.write() as transaction:

@@ -307,7 +307,7 @@ class RecordVerbs(ProjectVerbs):
         return await self._historian.version(self._scope(None), record_id, number)
 
     async def record_as_of(self, record_id: str, moment_ms: int) -> MemoryRecord:
-        """A record as it was at a moment. Raises RecordNotFound, also if it did not exist yet."""
+        """A record as it was at a moment. Raises RecordNotFound, even if it did not exist yet."""
         return await self._historian.as_of(self._scope(None), record_id, moment_ms)
 
     async def diff(self, record_id: str, old: int, new: int) -> list[str]:

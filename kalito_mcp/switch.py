@@ -1,7 +1,7 @@
 """Whether anything is remembered now: a pause, and folders that are left out. Standard library alone.
 
 It is a small file beside the database, because a host's hook looks at it without opening the database. If it cannot be
-read, nothing is remembered: whoever paused the memory must not be recorded because a file is damaged.
+read, nothing is remembered: a person who paused the memory must not be recorded because a file is damaged.
 """
 
 import json
@@ -90,7 +90,7 @@ def read_switch(database: Path) -> Switch:
 
 
 def is_off(database: Path, folder: str | None, now_ms: int) -> bool:
-    """Whether nothing is remembered now, or nothing in this folder; also if that cannot be read."""
+    """Whether nothing is remembered now, or nothing in this folder. True if that cannot be read."""
     try:
         switch = read_switch(database)
     except ConfigurationError:
@@ -117,5 +117,5 @@ def write_switch(database: Path, switch: Switch) -> None:
 
 def _damaged(file: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{file} cannot be read, so nothing is remembered: run `kalito-mcp resume`, which writes it anew"
+        f"{file} cannot be read, so nothing is remembered: run `kalito-mcp resume` to recreate it"
     )

@@ -39,7 +39,7 @@ class WatchVerbs(ProjectVerbs):
     async def versions(self, asked: Iterable[Watched]) -> Mapping[Watched, int]:
         """A number for each: it differs from the one before if what is shown differs, and is 0 for what is not found.
 
-        Only comparable within one process. Some change without need: a session's, also when its owed work is done.
+        Only comparable within one process. Some change needlessly: a session's when its owed work is done.
         """
         wanted = list(asked)
 

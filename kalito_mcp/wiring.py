@@ -363,7 +363,7 @@ def back_up(settings: Settings, keep: int) -> tuple[Backup, list[Path]]:
 
 
 async def restore_backup(settings: Settings, backup: Path) -> tuple[Backup, Path | None]:
-    """Put a backup in the place of the database. The backup, and the new name of the database of before, if any.
+    """Put a backup in the place of the database. The backup, and the new name of the replaced database, if any.
 
     Raises:
         Conflict: a process has the database open; nothing was changed.

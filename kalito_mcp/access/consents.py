@@ -7,7 +7,7 @@ Within a minute, the second use of a refresh token may be the same program's: it
 host renewed at once. It gets the same next refresh token as the first use, so there is never more than one that counts.
 
 A button that is clicked twice sends its form twice, and the browser shows the second answer alone. So while the code is
-not used, whoever allows a request again gets the same code.
+not used, allowing a request again gives the same code.
 """
 
 import secrets
@@ -204,7 +204,7 @@ class Consents:
 
     async def renew(self, client_id: str, text: str, permission: Permission) -> Issued | None:
         """New tokens for a refresh token; None as `verify_refresh_token`. The access token has the permission given, if
-        the consent includes it. The next refresh token is the same, also if it is asked for again.
+        the consent includes it. The next refresh token is the same, even if it is asked for again.
 
         Raises:
             TooManyAttempts: this consent was renewed too often; the token was not used up.
@@ -227,7 +227,7 @@ class Consents:
         return None
 
     async def access_token(self, text: str) -> Token | None:
-        """The access token with this text, of any client, also if it is expired."""
+        """The access token with this text, of any client, even if it is expired."""
         text_hash = hash_of(text)
         found = await self._store.read(lambda view: view.access.token(text_hash))
         return found if found is not None and found.kind is TokenKind.ACCESS else None
@@ -294,7 +294,7 @@ def _code_of(handle: str, cookie: str | None, key: bytes) -> str:
 
 
 def _is_reuse(token: Token, now_ms: int) -> bool:
-    """Whether a refresh token that comes now was first used so long ago that this is no second try of the same use."""
+    """Whether this reuse of a refresh token is too late to be a client's retry."""
     return token.revoked_at is not None and now_ms - token.revoked_at >= _AGAIN_MS
 
 

@@ -1,4 +1,4 @@
-"""Tokens: made, checked, listed and revoked. Whoever has the text of one may call on its owner's behalf."""
+"""Tokens: made, checked, listed and revoked. Anyone who has the text of one may call on its owner's behalf."""
 
 import secrets
 from collections.abc import Collection, Sequence

@@ -83,17 +83,17 @@ def _check_plain(host: str, *, is_plain: bool) -> None:
         if host == "localhost":
             return
         raise InvalidInput(
-            f"http to {host} would send your token and your words readable for all on the way; use https, or its "
+            f"http to {host} would send your token and text unencrypted; use https, or its "
             "private number such as 192.168.1.20 with --plain-http (docs/remote.md)"
         ) from None
     if address.is_loopback:
         return
     is_private = not address.is_global and not address.is_unspecified and not address.is_multicast
     if not is_private:
-        raise InvalidInput(f"http to {host} would send your token and your words readable for all; use https")
+        raise InvalidInput(f"http to {host} would send your token and text unencrypted; use https")
     if not is_plain:
         raise InvalidInput(
-            f"http to {host} would send your token and your words readable for all in that network; use https, or add "
+            f"http to {host} would send your token and text unencrypted in that network; use https, or add "
             "--plain-http if you trust everybody in it"
         )
 
@@ -128,7 +128,7 @@ def read_connection(database: Path) -> Connection | None:
 def write_connection(database: Path, connection: Connection, token: str | None) -> None:
     """Store where the home is and, unless it comes from the environment, the token.
 
-    They are two files. The token is the first, and names its origin, so that it is never sent to the home of before.
+    They are two files. The token is the first, and names its origin, so that it is never sent to an earlier home.
 
     Raises:
         ConfigurationError: a file cannot be written.

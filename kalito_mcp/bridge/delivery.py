@@ -36,17 +36,16 @@ _TRY_AGAIN: Final = frozenset(
 """Codes of what is wrong with the home, not with what it was sent."""
 _PAUSED: Final = "conflict: the memory is paused"
 _MOST_FAILURES: Final = 20
-"""An entry that the home fails at so often, and so for five minutes, is put aside: it must not hold up the others for
-ever."""
+"""Failures after which an entry is put aside (about five minutes), so that it cannot block the others."""
 _LOOK_EVERY_S: Final = 1.0
 _POLL_S: Final = 0.05
 _AT_ONCE: Final = 100
 _MOST_WAITING_S: Final = 5.0
-"""So long a call waits until what is in the outbox is delivered. Then it waits there itself."""
+"""How long a call waits for the outbox to be delivered before it joins it."""
 _MOST_CATCHING_UP_S: Final = 1.0
 _MOST_BETWEEN_S: Final = 15.0
 _LONGEST_REST_S: Final = 60.0
-"""So long the home is not asked, however long it says."""
+"""The longest pause, even if Retry-After is longer."""
 _LONGEST_TURN_S: Final = 1.0
 """After so long, and the entry that is on its way, a call may have its turn."""
 _METHOD: Final = "tools/call"
@@ -183,7 +182,7 @@ class Delivery:
                     continue
                 try:
                     pending.entry = await self.keep(pending.to_keep(), earlier)
-                except KalitoError:  # whoever sent an earlier one gets its error
+                except KalitoError:  # the sender of an earlier one gets its error
                     if earlier == place:
                         raise
 
@@ -209,7 +208,7 @@ class Delivery:
             "project": caller.project,
             "meta": change.meta,
         }
-        # Once begun it goes on: whoever is told nothing sends it again, under the same key.
+        # Once begun it goes on: a sender without an answer sends it again, under the same key.
         with anyio.CancelScope(shield=True):
             entry = await anyio.to_thread.run_sync(self.outbox.put, content, place)
         return entry
@@ -240,7 +239,7 @@ class Delivery:
         return True
 
     async def _empty_outbox(self, deadline: float) -> None:
-        """Deliver what waits, also if another process is at it. Called with the turn. Raises HomeAway."""
+        """Deliver everything, even if another process is delivering. The caller holds the turn. Raises HomeAway."""
         try:
             if not await self._count():
                 return

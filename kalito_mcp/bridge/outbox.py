@@ -65,7 +65,7 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """What a person calls it."""
+        """The id shown to users."""
         return self.file.name.removesuffix(_ENTRY).partition("-")[2]
 
 
@@ -82,7 +82,7 @@ class Outbox:
         """The place of a call that arrives now: after all that this process has given, and after what waited before
         that. Nanoseconds since 1970, or more if the clock was set back."""
         if not self._last_place:
-            with suppress(OSError):  # whoever puts something there is told
+            with suppress(OSError):  # `put` reports the error
                 self._last_place = max((_place_of(name) for name in self._names(self._waiting)), default=0)
         self._last_place = max(time.time_ns(), self._last_place + 1)
         return self._last_place
@@ -175,8 +175,8 @@ class Outbox:
             entry.file.replace(aside)
 
     def count_failure(self, entry: Entry) -> int:
-        """How often the home has failed at this entry, with now. It is stored with the entry, and counted once in 15 s:
-        many tries in a moment say no more than one. Raises OSError."""
+        """How often the home has failed at this entry, including now. Stored with the entry; counted at most once per
+        15 s, so that a burst of retries counts once. Raises OSError."""
         told, now = entry.content.get(_FAILURES), time.time()
         before, at = (told.get("count"), told.get("at")) if isinstance(told, dict) else (None, None)
         count = before if isinstance(before, int) else 0

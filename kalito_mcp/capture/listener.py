@@ -1,7 +1,7 @@
 """Where hooks that are commands find a server: a socket on this machine, and the spool.
 
 A server listens on a free port of the loopback address, and leaves the port, a greeting and a token, both random, in a
-file that only its user can read. It greets whoever connects, so that a hook knows it. The hook sends the token and one
+file that only its user can read. It greets each connection, so that a hook knows it. The hook sends the token and one
 event, a line each, and gets one line back. What no server took in time is in the spool, which each server looks through
 when it starts and every second, except during a pause.
 """

@@ -29,7 +29,7 @@ _SHOWN_IDS: Final = 5
 @click.option(
     "--verify", "is_check", is_flag=True, help="Check that every entry is as it was written, and say the head."
 )
-@click.option("--noted", metavar="HEAD", help="With --verify: a head of before. The log must still begin with it.")
+@click.option("--noted", metavar="HEAD", help="With --verify: an earlier head. The log must still begin with it.")
 @with_settings
 def command(
     database: Path | None,
@@ -44,7 +44,7 @@ def command(
     """List who did what over HTTP, the newest first: tokens, ids and counts, never what was said.
 
     Each entry is chained to the one before, so --verify finds one that was changed, taken out or moved. Note the head
-    that it says in another place: whoever could write the file could also forge the whole log.
+    that it says in another place: anyone who can write the file can also forge the whole log.
     """
     settings = settings_of_existing(database, config)
     if is_check:

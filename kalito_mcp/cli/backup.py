@@ -26,7 +26,7 @@ def command(
 ) -> None:
     """Copy the database into the folder `<database>.backups`, while hosts use it, and check the copy.
 
-    All but the newest copies are removed. What is erased later stays in those of before: `purge` names them. Snapshots
+    All but the newest copies are removed. What is erased later stays in earlier ones: `purge` names them. Snapshots
     of graphs are files of their own.
 
     --restore puts a copy back, after quitting every host that uses the database. What was there is kept under another
@@ -73,4 +73,4 @@ def _restore(settings: "Settings", backup: Path, *, yes: bool) -> None:
     restored, kept = anyio.run(restore_backup, settings, chosen)
     click.echo(f"restored {plural(restored.sessions, 'session')} and {plural(restored.records, 'record')}")
     if kept is not None:
-        click.echo(f"the database of before is now {kept}; delete it when you no longer need it")
+        click.echo(f"the replaced database is now {kept}; delete it when you no longer need it")

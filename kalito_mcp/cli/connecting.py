@@ -66,7 +66,7 @@ def connect(
         )
     waiting = Outbox(folder).count()
     if waiting:
-        shown.append(f"  {plural(waiting, 'call')} of before will be delivered there")
+        shown.append(f"  {plural(waiting, 'earlier call')} will be delivered there")
     written_into(
         names,
         is_dry_run=is_dry_run,
@@ -138,7 +138,7 @@ def _write(database: Path, connection: Connection, token: str) -> None:
 
 
 def _token(database: Path, connection: Connection) -> str:
-    """The token: from the environment, or what is piped in, or typed unseen. Enter keeps that of before."""
+    """The token: from the environment, or what is piped in, or typed unseen. Enter keeps the present one."""
     given = os.environ.get(TOKEN_VARIABLE)
     if given:
         return checked_token(given)
@@ -148,7 +148,7 @@ def _token(database: Path, connection: Connection) -> str:
         if piped.strip() or before is None:
             return checked_token(piped)
         return before
-    said = " (Enter: the one of before)" if before else ""
+    said = " (Enter: keep the present one)" if before else ""
     typed = click.prompt(
         f"Token for {connection.origin}{said}", hide_input=True, default=before or "", show_default=False
     )

@@ -42,7 +42,7 @@ def main() -> None:
     try:
         answer = run(sys.argv[1:], sys.stdin.buffer.read(_MOST_READ), os.environ, started=started)
         if answer:
-            # Hosts read UTF-8, also where the console has another encoding.
+            # Hosts read UTF-8, even where the console has another encoding.
             sys.stdout.buffer.write(answer.encode("utf-8", "replace"))
             sys.stdout.flush()
     except Exception as error:

@@ -148,7 +148,7 @@ class Gatherer:
             return await self._gather(asked, query, moment, self._store.read)
 
     def forget_session(self, session_id: str) -> None:
-        """Read the session anew next time."""
+        """Read the session again next time."""
         self._sessions.drop_where(lambda key: key[0].session == session_id)
 
     async def _gather(

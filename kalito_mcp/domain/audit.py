@@ -2,7 +2,7 @@
 
 Each entry has a hash over the one before it and over itself, so that a changed, removed or moved entry is seen. The
 number and the hash of the newest entry are kept apart from the entries, so that a cut end is seen, too. Who can write
-the file can forge a whole log; whoever has noted an earlier head elsewhere sees that as well.
+the file can forge a whole log; an earlier head that was noted elsewhere shows that as well.
 """
 
 import json

@@ -225,7 +225,7 @@ def texts_ever(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[str]:
 
 
 def _creator(record: MemoryRecord, content: Mapping[str, Any]) -> Editor:
-    """Who made the record: the memory for automatic pins and its own summaries, else whoever the origin names."""
+    """Who made the record: the memory for automatic pins and its own summaries, else the one that the origin names."""
     is_summary = record.type is RecordType.SUMMARY and content.get("method") != "caller"
     if is_summary or record.is_automatic:
         return SYSTEM_EDITOR

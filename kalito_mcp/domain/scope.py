@@ -73,7 +73,7 @@ class Limits:
             AccessDenied: there are limits.
         """
         if self != NO_LIMITS:
-            raise AccessDenied(f"{what} is of the whole memory, and needs a token without an agent or a project limit")
+            raise AccessDenied(f"{what} covers the whole memory; use a token without an agent or project limit")
 
 
 _MARK_BYTES: Final = 4

@@ -62,7 +62,7 @@ class Zone:
     def moment_ms(self, local: datetime) -> int:
         """The moment at which clocks show this date and time.
 
-        A time that they show twice is the first of both, and one that they skip is that much later.
+        Ambiguous times are the first of the two; skipped times move forward by the gap.
         """
         try:
             # Without rules, a datetime without a zone is read by the operating system's clock.

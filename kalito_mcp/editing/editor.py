@@ -147,7 +147,7 @@ class RecordEditor:
                 named.update(checked_changes(unnamed(record), kept, now_ms=self._clock.now_ms()))
             checked_text(str(content["text"]), "text", max_bytes=self._limits.max_text_bytes)
             if not str(content["text"]).strip():
-                raise InvalidInput("text is blank; send the text to remember, or forget the record")
+                raise InvalidInput("text is blank; send some text, or forget the record")
             return content
 
         changed = await self._edit(scope, record_id, change, EditType.UPDATE, editor, expected_revision, named)

@@ -68,8 +68,8 @@ class Forgetter:
         preview = await self.preview(scope, request)
         if preview.token is None or preview.token != token.strip().lower():
             raise Conflict(
-                "the token is of another list than there is now; nothing was changed. If it was sent before, it is "
-                "done; else ask for a new preview"
+                "this token is for an older list; nothing was changed. If you already sent it, it is done; otherwise "
+                "ask for a new preview"
             )
         return [one.id for one in preview.records]
 

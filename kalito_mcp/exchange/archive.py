@@ -66,7 +66,7 @@ async def _pieces(memory: Memory, selection: Selection, writing: ArchiveWriting)
 
 
 async def write_archive_file(memory: Memory, path: Path, selection: Selection) -> ArchiveReport:
-    """The same into a file that only this user can read. An archive of before is replaced, once the new one is whole.
+    """The same into a file that only this user can read. An existing archive is replaced once the new one is complete.
 
     Raises:
         Conflict: the path names a file that is no archive; it is left alone.
@@ -151,6 +151,6 @@ def _refuse_other(path: Path) -> None:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file. One that no archive has is cut, and fits its check no more."""
+    """The lines of a file. Longer lines are cut, so their checksum fails."""
     while line := file.readline(_MOST_LINE_BYTES):
         yield line

@@ -1,6 +1,6 @@
 """Transcripts of Claude Code: `projects/<folder>/<session>.jsonl`, a record a line, appended.
 
-A record names the one before it by `parentUuid`. Whoever goes back and asks otherwise begins a branch; the branch of
+A record names the one before it by `parentUuid`. Going back and asking otherwise begins a branch; the branch of
 the newest record is imported. Sub-agents speak with the assistant, not with the user, and are left out. The makers do
 not document the format, so what is unknown is skipped and counted.
 """
@@ -190,7 +190,7 @@ def _said(record: dict[str, Any], skipped: dict[str, int]) -> str:
             is_typed = queued.get("commandMode") in (None, "prompt") and isinstance(queued.get("prompt"), str)
             return typed(queued["prompt"], skipped) if is_typed else ""
     if not isinstance(kind, str) or kind not in _ROLES:
-        count(skipped, "record that is no message")
+        count(skipped, "record that is not a message")
         return ""
     if record.get("isMeta") is True or record.get("isVisibleInTranscriptOnly") is True:
         count(skipped, "text of the host")

@@ -58,7 +58,7 @@ class Cline:
         messages = whole.get("messages") if isinstance(whole, dict) else whole
         if not isinstance(messages, list):
             if whole is not None:
-                count(reading.skipped, "file that is no session")
+                count(reading.skipped, "file that is not a session")
             return
         named = whole.get("sessionId") if isinstance(whole, dict) else None
         if isinstance(whole, dict) and whole.get("agent") not in (None, "lead"):

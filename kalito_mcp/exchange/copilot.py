@@ -42,7 +42,7 @@ def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:
         role = _ROLES.get(kind) if isinstance(kind, str) else None
         if role is None or not isinstance(told, dict):
             is_tool = isinstance(kind, str) and kind.startswith("tool.")
-            count(reading.skipped, "tool call or output" if is_tool else "record that is no message")
+            count(reading.skipped, "tool call or output" if is_tool else "record that is not a message")
             continue
         if told.get("parentToolCallId"):
             count(reading.skipped, "sub-agent")

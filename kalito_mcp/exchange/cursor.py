@@ -91,7 +91,7 @@ def _turns_of_lines(reading: Reading) -> Iterator[Turn]:
         named, message = line.value.get("role"), line.value.get("message")
         role = _ROLES.get(named) if isinstance(named, str) else None
         if role is None or not isinstance(message, dict):
-            count(reading.skipped, "record that is no message")
+            count(reading.skipped, "record that is not a message")
             continue
         if said := spoken(message.get("content"), reading.skipped, _query if role is Role.USER else words_of):
             key = hash_of(reading.path.stem, role.value, said)

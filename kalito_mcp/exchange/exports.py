@@ -39,7 +39,7 @@ def streams(reading: Reading, pattern: str) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
-    """The zip. Raises zipfile.BadZipFile, also if it asks for a version of the format that nobody reads."""
+    """The zip. Raises zipfile.BadZipFile, even for a version of the format that nobody reads."""
     try:
         return zipfile.ZipFile(path)
     except NotImplementedError as error:

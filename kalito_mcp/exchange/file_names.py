@@ -25,7 +25,7 @@ def plain_name(name: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """A name for a file, without an ending. Different names give different ones, also where case does not count.
+    """A name for a file, without an ending. Distinct even on case-insensitive file systems.
 
     A name that is fine stays as it is; else what cannot be in it is replaced and a digest of the name added.
     """

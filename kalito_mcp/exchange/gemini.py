@@ -41,7 +41,7 @@ class Gemini:
             messages = head.get("messages")
         session_id = head.get("sessionId")
         if not isinstance(session_id, str) or not isinstance(messages, list):
-            count(reading.skipped, "file that is no session")
+            count(reading.skipped, "file that is not a session")
             return
         if head.get("kind") == "subagent":
             count(reading.skipped, "sub-agent")
@@ -67,7 +67,7 @@ def _replayed(reading: Reading) -> list[Any]:
         elif "type" in record:
             messages[_key(record, str(line.begin))] = record
         elif "content" in record:
-            count(reading.skipped, "record that is no message")
+            count(reading.skipped, "record that is not a message")
     return list(messages.values())
 
 
@@ -81,7 +81,7 @@ def _turns(session_id: str, messages: list[Any], reading: Reading) -> Iterator[T
         kind = message.get("type") if isinstance(message, dict) else None
         role = _ROLES.get(kind) if isinstance(kind, str) else None
         if role is None:
-            count(reading.skipped, "record that is no message")
+            count(reading.skipped, "record that is not a message")
             continue
         if said := spoken(message.get("content"), reading.skipped, _said):
             named, model = message.get("id"), message.get("model")

@@ -14,7 +14,7 @@ from kalito_mcp.exchange.zstandard import SUFFIX, opened
 LONGEST: Final = 64 * 1024 * 1024
 """Bytes. A line that is longer is skipped; so is the rest of a list after such an element."""
 _CHUNK: Final = 256 * 1024
-_TORN: Final = "line that is no JSON"
+_TORN: Final = "line that is not JSON"
 _DECODER: Final = json.JSONDecoder()
 _SPACE: Final = re.compile("[ \t\r\n\ufeff\0]+")
 
@@ -105,7 +105,7 @@ def json_file(path: Path, reading: Reading) -> Any:
         raw = file.read(LONGEST + 1)
     value = parsed(raw) if len(raw) <= LONGEST else None
     if value is None:
-        reading.skipped["file that is no JSON" if len(raw) <= LONGEST else "file that is too long"] += 1
+        reading.skipped["file that is not JSON" if len(raw) <= LONGEST else "file that is too long"] += 1
     return value
 
 
@@ -140,7 +140,7 @@ def json_list(stream: IO[bytes], reading: Reading) -> Iterator[Any]:
         if (value := text.value()) is not _NOTHING:
             yield value
         elif first:
-            reading.skipped["file that is no JSON"] += 1
+            reading.skipped["file that is not JSON"] += 1
         return
     text.take()
     while (sign := text.next()) != "]":
@@ -149,7 +149,7 @@ def json_list(stream: IO[bytes], reading: Reading) -> Iterator[Any]:
         elif (value := text.value()) is not _NOTHING:
             yield value
         else:
-            reading.skipped["rest of a file that is no JSON" if sign else "end of a file that breaks off"] += 1
+            reading.skipped["rest of a file that is not JSON" if sign else "end of a file that breaks off"] += 1
             return
 
 

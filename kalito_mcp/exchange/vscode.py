@@ -50,7 +50,7 @@ class VsCode:
         session = _replayed(reading) if is_log else json_file(reading.path, reading)
         requests = session.get("requests") if isinstance(session, dict) else None
         if not isinstance(session, dict) or not isinstance(requests, list):
-            count(reading.skipped, "file that is no session")
+            count(reading.skipped, "file that is not a session")
             return
         session_id = text_or_none(session.get("sessionId")) or reading.path.stem
         folder = _folder(reading.path.parent.parent / "workspace.json")

@@ -1,6 +1,6 @@
 """JSON files that are written whole or not at all: to a temporary file, made durable, then moved into place.
 
-The temporary file is created before its content is read. Whoever erases words from a folder removes the temporary files
+The temporary file is created before its content is read. Erasing words from a folder removes the temporary files
 first. So content that was read before the erasure never gets a name, even if its writer dies, and a writer that lives
 reads again.
 """

@@ -269,7 +269,7 @@ class _Reader:
     def _member(self, at: int, path: Place | None) -> _Item:
         found = _STRING.match(self._text, at)
         if found is None:
-            raise self.fault(at, "the file ends too early" if at >= len(self._text) else "a name in quotes is missing")
+            raise self.fault(at, "the file ends too early" if at >= len(self._text) else "expected a quoted name")
         colon = self.skip(found.end())
         if self._text[colon : colon + 1] != ":":
             raise self.fault(colon, "a colon is missing")

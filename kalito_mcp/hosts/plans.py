@@ -234,7 +234,7 @@ def _own_file(own: OwnFile, places: Places, launcher: Launcher | None) -> list[C
     if before.data is not None and not _is_own(own, before):
         if launcher is None:
             return []
-        raise ConfigurationError(f"{path} is there and not ours; it was left as it is. Rename it first")
+        raise ConfigurationError(f"{path} exists and was not written by kalito; it was left unchanged. Rename it first")
     after = own.content(launcher).encode() if launcher else None
     verb = "removes" if after is None else "adds" if before.data is None else "changes"
     return [Change(path, before, after, summary=f"{verb} the plugin kalito")] if after != before.data else []

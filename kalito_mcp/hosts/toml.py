@@ -2,7 +2,7 @@
 
 A table with its subtables is one block of lines: from its header to its last line. It is replaced or removed as a
 whole, and a new one goes to the end of the file. Everything else stays as it is written. A single value goes below the
-header of its table. Whoever edits compares the result with what it should state (`edits`), so a table that is written
+header of its table. The caller compares the result with what it should state (`edits`), so a table that is written
 in another form, such as `servers = { ours = {} }`, is refused and not doubled.
 """
 

@@ -106,7 +106,7 @@ def _members(lines: list[str], start: int, stop: int | None, indent: str | None)
         indent = own if indent is None else indent
         if len(own) > len(indent) or (found and line.startswith(indent + "- ")):
             if not found:
-                raise NotReadable("this belongs to nothing", number + 1, len(own) + 1)
+                raise NotReadable("unexpected indentation", number + 1, len(own) + 1)
             found[-1] = (*found[-1][:2], number + 1)
             continue
         name = _name(line, number)

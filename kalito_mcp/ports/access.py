@@ -10,7 +10,7 @@ class AccessReader(Protocol):
     """Reads of one consistent view."""
 
     async def token(self, text_hash: bytes) -> Token | None:
-        """The token whose text has this hash, also if it is expired or revoked."""
+        """The token whose text has this hash, even if it is expired or revoked."""
 
     async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
         """The tokens of an owner, or of all: static ones first, and the newest first."""

@@ -78,7 +78,7 @@ class SessionWriter(SessionReader, Protocol):
 
 
 class HasSessions(Protocol):
-    """A view or a transaction, for whoever reads nothing else of it."""
+    """A view or a transaction, for code that reads nothing else of it."""
 
     @property
     def sessions(self) -> SessionReader: ...

@@ -16,10 +16,10 @@ class SignInReader(Protocol):
         """The client with this id."""
 
     async def request(self, handle_hash: bytes) -> SignInRequest | None:
-        """What a client asks for, also if it has expired."""
+        """What a client asks for, even if it has expired."""
 
     async def code(self, code_hash: bytes) -> Code | None:
-        """The code with this hash, also if it is used or expired."""
+        """The code with this hash, even if it is used or expired."""
 
     async def grants(self, owner: str | None, *, now_ms: int, limit: int) -> Sequence[Grant]:
         """The consents of an owner, or of all, the newest first."""
@@ -44,7 +44,7 @@ class SignInWriter(SignInReader, Protocol):
         """Store a client, or what its document says now."""
 
     async def drop_clients(self, *, unused_since: int, most_unused: int) -> None:
-        """Forget clients without a consent or a request: those of before then, and all but the newest."""
+        """Forget clients without a consent or a request: older ones, and all but the newest."""
 
     async def add_request(self, handle_hash: bytes, request: SignInRequest) -> None:
         """Store what a client asks for."""

@@ -118,7 +118,7 @@ async def check_named(records: RecordReader, scope: Scope, named: Mapping[str, A
         raise RecordNotFound(f"no record {cause!r} for caused_by; send the id of a record")
     for one in named.get(_SUPERSEDES) or ():
         if await records.record(scope.anywhere(), one) is None:
-            raise RecordNotFound(f"no record {one!r} here to supersede; send ids as a search returns them")
+            raise RecordNotFound(f"record {one!r} does not exist; use ids returned by a search")
 
 
 async def check_is_reached(records: RecordReader, scope: Scope, record: MemoryRecord) -> None:

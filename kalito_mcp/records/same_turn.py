@@ -99,7 +99,7 @@ def recognised(
 
 
 def _order(one: Told, count: int) -> Iterable[int]:
-    """Hooks tell of turns in their order, also when they are late; a tool tells of the last ones."""
+    """Hooks report turns in order, even when they are late; a tool reports the last ones."""
     return range(count) if one.way is Way.HOOK else reversed(range(count))
 
 

@@ -1,4 +1,4 @@
-"""Candidate generation: the records that may be hits, scored, the best read first. One search on one index.
+"""Candidate generation: finds and scores the records worth reading. One search on one index.
 
 Three sources: the words of the question and of its other wordings (`bm25f`), the times that it names, and the vectors
 if there are any. Nothing is left out for its age. The scores of at most `SearchPolicy.candidates` of each are compared.

@@ -103,11 +103,11 @@ class SessionHistory(EventStore):
         return f"{self._name}-{event.number}"
 
     async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
-        """Send what followed an event on its stream: of a call up to its answer, also if that is still to come.
+        """Replay a stream after an event. For a call, replay until its answer, waiting for it if needed.
 
-        Returns the stream for the SDK to go on with, if it is the one of notifications. Between the end of a replay and
-        that moment the SDK loses what is sent. None ends the stream: its answer was sent, or this session has no such
-        event, or no longer.
+        Returns the stream for the SDK to go on with, if it is the one of notifications. The SDK loses what is sent
+        between the end of a replay and that moment. None ends the stream: the answer was sent, or the event is unknown
+        or already dropped.
         """
         name, _, number = last_event_id.rpartition("-")
         last = next((one for one in self._events if str(one.number) == number), None) if name == self._name else None

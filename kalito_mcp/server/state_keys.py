@@ -48,7 +48,7 @@ class StateKeys:
     def seal(self, payload: bytes) -> str:
         """The payload as text that nobody else can read or make."""
         if self._codec is None:
-            raise RuntimeError("nothing is sealed before the memory is open")
+            raise RuntimeError("the memory is not open yet")
         return self._codec.seal(payload)
 
     def unseal(self, token: str) -> bytes:

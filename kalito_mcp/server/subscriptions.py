@@ -252,7 +252,7 @@ class Subscriptions:
             raise _too_many(_TOO_MANY_RESOURCES)
         mine = _principal_id()
         if mine is not None and sum(one.principal_id == mine for one in self._streams.values()) >= MOST_OF_ONE:
-            raise _too_many(f"{MOST_OF_ONE:,} subscriptions of yours are open; end some")
+            raise _too_many(f"you have {MOST_OF_ONE:,} open subscriptions; close some")
         wanted = [found for found in map(watched_at, uris) if found is not None]
         await self.prepare(audience(), [*wanted, *([SESSION_LIST] if asked.resources_list_changed else [])])
         with anyio.CancelScope() as lasting:
@@ -284,7 +284,7 @@ class Subscriptions:
             connection.exit_stack.callback(self._leave, host)
             if self.senders is not None:
                 self.senders.start_soon(host.send)
-        # A client that was let in anew goes on in its session, under another consent.
+        # A client that was let in again goes on in its session, under another consent.
         host.principal_id = _principal_id()
         return host
 

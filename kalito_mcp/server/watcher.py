@@ -1,4 +1,4 @@
-"""Finds what changed in the memory, whoever wrote it, and passes it on to those who subscribed to it.
+"""Finds what changed in the memory, in any process, and reports it to subscribers.
 
 It looks only while somebody is subscribed: right after a tool call, and each second at the store's revision. Every
 process that writes moves it, and so does the background work of this one. What was last read at another revision is
@@ -86,7 +86,7 @@ class Watcher:
     async def _look(self) -> None:
         """Compare what each audience sees with what it saw, and pass on what differs."""
         if not self._is_needed():
-            self._seen.clear()  # whoever subscribes next hears of what changes from then on
+            self._seen.clear()  # the next subscriber hears of changes from then on
             return
         memory = await self._memory()
         revision = await memory.revision()

@@ -91,7 +91,7 @@ def technicality(texts: Iterable[str]) -> float:
                 word = raw.strip(_EDGE)
                 if is_code or _is_technical(raw, word):
                     technical += len(raw)
-                # Few words follow a digit: so few are searched for a unit.
+                # Only words after a digit are checked for a unit.
                 elif previous[-1:].isdecimal() and _UNIT().fullmatch(word) and _BARE_NUMBER().fullmatch(previous):
                     technical += len(previous) + len(raw)
                 previous = word

@@ -1,4 +1,4 @@
-"""The version of `analysis`, for whoever needs nothing else of it."""
+"""The version of `analysis`, for code that needs nothing else of it."""
 
 from typing import Final
 

@@ -133,7 +133,7 @@ def likeness(asked: str, past: str) -> float:
     """How far two questions ask for the same, in [0, 1]: the share of their content terms that both have.
 
     Of the questions in a text, and the whole text, the most alike count. 0 if they want things of different kinds
-    (when, where), have different names, numbers or days, or only one denies; also if one has no content term, unless
+    (when, where), have different names, numbers or days, or only one denies, and if one has no content term, unless
     the words are equal.
     """
     return most_alike(wordings(asked, questions_in(asked)), wordings(past, questions_in(past)))

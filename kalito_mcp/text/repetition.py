@@ -1,4 +1,4 @@
-"""By what a repetition of a forgotten text is recognised: keys of its whole and of its sentences. Pure.
+"""Keys that recognise forgotten text when it comes back: one for the whole text, one for each sentence. Pure.
 
 A key ignores case, spaces, punctuation, separators, invisible characters and look-alike letters. Other words for the
 same have another key. Short texts, and sentences that name nothing, have none: everybody says them.
@@ -25,7 +25,7 @@ _RUN: Final = 3
 _CAPITALISES_NOUNS: Final = "de"
 _NOTHING: Final = frozenset(("",))
 _IDENTIFIER: Final = "id:"
-# Whoever asks for this does not want its words to come back. Linear: no part of it repeats.
+# A person who asks for this does not want its words to come back. Linear: no part of it repeats.
 _ASKS_TO_FORGET: Final = lazy(
     r"(?:^|[,;:–—]\s|\b(?:please|pls|just|you|you to|bitte|por favor|per favore)\s)"
     r"(?:forget|delete|erase|remove|purge|unlearn|vergiss|vergessen|lösche|löschen|oublie|oubliez|supprime|supprimez|"

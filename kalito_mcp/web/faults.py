@@ -68,7 +68,7 @@ def describe_error(error: KalitoError, what: str) -> str:
         return str(error)
     number = secrets.token_hex(4)
     _log.error("incident %s in %s: %s", number, what, error)
-    return f"the memory cannot do this now (incident {number}); whoever runs the server finds the reason in its log"
+    return f"the memory cannot do this now (incident {number}); the reason is in the server's log"
 
 
 def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:

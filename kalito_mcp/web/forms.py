@@ -1,5 +1,5 @@
 """Reads the forms of clients and browsers that nobody knows yet: few fields. Of few bytes they are already: no more is
-taken from whoever has no token.
+taken from callers without a token.
 
 Starlette's parser reads a byte at a time, whatever the number of fields.
 """

@@ -37,7 +37,7 @@ WhyRefused = Callable[[str], Awaitable[str | None]]
 _NEEDED: Final = "send a valid token as `Authorization: Bearer kal_...`"
 
 _log: Final = logging.getLogger("kalito.server")
-_UNAVAILABLE: Final = "the memory cannot be read now; whoever runs the server finds the reason in its log"
+_UNAVAILABLE: Final = "the memory cannot be read now; the reason is in the server's log"
 
 
 class Guard:
@@ -150,7 +150,7 @@ def _too_long(scope: Scope) -> JSONResponse | None:
 
 
 def _host_name(host: str) -> str:
-    """The name in a Host header, without the port. Empty if the port is none."""
+    """The name in a Host header, without the port. Empty if the port is invalid."""
     try:
         parts = urlsplit(f"//{host}")
         return "" if parts.port == 0 else (parts.hostname or "").lower()

@@ -38,7 +38,7 @@ Labels = tuple[str, ...]
 
 
 class Counter:
-    """Counts by labels. Whoever counts keeps the labels to few values."""
+    """Counts by labels. Callers keep the labels to few values."""
 
     def __init__(self, name: str, about: str, *labels: str) -> None:
         self.name = name

@@ -1,7 +1,7 @@
 """The endpoints of the built-in authorization server: the SDK's handlers, over our provider.
 
 What the handlers leave open is checked here first: a parameter may come once, the resource must be ours, and an answer
-that goes back to a client names its issuer (RFC 9207), also when it is an error.
+that goes back to a client names its issuer (RFC 9207), even when it is an error.
 """
 
 import logging

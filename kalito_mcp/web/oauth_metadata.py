@@ -33,7 +33,7 @@ def resource_metadata_routes(site: Site, issuer: str | None, scopes: Sequence[st
 
 
 def server_metadata_routes(site: Site, *, reads_documents: bool) -> list[Route]:
-    """The RFC 8414 document, also where hosts look that put the path of MCP into its place."""
+    """The RFC 8414 document, and for hosts that put the path of MCP into its place."""
 
     def document(base: str) -> dict[str, Any]:
         return {

@@ -42,7 +42,7 @@ def test_an_address_is_taken_with_or_without_its_path(given: str, url: str) -> N
     [
         ("http://kalito.example.org", "use https"),
         ("http://203.0.113.7:8765", "add --plain-http"),  # for documentation, and so not global
-        ("http://8.8.8.8", "readable for all; use https"),
+        ("http://8.8.8.8", "text unencrypted; use https"),
         ("http://192.168.1.20:8765", "add --plain-http"),
         ("http://100.64.3.2:8765", "add --plain-http"),
         ("ftp://example.org", "write it as https://"),

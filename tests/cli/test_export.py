@@ -197,7 +197,7 @@ def test_a_backup_is_made_listed_and_put_back(
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     done = invoke("backup", "--restore", name, *database)
     assert "restored 2 sessions and 4 records" in done.out
-    assert "the database of before is now" in done.out
+    assert "the replaced database is now" in done.out
     assert invoke("list", "notes", *database).out == "no notes\n"
     assert invoke("backup", "--list", "--restore", name, *database).code == 2
     assert f"removed {name}" in invoke("backup", "--keep", "1", *database).out

@@ -202,7 +202,7 @@ def test_a_broken_file_is_named_and_other_hosts_are_installed(home: Home) -> Non
     before = home.files()
     outcome = home.run("install", "--yes", "claude-code", "cursor")
     assert outcome.code == 1
-    assert "settings.json: line 3, column 3: a name in quotes is missing; it was left as it is" in outcome.err
+    assert "settings.json: line 3, column 3: expected a quoted name; it was left as it is" in outcome.err
     assert {name: data for name, data in home.files().items() if ".cursor" not in name} == before
     assert (home.path / ".cursor" / "mcp.json").exists()
 

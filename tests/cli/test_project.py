@@ -100,8 +100,8 @@ def test_a_renamed_project_is_found_by_its_new_name(invoke: Invoke, in_projects:
         (["project", "move", "flying", "--to", "kyte"], 1, "no project 'kyte'; did you mean 'kite'?"),
         (["project", "rename", "kites", "boat"], 1, "no project 'kites'; did you mean 'kite'?"),
         (["project", "rename", "wholly other", "boat"], 1, "`kalito-mcp project list` lists them"),
-        (["project", "rename", "kite", "personal"], 1, "'personal' is no project"),
-        (["project", "rename", "kite", "/"], 1, "'/' is no project"),
+        (["project", "rename", "kite", "personal"], 1, "'personal' cannot be a project"),
+        (["project", "rename", "kite", "/"], 1, "'/' cannot be a project"),
         (["search", "fly", "--project", "kiet"], 1, "no project 'kiet'; did you mean 'kite'?"),
     ],
 )

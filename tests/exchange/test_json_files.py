@@ -46,7 +46,7 @@ def test_of_a_line_that_two_programs_wrote_at_once_all_whole_objects_are_read(tm
     path.write_text('{"a": 1}{"b": 2}\n{"c": 3} {"torn": \nno JSON\n7 {"d": 4}\n{"e": 5}{"later": ')
     reading = Reading(path)
     assert [line.value for line in json_lines(reading)] == [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}]
-    assert reading.skipped == {"line that is no JSON": 2, "torn last line": 1}
+    assert reading.skipped == {"line that is not JSON": 2, "torn last line": 1}
     assert path.read_text()[reading.read_to :] == '{"e": 5}{"later": '
 
 

@@ -56,7 +56,7 @@ def test_sessions_in_files_are_read_in_the_order_of_time(storage: Path, tmp_path
         ("assistant", "msg_a", ANSWERED, 1_772_359_201_000, "sonnet"),
     ]
     assert reading.skipped == {
-        "file that is no JSON": 1,
+        "file that is not JSON": 1,
         "text of the host": 1,
         "tool call or output": 1,
         "content of an unknown kind": 1,

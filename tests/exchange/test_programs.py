@@ -76,7 +76,7 @@ def test_what_is_no_message_any_more_is_counted(tmp_path: Path) -> None:
 
     path = lines(tmp_path / "session-1.jsonl", [{"sessionId": "g1"}, {"id": "m1", "content": ASKED}])
     found, reading = read(SOURCES["gemini"], path)
-    assert (found["g1"], reading.skipped) == ([], {"record that is no message": 1})
+    assert (found["g1"], reading.skipped) == ([], {"record that is not a message": 1})
 
 
 @pytest.mark.parametrize("folder", ["sessions/2026/03/01", "archived_sessions"])

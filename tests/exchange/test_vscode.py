@@ -140,7 +140,7 @@ def test_an_answer_that_is_being_written_waits(tmp_path: Path) -> None:
 def test_a_log_that_does_not_begin_with_a_session_is_counted(tmp_path: Path, changes: list[Any]) -> None:
     found, reading = read(SOURCE, log(tmp_path, *changes))
     assert found == {}
-    assert reading.skipped["file that is no session"] == 1
+    assert reading.skipped["file that is not a session"] == 1
 
 
 def test_chats_are_found_with_the_folder_of_their_workspace(tmp_path: Path) -> None:

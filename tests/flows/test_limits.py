@@ -414,7 +414,7 @@ async def test_the_graph_of_an_agent_is_beyond_a_limit_to_a_project(ann: Memory)
             await shop.record_feedback(target, "up", session_id="counter")
         with pytest.raises(RecordNotFound, match=f"'{target}' is not a question or answer in this graph"):
             await shop.record_feedback(target, "up")
-    with pytest.raises(AccessDenied, match="the graph of an agent is of the whole memory"):
+    with pytest.raises(AccessDenied, match="the graph of an agent covers the whole memory"):
         await shop.graph_overview()
     await shop.record_messages("counter", turns)
     closed = await shop.finalize_session("counter")
@@ -448,11 +448,9 @@ async def test_what_is_of_the_whole_memory_needs_no_limits(ann: Memory) -> None:
             lambda memory=memory: memory.audit(),
             lambda memory=memory: memory.check_audit(),
         ):
-            with pytest.raises(
-                AccessDenied, match="of the whole memory, and needs a token without an agent or a project"
-            ):
+            with pytest.raises(AccessDenied, match="covers the whole memory; use a token without an agent or project"):
                 await verb()
-        with pytest.raises(AccessDenied, match="a snapshot is of the whole memory"):
+        with pytest.raises(AccessDenied, match="a snapshot covers the whole memory"):
             await memory.finalize_session("counter", FinalizeOptions(checkpoint_name="mine"))
 
 
@@ -469,7 +467,7 @@ async def test_a_purge_within_limits_erases_there_and_names_no_snapshot(ann: Mem
     assert set(ids["shop"]) <= set(report.erased)
     assert not [one for one in report.rewritten if "snapshot" in one]
     assert "4417" in (await ann.record(ids["garden"][0])).text
-    with pytest.raises(Conflict, match="the token is of another list"):
+    with pytest.raises(Conflict, match="this token is for an older list"):
         everything = await ann.preview_forgetting(request)
         await shop.purge_previewed(request, everything.token or "")
 

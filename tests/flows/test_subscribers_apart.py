@@ -113,7 +113,7 @@ async def test_a_program_that_forgets_its_streams_leaves_the_others_theirs(
         forgetful, other = [await token(at.memory, "ann") for _ in range(2)]
         async with subscribed(at.url, "2026-07-28", EVERYTHING, token=forgetful):
             async with subscribed(at.url, "2026-07-28", EVERYTHING, token=forgetful) as (client, _):
-                with pytest.raises(MCPError, match="2 subscriptions of yours are open; end some"):
+                with pytest.raises(MCPError, match="2 open subscriptions; close some"):
                     async with client.listen(resource_subscriptions=EVERYTHING):
                         pass
                 async with subscribed(at.url, "2026-07-28", EVERYTHING, token=other):

@@ -203,7 +203,7 @@ def test_a_plugin_that_is_not_ours_is_neither_replaced_nor_deleted(home: Path) -
     path = home / ".config" / "opencode" / "plugins" / "kalito.js"
     path.parent.mkdir(parents=True)
     path.write_text("// mine\n")
-    with pytest.raises(ConfigurationError, match="is there and not ours"):
+    with pytest.raises(ConfigurationError, match="exists and was not written by kalito"):
         install(host, home)
     assert uninstall(host, home) == 0
     assert path.read_text() == "// mine\n"

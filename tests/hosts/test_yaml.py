@@ -83,7 +83,7 @@ def test_a_value_of_several_lines_is_not_written_again_in_another_form() -> None
     [
         ("A: 1\nextensions\n", "line 2, column 1: no name with a colon"),
         ("extensions:\n\tx: 1\n", "line 2, column 1: a tab indents"),
-        ("  A: 1\n", "line 1, column 3: this belongs to nothing"),
+        ("  A: 1\n", "line 1, column 3: unexpected indentation"),
         ("A: 1\nA: 2\n", "line 2, column 1: A is there twice"),
         ("{extensions: {}}\n", "line 1, column 1: no name with a colon"),
         ("A: 1\n---\nB: 2\n", "line 2, column 1: no name with a colon"),

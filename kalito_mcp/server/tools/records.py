@@ -69,7 +69,7 @@ class RecordTools:
         memory = await self._opened.memory_for(project)
         given = dict(fields or {})
         if "text" in given or "type" in given:
-            raise InvalidInput("text and type are arguments of their own; leave them out of fields")
+            raise InvalidInput("leave text and type out of fields; they are arguments")
         kept = await memory.remember(
             type,
             {"text": text, **given},

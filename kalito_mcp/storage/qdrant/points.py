@@ -29,7 +29,7 @@ _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 _WORK_S: Final = 60.0
 _PURGE_S: Final = 10.0
-"""Whoever erases something waits for these questions."""
+"""Erasing waits for these requests."""
 
 _REFUSED: Final = (401, 403)
 _LONGEST_REASON: Final = 200
@@ -62,7 +62,7 @@ class QdrantPoints:
 
     @property
     def arrivals(self) -> int:
-        """How often it came within reach, and how often a collection was missed."""
+        """Reconnects plus collections lost; a change means that vectors must be checked again."""
         return self._arrivals + self._collections.losses
 
     async def put(self, points: Sequence[VectorPoint]) -> None:

@@ -3,7 +3,7 @@
 An archive has every column of every canonical table, also those of later migrations, so its statements are the only
 ones with `*`. Rows keep their keys: hashes, ids of messages and graphs are made of them. A migration that adds columns
 gives them a default, which rows of older archives get. One that moves what is stored must say in `_prepared` how a row
-of before becomes one of after.
+written before it becomes one of the new form.
 """
 
 import json
@@ -143,7 +143,7 @@ class ArchiveStatements(ArchiveQueries):
         )
         await self._all(UPDATE_COUNTS_OF_AGENTS)
         await self._all(INSERT_ALL_SUPERSEDED)
-        # As if an older release had made it: if this process is killed, whoever opens the database rebuilds it.
+        # As if an older release had made it: if this process is killed, the next one to open the database rebuilds it.
         await self._all(UPDATE_ANALYSIS, version=0)
 
     async def _columns(self, table: str) -> frozenset[str]:
@@ -167,7 +167,7 @@ def _prepared(row: ArchiveRow, owner: str, columns: frozenset[str]) -> _Prepared
     if row.table == "identity":
         secret = fields.get("secret")
         if set(fields) != {"secret"} or not isinstance(secret, bytes) or len(secret) != _SECRET_BYTES:
-            raise InvalidInput(f"line {row.line}: this is no identity of a memory; nothing was restored")
+            raise InvalidInput(f"line {row.line}: not a valid memory identity; nothing was restored")
         return row.line, [(UPDATE_IDENTITY, fields)]
     if row.table == "sqlite_sequence":
         if set(fields) != {"name", "seq"} or not isinstance(fields["seq"], int):

@@ -79,7 +79,7 @@ NOTICED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
         ("UPDATE", "'changed'", "'project_' || new.key"),
         ("DELETE", "'erased'", "'project_' || old.key"),
     ),
-    # Not the ids of nodes: they are hashes of words, and whoever guesses the words can test them.
+    # Not the ids of nodes: they are hashes of words, and a guess of the words could be tested against them.
     "graphs": (
         ("INSERT", "'added'", "'graph_' || new.key"),
         ("UPDATE", "'changed'", "'graph_' || new.key"),

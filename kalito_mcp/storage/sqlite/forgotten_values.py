@@ -62,7 +62,7 @@ class ForgottenValues:
             )
 
     async def remove(self, scope: Scope, keys: Collection[str]) -> None:
-        """Let the keys come back in the scope."""
+        """Stop treating these keys as forgotten in the scope."""
         if keys and not await self.is_empty():
             await self._connection.execute_fetchall(DELETE_FORGOTTEN, _parameters(scope, await self._hashed(keys)))
 

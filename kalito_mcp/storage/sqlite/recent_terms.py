@@ -19,7 +19,7 @@ _MOST_WORDS: Final = 5_000
 """Of new records that are read at once: some milliseconds."""
 
 _MOST_RECORDS: Final = 1_000
-"""That are kept. Then FTS5 is asked once for each term, and it begins anew."""
+"""Terms kept. Beyond that FTS5 is asked once for each term, and the count starts again."""
 
 
 class RecentTerms:

@@ -15,7 +15,7 @@ SELECT_SEGMENT_COUNT: Final = "SELECT count(DISTINCT segid) FROM records_text_id
 
 FEW_SEGMENTS: Final = 4
 _PAUSE_S: Final = 0.01
-"""Between two slices. Whoever waits for the mutex asks for it every 2 milliseconds."""
+"""Between two slices. A process that waits for the mutex asks for it every 2 milliseconds."""
 
 
 class _Transaction(Protocol):

@@ -56,4 +56,4 @@ async def supersede(connection: aiosqlite.Connection, key: int, *, before: str |
     known = named_in(before)
     for [record_id] in await connection.execute_fetchall(SELECT_UNKNOWN, {"key": key}):
         if record_id not in known:
-            raise RecordNotFound(f"no record {record_id!r} here to supersede; send ids as a search returns them")
+            raise RecordNotFound(f"record {record_id!r} does not exist; use ids returned by a search")

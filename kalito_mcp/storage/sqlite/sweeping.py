@@ -40,7 +40,7 @@ from kalito_mcp.storage.sqlite.unused_bytes import UnusedBytes
 
 VACUUM: Final = "VACUUM"
 SELECT_IS_UNSWEPT: Final = "SELECT 1 FROM unswept WHERE key <= :up_to LIMIT 1"
-# The row makes a change to commit also if there is nothing to delete.
+# The row makes a change to commit even if there is nothing to delete.
 INSERT_MARK: Final = "INSERT INTO unswept (text_keys) VALUES ('[]')"
 DELETE_UNSWEPT: Final = "DELETE FROM unswept WHERE key <= :up_to OR key = last_insert_rowid()"
 SELECT_SIZE: Final = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
@@ -50,7 +50,7 @@ _PAGES_A_HOLD: Final = 2_000
 """So many pages are zeroed while others wait: 8 MB that the disk writes here and there."""
 
 _PAUSE_S: Final = 0.01
-"""Between two slices. Whoever waits for the mutex asks for it every 2 milliseconds."""
+"""Between two slices. A process that waits for the mutex asks for it every 2 milliseconds."""
 
 _WAIT_FOR_READERS_S: Final = 5.0
 _WAIT_IN_HOLD_S: Final = 0.1

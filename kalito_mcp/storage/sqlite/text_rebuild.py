@@ -1,4 +1,4 @@
-"""Rebuilds the text index in pieces, so that a process that is killed has only lost its last piece.
+"""Rebuilds the text index in pieces, so that a killed process loses at most one piece.
 
 The new index grows in tables of its own. Searches use the one before until the last piece, which puts the new tables
 in its place: no view ever has half an index. Each piece is a transaction that also stores how far it came, so the next
@@ -6,7 +6,7 @@ process goes on there, and processes that open the database at once take turns.
 
 New records have the greatest keys, and a later piece finds them. If a record is changed that is in the new tables
 already, a trigger says so, and the rebuild begins again: FTS5 could only remove the entry by the words that are gone.
-So that it comes to an end, it is done in one transaction after many such changes.
+After many such changes it is finished in one transaction, so that it terminates.
 """
 
 import logging
@@ -76,7 +76,7 @@ _AT_ONCE: Final = 1_000
 """So many records are indexed in one transaction, in a fifth of a second."""
 
 _PAUSE_S: Final = 0.005
-"""Between two pieces. Whoever waits for the mutex asks for it every 2 milliseconds."""
+"""Between two pieces. A process that waits for the mutex asks for it every 2 milliseconds."""
 
 _MOST_RESTARTS: Final = 8
 """After so many, what is left is done at once."""

@@ -131,7 +131,7 @@ async def _send_stream(stream: AsyncGenerator[bytes], endpoint: AnyEndpoint, req
                 piece = None if request.method == "HEAD" else first
                 while piece is not None:
                     await _send_piece(piece, send)
-                    # `send` takes what comes, also when nobody is there.
+                    # `send` succeeds even after the client disconnects.
                     if await request.is_disconnected():
                         _log.info("%s was cut short: its reader has left", endpoint.name)
                         return

@@ -136,14 +136,14 @@ def _responses(endpoint: AnyEndpoint, references: Mapping[Any, Any]) -> dict[str
 
 def _more(endpoint: AnyEndpoint) -> Mapping[int, str]:
     """The refusals that not every endpoint has."""
-    more = {404: "There is no such thing"}
+    more = {404: "Not found"}
     if endpoint.method != "GET":
         more |= {
             409: "What is stored does not allow it: such as a closed conversation, or a preview whose list has changed"
             + ("; or the Idempotency-Key came with another request before" if endpoint.takes_key else ""),
             412: "The record has changed since it was read",
             413: "A text, or the whole request, is too long",
-            415: "The body is no JSON",
+            415: "The body is not JSON",
         }
     if endpoint.needs_match:
         more[428] = "If-Match is missing, or no ETag of a record"

@@ -207,7 +207,7 @@ async def remember(call: Call[Remember, InProject]) -> Reply:
     """Store a note, a task, a document or a thought."""
     asked = call.body
     if "text" in asked.fields or "type" in asked.fields:
-        raise InvalidInput("text and type are not in fields; send them next to it")
+        raise InvalidInput("leave text and type out of fields; they are sent next to it")
     memory = call.memory if asked.session_id is None else await call.memory_of(asked.session_id)
     kept = await memory.remember(
         asked.type,

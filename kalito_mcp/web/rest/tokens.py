@@ -91,7 +91,7 @@ async def revoke_token(call: Call[Nothing, Nothing]) -> Reply:
 
 
 def _check_unlimited(principal: Principal) -> None:
-    """Whoever reaches a part of a memory must not make a token that reaches more."""
+    """A token that reaches a part of a memory must not create one that reaches more."""
     if principal.limits != NO_LIMITS:
         raise AccessDenied("a token that is limited to an agent or a project cannot manage tokens; use one without")
 
@@ -100,16 +100,14 @@ async def _check_end(call: Call[CreateToken, Nothing], days: int | None) -> None
     """What is made must not outlive what made it."""
     if call.principal.is_signed_in:
         raise AccessDenied(
-            "who was let in by signing in cannot make tokens: they would count after that is taken back; use a token "
-            "of `kalito-mcp token create`"
+            "a signed-in program cannot create tokens: they would outlive its consent; use a token of "
+            "`kalito-mcp token create`"
         )
     ends = (await call.memory.ends_of([call.principal.id])).get(call.principal.id)
     if ends is None:
         return
     if days is None or call.memory.clock.now_ms() + days * DAY_MS > ends:
-        raise AccessDenied(
-            f"this token is valid until {to_iso(ends)} and makes none that is valid for longer; send `days`"
-        )
+        raise AccessDenied(f"tokens made with this one must expire by {to_iso(ends)}; send `days`")
 
 
 def _shown(token: Token) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def test_what_may_be_sent_again_without_a_key_changes_nothing_the_second_time(cl
         before = said(client.get("/api/stats"))
         repeated = client.post(path, json={**subject, "token": token})
         assert (repeated.status_code, repeated.json()["error"]) == (409, "conflict")
-        assert "If it was sent before, it is done" in repeated.json()["error_description"]
+        assert "If you already sent it, it is done" in repeated.json()["error_description"]
         assert said(client.get("/api/stats")) == before
 
 
