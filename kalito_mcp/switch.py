@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kalito_mcp.errors import ConfigurationError, Conflict
+from kalito_mcp.files import write_whole
 
 HOOKS: Final = ".hooks"
 """What the name of the folder ends with that hooks and servers share."""
@@ -106,13 +107,8 @@ def write_switch(database: Path, switch: Switch) -> None:
     """
     file = switch_file(database)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = file.with_name(f"{file.name}.{os.getpid()}")
-    text = json.dumps({"paused_until": switch.paused_until, "excluded": list(switch.excluded)})
-    with new.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    new.replace(file)
+    told = {"paused_until": switch.paused_until, "excluded": list(switch.excluded)}
+    write_whole(file, json.dumps(told).encode("utf-8", "surrogatepass"))
 
 
 def _damaged(file: Path) -> ConfigurationError:

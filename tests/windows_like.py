@@ -63,18 +63,26 @@ class Msvcrt(ModuleType):
 
 def mutex_of_windows() -> tuple[ModuleType, Msvcrt]:
     """The module of the write mutex once more, as Windows loads it, and the locks that it uses."""
-    locks, platform = Msvcrt(), sys.platform
-    found = importlib.util.find_spec("kalito_mcp.storage.sqlite.mutex")
+    locks, platform, files = Msvcrt(), sys.platform, sys.modules.get("kalito_mcp.files")
+    sys.platform, sys.modules["msvcrt"] = "win32", locks
+    try:
+        sys.modules["kalito_mcp.files"] = _loaded_again("kalito_mcp.files")
+        module = _loaded_again("kalito_mcp.storage.sqlite.mutex")
+    finally:
+        sys.platform = platform
+        del sys.modules["msvcrt"], sys.modules["kalito_mcp.files"]
+        if files is not None:
+            sys.modules["kalito_mcp.files"] = files
+    return module, locks
+
+
+def _loaded_again(name: str) -> ModuleType:
+    found = importlib.util.find_spec(name)
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
-    sys.platform, sys.modules["msvcrt"] = "win32", locks
-    try:
-        found.loader.exec_module(module)
-    finally:
-        sys.platform = platform
-        del sys.modules["msvcrt"]
-    return module, locks
+    found.loader.exec_module(module)
+    return module
 
 
 def become_like_windows(libraries: tuple[str, ...] = LIBRARIES) -> None:

@@ -11,9 +11,7 @@ is never shown. While an erasure is on its way, nothing is shown; if its process
 
 import hashlib
 import json
-import os
 import secrets
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.bridge.connection import write_private
 from kalito_mcp.errors import StorageError
+from kalito_mcp.files import write_whole
 
 _MOST_FILES: Final = 256
 _MOST_BYTES: Final = 32 * 1024 * 1024
@@ -67,14 +65,7 @@ class Answers:
             return
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._folder)  # 0600; not synced: an answer may be lost
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                Path(name).replace(self._file(question))
-            except OSError:
-                Path(name).unlink(missing_ok=True)
-                raise
+            write_whole(self._file(question), data)
             if last_erasure != self.last_erasure():  # it may have looked through the folder before this was there
                 self._file(question).unlink(missing_ok=True)
             if self._kept % _TRIM_EVERY == 0:
@@ -126,7 +117,7 @@ class Answers:
         failures: list[OSError] = []
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            write_private(self._folder / _ERASURE, secrets.token_hex(8).encode())
+            write_whole(self._folder / _ERASURE, secrets.token_hex(8).encode())
         except OSError as error:
             failures.append(error)
         for file in self._files():

@@ -9,10 +9,8 @@ configuration of a host or on a command line.
 
 import ipaddress
 import json
-import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from kalito_mcp.errors import ConfigurationError, InvalidInput
+from kalito_mcp.files import write_whole
 
 FOLDER: Final = ".home"
 """What the name of the folder ends with."""
@@ -139,9 +138,9 @@ def write_connection(database: Path, connection: Connection, token: str | None) 
         if token is None:
             (folder / _TOKEN).unlink(missing_ok=True)
         else:
-            write_private(folder / _TOKEN, f"{token}\n{connection.origin}\n".encode())
+            write_whole(folder / _TOKEN, f"{token}\n{connection.origin}\n".encode())
         told = {"url": connection.url, "is_plain": connection.is_plain}
-        write_private(folder / _CONNECTION, json.dumps(told).encode())
+        write_whole(folder / _CONNECTION, json.dumps(told).encode())
     except OSError as error:
         raise ConfigurationError(
             f"cannot write {error.filename}: {error.strerror}; run `kalito-mcp connect` again when it can be written"
@@ -206,31 +205,6 @@ def checked_token(text: str) -> str:
             "this is not a token: make one on the home machine with `kalito-mcp token create`, and copy all of it"
         )
     return token
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Replace a file, whole, on disk, readable by its owner alone. Raises OSError."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Store what was renamed in a folder or deleted from it. Windows cannot open a folder, and does so by itself."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _damaged(file: Path) -> ConfigurationError:

@@ -13,7 +13,6 @@ import os
 import secrets
 import shutil
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.bridge.connection import sync_folder, write_private
 from kalito_mcp.errors import StorageError, StorageFull
+from kalito_mcp.files import sync_folder, try_lock, write_whole
 
 _ENTRY: Final = ".json"
 _DIGITS: Final = 20
@@ -33,26 +32,6 @@ _UNFINISHED_S: Final = 3_600
 _DAMAGED: Final = "its file is damaged"
 _PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
 """Errors of this process or machine. All others are of one entry, which must not hold up the rest."""
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> bool:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +73,7 @@ class Outbox:
             StorageError: it cannot be written, or too much waits already; nothing waits that did not before.
         """
         data = json.dumps(content).encode()
-        return Entry(self._add(lambda file: write_private(file, data), place), content)
+        return Entry(self._add(lambda file: write_whole(file, data), place), content)
 
     def _add(self, write: Callable[[Path], object], place: int | None = None) -> Path:
         try:
@@ -169,7 +148,7 @@ class Outbox:
         if os.path.lexists(aside):
             aside = aside.with_name(f"{_place_of(aside.name):0{_DIGITS}d}-{secrets.token_hex(8)}{_ENTRY}")
         if entry.content:
-            write_private(aside, json.dumps({"reason": reason, "content": entry.content}).encode())
+            write_whole(aside, json.dumps({"reason": reason, "content": entry.content}).encode())
             self.remove(entry)
         else:
             entry.file.replace(aside)
@@ -184,7 +163,7 @@ class Outbox:
             return count
         count += 1
         failures = {"count": count, "at": now}
-        write_private(entry.file, json.dumps({**entry.content, _FAILURES: failures}).encode())
+        write_whole(entry.file, json.dumps({**entry.content, _FAILURES: failures}).encode())
         return count
 
     def send_again(self, entry: Entry) -> None:
@@ -205,7 +184,7 @@ class Outbox:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
         descriptor = os.open(self._folder / "deliver.lock", flags, 0o600)
         try:
-            yield _lock(descriptor)
+            yield try_lock(descriptor)
         finally:
             os.close(descriptor)
 

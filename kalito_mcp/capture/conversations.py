@@ -6,7 +6,6 @@ conversation may reach several servers, one after the other. What it did is in m
 """
 
 import json
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kalito_mcp.capture.events import ToolUse
+from kalito_mcp.files import write_whole
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -138,12 +138,9 @@ class Conversations:
         seen = conversation.seen()
         if self._folder is None or seen == (conversation.stored or Conversation(conversation.name).seen()):
             return
-        file = self._file(self._folder, conversation.name)
-        new = file.with_suffix(f".{os.getpid()}")
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new.write_text(json.dumps(seen), encoding="utf-8")
-            new.replace(file)
+            write_whole(self._file(self._folder, conversation.name), json.dumps(seen).encode())
             conversation.stored = seen
 
     def session_of(self, name: str) -> str:

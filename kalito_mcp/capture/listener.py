@@ -24,6 +24,7 @@ from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.capture.fields import FOLDER, first
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.errors import KalitoError, StorageError
+from kalito_mcp.files import write_whole
 from kalito_mcp.switch import hooks_folder, is_off
 
 if TYPE_CHECKING:
@@ -78,11 +79,8 @@ class Listener:
 
     def _tell_where(self, port: int) -> Path:
         place = self._folder / f"server-{os.getpid()}.json"
-        new = place.with_suffix(".new")
-        new.touch(mode=0o600)
         told = {"port": port, "greeting": self._greeting, "token": self._token, "wait_s": self.wait_s}
-        new.write_text(json.dumps(told), encoding="utf-8")
-        new.replace(place)
+        write_whole(place, json.dumps(told).encode())
         return place
 
     async def _answered(self, stream: SocketStream) -> None:

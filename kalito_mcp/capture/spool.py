@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kalito_mcp.capture.fields import SESSION
+from kalito_mcp.files import write_whole
 
 _KEPT_BROKEN_S: Final = 7 * 86_400
 _NEW: Final = ".json"
@@ -41,15 +42,7 @@ class Spool:
         event = cleaned_report(event)
         self.lay()
         name = f"{at_ms:014d}-{event_id}"
-        new = self._folder / f"{name}.tmp"
-        try:
-            with new.open("w", encoding="utf-8") as stream:
-                json.dump(event, stream)
-            new.replace(self._folder / (name + _NEW))
-        except OSError:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
-            raise
+        write_whole(self._folder / (name + _NEW), json.dumps(event).encode())
 
     def count(self) -> int:
         """How many events wait to be taken."""
@@ -79,7 +72,7 @@ class Spool:
             with suppress(OSError):
                 if stem and ((is_start and process == str(os.getpid())) or not self._is_served_by(process)):
                     (self._folder / name).rename(self._folder / (stem + _NEW))
-                elif name.endswith((_BROKEN, ".tmp")) and self._age_s(name) > _KEPT_BROKEN_S:
+                elif (name.endswith(_BROKEN) or name.startswith(".")) and self._age_s(name) > _KEPT_BROKEN_S:
                     (self._folder / name).unlink()
 
     def take(self) -> Iterator[tuple[dict[str, Any], Path]]:

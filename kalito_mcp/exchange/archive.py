@@ -5,9 +5,8 @@ what was forgotten or erased are made: without it they would recognise nothing a
 What is derived (text index, vectors) is not in it and is rebuilt. Snapshots of graphs are files of their own.
 """
 
-import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -16,6 +15,7 @@ from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.exchange.archive_lines import ArchiveReading, ArchiveWriting, Header
+from kalito_mcp.files import replacing
 from kalito_mcp.memory import Memory
 from kalito_mcp.version import __version__
 
@@ -109,20 +109,12 @@ def is_archive(path: Path) -> bool:
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """A new file for the block, which takes its place when the block ends."""
     path = path.resolve()  # what a link leads to, not the link
-    part = path.with_name(f"{path.name}.part")
     try:
         _refuse_other(path)
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with replacing(path) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror}; nothing was exported") from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 @contextmanager

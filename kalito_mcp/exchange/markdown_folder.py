@@ -6,7 +6,6 @@ there before, is never written over or removed, and is named in the report.
 """
 
 import json
-import os
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Final
 
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.exchange.markdown import Page
+from kalito_mcp.files import write_whole
 
 MANIFEST: Final = ".kalito-export.jsonl"
 
@@ -80,7 +80,7 @@ class _FolderWriting:
             self._noting.write(_entry(page.path, digest))
             self._noting.flush()
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _replace(path, content)
+            write_whole(path, content)
             self._report.written += 1
 
     def finish(self) -> FolderReport:
@@ -92,7 +92,7 @@ class _FolderWriting:
         kept |= {name: self._own.get(name, set()) for name in self._report.left}
         entries = [_entry(name, digest) for name in sorted(kept) for digest in sorted(kept[name])]
         self._noting.close()
-        _replace(self._folder / MANIFEST, "".join(entries).encode())
+        write_whole(self._folder / MANIFEST, "".join(entries).encode())
         return self._report
 
     def _remove(self, name: str) -> None:
@@ -148,14 +148,3 @@ def _digest(path: Path) -> str | None:
         return None
     except (IsADirectoryError, PermissionError):
         return "no file"
-
-
-def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

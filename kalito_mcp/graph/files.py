@@ -16,6 +16,7 @@ from typing import Any, Final, TextIO
 import anyio.to_thread
 
 from kalito_mcp.errors import Conflict, InvalidInput, StorageFull, StorageReadOnly
+from kalito_mcp.files import sync_folder
 
 MAX_FILE_BYTES: Final = 1_073_741_824
 _NO_SPACE: Final = 28
@@ -63,7 +64,7 @@ def remove_files(paths: Iterable[Path]) -> None:
     """Remove the files, so that no power cut brings them back."""
     for path in paths:
         path.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 async def read_json(path: Path, *, named: str | None = None) -> Any:
@@ -105,7 +106,7 @@ def _finish(file: TextIO, temporary: Path, path: Path, data: Mapping[str, Any], 
             temporary.replace(path)
         except FileNotFoundError:
             return False
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     return True
 
 
@@ -117,17 +118,6 @@ def _explained(path: Path) -> Iterator[None]:
         if error.errno == _NO_SPACE:
             raise StorageFull(f"no space left to write {path}; free some space and try again") from error
         raise StorageReadOnly(f"cannot write {path}: {error.strerror}; make its folder writable") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable. Windows has no such call and needs none."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _read(path: Path, named: str) -> Any:

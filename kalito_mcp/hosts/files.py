@@ -7,12 +7,12 @@ import contextlib
 import os
 import shutil
 import stat
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.files import replacing
 from kalito_mcp.hosts.documents import Writer
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -97,35 +97,19 @@ def delete(path: Path, *, before: Content, with_folder: bool = False) -> None:
 
 
 def _replace(target: Path, data: bytes, *, like: Path) -> None:
-    """Write a file next to the target, make it last, and rename it over the target."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # readable by its owner only
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+    """Write over the target, with the mode and the owner of `like`."""
+
+    def as_before(part: Path) -> None:
         if like.exists():
-            shutil.copymode(like, name)
-            _give_to_owner_of(like, name)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    _make_last(target.parent)
+            shutil.copymode(like, part)
+            _give_to_owner_of(like, part)
+
+    with replacing(target, as_before) as file:
+        file.write(data)
 
 
-def _give_to_owner_of(like: Path, name: str) -> None:
+def _give_to_owner_of(like: Path, part: Path) -> None:
     if hasattr(os, "chown"):  # not on Windows
         status = like.stat()
         with contextlib.suppress(OSError):  # only root may give files away
-            os.chown(name, status.st_uid, status.st_gid)
-
-
-def _make_last(folder: Path) -> None:
-    """Store the rename. Windows cannot open a folder, and does so by itself."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            os.chown(part, status.st_uid, status.st_gid)

@@ -6,23 +6,21 @@ made from what is installed, so it may be deleted at any time.
 
 import json
 import mmap
-import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import prod
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kalito_mcp.default_places import default_cache
+from kalito_mcp.files import replacing
 
 Arrays = Mapping[str, NDArray[Any]]
 _SUFFIX: Final = ".arrays"
-_UNFINISHED: Final = ".part"
 _LONGEST_WRITE_S: Final = 3_600
 _ALIGNED: Final = 64
 _LENGTH_BYTES: Final = 8
@@ -50,8 +48,8 @@ def mapped_arrays(model: str, content: str, build: Callable[[], Arrays], *, must
 
 def _remove_others(path: Path, model: str) -> None:
     """Remove files of this model's other contents, and what killed processes were writing. Raises OSError."""
-    for other in path.parent.glob(f"{model}-*"):
-        is_given_up = other.suffix == _UNFINISHED and time.time() - other.stat().st_mtime > _LONGEST_WRITE_S
+    for other in (*path.parent.glob(f"{model}-*"), *path.parent.glob(f".{model}-*")):
+        is_given_up = other.name.startswith(".") and time.time() - other.stat().st_mtime > _LONGEST_WRITE_S
         if is_given_up or (other.suffix == _SUFFIX and other != path):
             other.unlink()
 
@@ -82,17 +80,8 @@ def _write(path: Path, arrays: Arrays) -> None:
     placed = {name: (dtype, shape, offset + room) for name, (dtype, shape, offset) in described.items()}
     header = json.dumps(placed).encode().ljust(room - _LENGTH_BYTES)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=_UNFINISHED, delete=False) as file:
-        try:
-            file.write(len(header).to_bytes(_LENGTH_BYTES, "little") + header)
-            for array in arrays.values():
-                file.write(np.ascontiguousarray(array).data)
-                file.write(bytes(-array.nbytes % _ALIGNED))
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            Path(file.name).replace(path)
-        except BaseException:
-            file.close()
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    with replacing(path) as file:
+        file.write(len(header).to_bytes(_LENGTH_BYTES, "little") + header)
+        for array in arrays.values():
+            file.write(np.ascontiguousarray(array).data)
+            file.write(bytes(-array.nbytes % _ALIGNED))

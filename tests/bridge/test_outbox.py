@@ -195,7 +195,7 @@ def test_an_erasure_that_was_cut_off_shows_nothing_though_the_disk_is_full(
     answers = Answers(tmp_path / "answers")
     answers.keep({"n": 1}, {"text": "x"}, last_erasure="")
     os.utime(answers.begin_erasure(), (1, 1))
-    monkeypatch.setattr("kalito_mcp.bridge.answers.write_private", full)
+    monkeypatch.setattr("kalito_mcp.bridge.answers.write_whole", full)
     assert answers.find({"n": 1}) is None
 
 

@@ -352,7 +352,7 @@ async def test_an_erasure_deletes_the_kept_answers_though_the_disk_is_full(
     async with passing(tmp_path, home) as one:
         home.answers["*"] = answer("a kite")
         await told(one, FOUND)
-        monkeypatch.setattr("kalito_mcp.bridge.answers.write_private", full)
+        monkeypatch.setattr("kalito_mcp.bridge.answers.write_whole", full)
         with pytest.raises(StorageError, match="forget was sent to the home, but"):
             await told(one, FORGET)
         home.answers["*"] = GONE

@@ -73,7 +73,7 @@ def test_secrets_and_private_parts_are_not_kept_nor_is_anything_for_others_to_re
 def test_what_has_been_of_no_use_for_a_week_is_deleted(tmp_path: Path) -> None:
     for name, age_s in (
         ("1-x.broken", 8 * 86_400),
-        ("2-x.tmp", 8 * 86_400),
+        (".2-x.json.0a1b2c3d", 8 * 86_400),
         ("3-x.broken", 60),
         ("4-x.json", 8 * 86_400),
     ):

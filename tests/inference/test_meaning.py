@@ -218,11 +218,11 @@ def test_what_is_laid_out_takes_the_place_of_what_there_was(tmp_path: Path, monk
             np.testing.assert_array_equal(found[name], array)
             assert (found[name].dtype, found[name].flags.writeable) == (array.dtype, False)
     assert [path.name for path in tmp_path.iterdir()] == ["model-2.arrays"]
-    (tmp_path / "model-killed.part").touch()
-    os.utime(tmp_path / "model-killed.part", (0, 0))
-    (tmp_path / "model-now.part").touch()
+    (tmp_path / ".model-2.arrays.0a1b2c3d").touch()
+    os.utime(tmp_path / ".model-2.arrays.0a1b2c3d", (0, 0))
+    (tmp_path / ".model-2.arrays.ffffffff").touch()
     mapped_arrays("model", "2", lambda: built, must_build=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model-2.arrays", "model-now.part"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".model-2.arrays.ffffffff", "model-2.arrays"]
 
 
 @given(st.lists(st.text(max_size=80) | st.sampled_from(TEXTS), min_size=1, max_size=4))

@@ -18,6 +18,7 @@ import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageBusy, StorageReadOnly
+from kalito_mcp.files import LOCKED_BYTE
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.storage.sqlite import side_files
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -325,5 +326,5 @@ anyio.run(main)
     async with module.WriteMutex(path, timeout_s=30).held() as descriptor:
         assert os.fstat(descriptor).st_size == 0
     # Windows lets nobody read what another one has locked, and stores read the note in this file without the lock.
-    assert locks.locked_from == {module.LOCKED_BYTE}
-    assert side_files._NOTE.size < module.LOCKED_BYTE
+    assert locks.locked_from == {LOCKED_BYTE}
+    assert side_files._NOTE.size < LOCKED_BYTE

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.errors import Conflict, InvalidInput, StorageDamaged, StorageError
+from kalito_mcp.files import sync_folder
 from kalito_mcp.storage.sqlite.direct import Direct, only_step
 from kalito_mcp.storage.sqlite.environment import users
 from kalito_mcp.storage.sqlite.failures import explained
@@ -166,7 +167,7 @@ def _put_in_place(
         new.replace(database)
         crash_point("backup.placed")
         files.forget(lock)
-        _sync_folder(database.parent)
+        sync_folder(database.parent)
     finally:
         new.unlink(missing_ok=True)
         _side(new, "-journal").unlink(missing_ok=True)
@@ -186,7 +187,7 @@ def _copy_of_state(database: Path, target: Path, timeout_s: float) -> tuple[int,
         _check(part, counts)
         _sync(part)
         part.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     finally:
         source.close()
         part.unlink(missing_ok=True)
@@ -296,16 +297,6 @@ def _make_folder(folder: Path) -> None:
 def _sync(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put new names on the disk. Windows does so by itself."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _side(path: Path, suffix: str) -> Path:

@@ -9,7 +9,6 @@ unfair: among 8 writers the longest wait was 3.4 to 5.8 s with it, and 0.35 s wi
 """
 
 import os
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -21,32 +20,9 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.errors import StorageBusy, StorageReadOnly
+from kalito_mcp.files import try_lock
 
 _POLL_S: Final = 0.002
-LOCKED_BYTE: Final = 0x4000_0000
-"""The one byte that is locked on Windows, which lets nobody else read what is locked. It is far behind what others read
-in this file without the lock. There need be no such byte in it."""
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(descriptor: int) -> bool:
-        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
 
 class WriteMutex:
@@ -72,7 +48,7 @@ class WriteMutex:
 
     async def _acquire(self) -> int:
         descriptor = self._open()
-        if _try_lock(descriptor):
+        if try_lock(descriptor):
             return descriptor
         wait = _Wait(descriptor, time.monotonic() + self._timeout_s)
         try:
@@ -120,7 +96,7 @@ class _Wait:
             self._is_running = True
         is_locked = False
         while not (is_locked or self._is_given_up.is_set() or time.monotonic() > self._deadline):
-            is_locked = _try_lock(self._descriptor) or self._is_given_up.wait(_POLL_S)
+            is_locked = try_lock(self._descriptor) or self._is_given_up.wait(_POLL_S)
         with self._guard:
             self._is_running = False
             if is_locked and not self._is_given_up.is_set():
