@@ -36,6 +36,9 @@ _ABBREVIATIONS: Final = frozenset(
 _BEFORE_NUMBER: Final = frozenset("no nr nos p ch art par tel ext room rm apt".split()).union(SHORT_MONTHS)
 _BEFORE_SMALL: Final = frozenset("etc a.m p.m am pm inc ltd co corp bros usw u.s u.k min max avg est hrs yrs".split())
 
+# Behind the dot of an ordinal number, in languages that write one: 11. bis 13. Mai.
+_BETWEEN_ORDINALS: Final = frozenset("bis und oder til till och og".split())
+
 # A name may follow these.
 _GREETINGS: Final = (
     "hey there|hi there|hello there|hey|hi|hello|howdy|greetings|good morning|good afternoon|good evening|"
@@ -177,7 +180,7 @@ def _plain_line(raw: str) -> tuple[str, bool]:
     if not line or _HEADING().match(line):
         return "", False
     start = 0
-    while match := _LIST_MARK().match(line, start):
+    while (match := _LIST_MARK().match(line, start)) and not _is_date(line, match.end()):
         start = match.end()
     is_item = start > 0
     line = line[start:]
@@ -203,6 +206,12 @@ def _split_line(line: str) -> Iterator[str]:
         yield rest
 
 
+def _is_date(line: str, place: int) -> bool:
+    """Whether there is a digit and a dot before this place, and the name of a month or a day there."""
+    after = line[place : place + _MAX_WORD].partition(" ")[0].rstrip(".,:;!?")
+    return line[:place].rstrip()[-2:-1].isdigit() and fold(after) in calendar_words(is_sure=False)
+
+
 def _ends_sentence(line: str, start: int, dot: int) -> bool:
     word = line[line.rfind(" ", start, dot) + 1 : dot].lstrip("(\"'“‘[").lower()
     if len(word) > 8:  # noqa: PLR2004 - no abbreviation is longer
@@ -214,8 +223,7 @@ def _ends_sentence(line: str, start: int, dot: int) -> bool:
         return not following.isdigit()
     if word in _BEFORE_SMALL:
         return not following.islower()
-    if word.isdigit():  # 3. März
-        after = line[dot + 2 : dot + 2 + _MAX_WORD].partition(" ")[0].rstrip(".,!?")
-        return fold(after) not in calendar_words(is_sure=False)
+    if word.isdigit():  # 3. März, 11. bis 13.
+        return not _is_date(line, dot + 2) and line[dot + 2 :].partition(" ")[0] not in _BETWEEN_ORDINALS
     is_initial = len(word) == 1 and word.isalpha() and line[dot - 1].isupper() and word != "i"
     return not is_initial

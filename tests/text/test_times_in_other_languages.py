@@ -98,6 +98,14 @@ def test_named_stretches_are_in_order_and_within_the_years_1_to_9999(some: list[
 
 def test_a_date_does_not_end_a_sentence() -> None:
     assert split_sentences("Wir fahren am 3. März. Anna kommt mit.") == ["Wir fahren am 3. März.", "Anna kommt mit."]
+    for whole in (
+        "Tagung in Lübeck, 11. bis 13., ich halte einen vortrag",
+        "26. september dachten wir",
+        "12. Mai: notar",
+    ):
+        assert split_sentences(whole) == [whole]
+    assert split_sentences("It costs 5. Then we go.") == ["It costs 5.", "Then we go."]
+    assert split_sentences("2. Run the tests.") == ["Run the tests."]
     assert split_sentences("Das war Nummer 3. Dann kam Anna.") == ["Das war Nummer 3.", "Dann kam Anna."]
 
 
