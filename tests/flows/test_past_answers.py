@@ -1,5 +1,7 @@
 """Past answers over MCP: only of questions that ask the same, from every conversation of the agent."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -75,10 +77,21 @@ async def test_a_forgotten_answer_is_offered_no_more(database: Path, era: str) -
         assert await questions(h, RELEASE) == []
 
 
-async def test_an_answer_ends_where_something_was_forgotten_and_what_a_tool_orders_is_none(
-    database: Path, era: str
-) -> None:
+async def test_the_replies_to_a_question_end_where_something_was_forgotten(database: Path, era: str) -> None:
     async with served(database, era) as h:
         ids = await remember(h, "monday", (RELEASE, "Noted."), ("And who leads it?", "Ann does."))
         await h.text("forget", record_ids=[ids[2]])
         assert await questions(h, RELEASE) == []
+
+
+async def test_feedback_on_what_is_erased_is_erased_with_it(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        ids = await remember(h, "monday", (RELEASE, "On June 1."), (RELEASE, "On June 2."))
+        for target in (ids[1], ids[3]):
+            await h.facts("record_feedback", target_id=target, label="down")
+        memory = await h.server.opened.memory()
+        await memory.purge([ids[1]])
+        [past] = (await h.facts("search_memory", query=RELEASE))["past_answers"]
+        assert ([one["text"] for one in past["answers"]], past["down"]) == (["On June 2."], 1)
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT record_key FROM feedback").fetchall() == [(4,)]
