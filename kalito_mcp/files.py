@@ -1,7 +1,8 @@
 """Files that are replaced whole, and locked. Standard library alone.
 
 After a power cut there is the old file or the new one: its content is on disk before it gets its name, and the folder
-before the caller goes on. Only its owner can read a new file.
+before the caller goes on. What can be made again, or matters only while processes live, need not be durable: syncing
+takes milliseconds. Only its owner can read a new file.
 """
 
 import os
@@ -40,27 +41,31 @@ else:
 
 
 @contextmanager
-def replacing(path: Path, finish: Callable[[Path], None] | None = None) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, finish: Callable[[Path], None] | None = None, *, is_durable: bool = True
+) -> Iterator[BinaryIO]:
     """A new file for the block, which takes the place of `path` when the block ends. `finish` gets it before that. If
     anything raises, the old file is as before. Raises OSError."""
     part = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         with open(part, "xb", opener=_private) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
         if finish is not None:
             finish(part)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if is_durable:
+        sync_folder(path.parent)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, is_durable: bool = True) -> None:
     """Replace a file. Raises OSError."""
-    with replacing(path) as file:
+    with replacing(path, is_durable=is_durable) as file:
         file.write(data)
 
 

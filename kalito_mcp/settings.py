@@ -225,8 +225,8 @@ def checked(policy: type[Any], values: Mapping[str, Any], named: Callable[[str],
         wanted = wanted.replace("a valid integer", "a whole number").replace("a valid boolean", "true or false")
         raise ConfigurationError(f"{setting} should be {wanted}") from error
     except InvalidInput as error:
-        told = re.sub(r"^\w+", lambda found: named(found[0]) if found[0] in values else found[0], str(error))
-        raise ConfigurationError(f"setting {told}") from error
+        message = re.sub(r"^\w+", lambda found: named(found[0]) if found[0] in values else found[0], str(error))
+        raise ConfigurationError(f"setting {message}") from error
     for name, value in values.items():
         if isinstance(value, bool) and not isinstance(getattr(built, name), bool):
             raise ConfigurationError(f"setting {named(name)} should be a number, not {str(value).lower()}")

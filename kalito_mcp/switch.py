@@ -107,8 +107,8 @@ def write_switch(database: Path, switch: Switch) -> None:
     """
     file = switch_file(database)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    told = {"paused_until": switch.paused_until, "excluded": list(switch.excluded)}
-    write_whole(file, json.dumps(told).encode("utf-8", "surrogatepass"))
+    content = {"paused_until": switch.paused_until, "excluded": list(switch.excluded)}
+    write_whole(file, json.dumps(content).encode("utf-8", "surrogatepass"))
 
 
 def _damaged(file: Path) -> ConfigurationError:

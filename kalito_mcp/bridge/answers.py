@@ -65,7 +65,7 @@ class Answers:
             return
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(self._file(question), data)
+            write_whole(self._file(question), data, is_durable=False)
             if last_erasure != self.last_erasure():  # it may have looked through the folder before this was there
                 self._file(question).unlink(missing_ok=True)
             if self._kept % _TRIM_EVERY == 0:

@@ -139,8 +139,8 @@ def write_connection(database: Path, connection: Connection, token: str | None) 
             (folder / _TOKEN).unlink(missing_ok=True)
         else:
             write_whole(folder / _TOKEN, f"{token}\n{connection.origin}\n".encode())
-        told = {"url": connection.url, "is_plain": connection.is_plain}
-        write_whole(folder / _CONNECTION, json.dumps(told).encode())
+        content = {"url": connection.url, "is_plain": connection.is_plain}
+        write_whole(folder / _CONNECTION, json.dumps(content).encode())
     except OSError as error:
         raise ConfigurationError(
             f"cannot write {error.filename}: {error.strerror}; run `kalito-mcp connect` again when it can be written"

@@ -140,7 +140,7 @@ class Conversations:
             return
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(self._file(self._folder, conversation.name), json.dumps(seen).encode())
+            write_whole(self._file(self._folder, conversation.name), json.dumps(seen).encode(), is_durable=False)
             conversation.stored = seen
 
     def session_of(self, name: str) -> str:

@@ -79,8 +79,8 @@ class Listener:
 
     def _tell_where(self, port: int) -> Path:
         place = self._folder / f"server-{os.getpid()}.json"
-        told = {"port": port, "greeting": self._greeting, "token": self._token, "wait_s": self.wait_s}
-        write_whole(place, json.dumps(told).encode())
+        place_of_server = {"port": port, "greeting": self._greeting, "token": self._token, "wait_s": self.wait_s}
+        write_whole(place, json.dumps(place_of_server).encode(), is_durable=False)
         return place
 
     async def _answered(self, stream: SocketStream) -> None:

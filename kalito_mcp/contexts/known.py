@@ -64,7 +64,7 @@ class KnownReader:
 def choose(
     known: Known, hits: Sequence[Hit], pins: Sequence[SemanticPin], *, most: int, is_start: bool, now_ms: int
 ) -> Chosen:
-    """Choose what to show: at most so many that match the query, best first, then as many others: what was pinned on
+    """Choose what to show: at most `most` that match the query, best first, then as many others: what was pinned on
     request, most important first, what is surely worth it, and the rest, newest first. At the start of a conversation,
     where nothing is asked yet, only what is surely worth it, and what is newer and about the same.
 

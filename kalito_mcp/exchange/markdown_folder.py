@@ -80,7 +80,7 @@ class _FolderWriting:
             self._noting.write(_entry(page.path, digest))
             self._noting.flush()
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(path, content)
+            write_whole(path, content, is_durable=False)
             self._report.written += 1
 
     def finish(self) -> FolderReport:

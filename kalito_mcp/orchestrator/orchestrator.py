@@ -143,12 +143,12 @@ class MemoryOrchestrator:
         Raises:
             InvalidInput: a blank text, or k outside 1 to 1,000.
         """
-        kinds: list[tuple[GraphScope, GraphStore]] = []
+        own: list[tuple[GraphScope, GraphStore]] = []
         if session_id is not None:
             with suppress(SessionNotFound):
-                kinds.append((GraphScope.SESSION, await self.get_session_store(session_id)))
+                own.append((GraphScope.SESSION, await self.get_session_store(session_id)))
         async with self._cache.reading(*self._scopes(None)) as graphs:
-            return self._hits([*kinds, *((GraphScope.AGENT, graph) for graph in graphs)], text, k)
+            return self._hits([*own, *((GraphScope.AGENT, graph) for graph in graphs)], text, k)
 
     async def run_sleep_cycle(
         self,

@@ -79,11 +79,8 @@ def _replies(question: Candidate, at: Mapping[tuple[str | None, int | None], Can
     first = question.seq or 0
     following = (at.get((question.session_id, first + step)) for step in range(1, _ANSWERED_WITHIN + 1))
     until_next = takewhile(lambda one: one is not None and one.role is not Role.USER, following)
-    return [one for one in until_next if one is not None and one.role is Role.ASSISTANT and _may_be_shown(one)]
-
-
-def _may_be_shown(reply: Candidate) -> bool:
-    return not is_withheld(reply.origin, reply.text)
+    said = [one for one in until_next if one is not None and one.role is Role.ASSISTANT]
+    return [one for one in said if not is_withheld(one.origin, one.text)]
 
 
 def _past_answer(same: Sequence[_Turn], labels: Labels) -> PastAnswer | None:
