@@ -95,7 +95,7 @@ class Filler:
         started = time.perf_counter()
         drafts = [_message(text, first + place) for place, text in enumerate(texts)]
         analysed = time.perf_counter()
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             await transaction.conversations.append_messages(session, drafts, now_ms=START_MS)
             await transaction.sessions.set_pinned_seq(session, NEVER)
@@ -104,7 +104,7 @@ class Filler:
         costs.messages += len(texts)
         costs.analysis_s += analysed - started
         costs.insert_s += stored - analysed
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             for window, text in enumerate(summaries):
                 await transaction.conversations.add_summary(session, _summary(text, session.id, window, first))

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from kalito_mcp.graph.snapshot_folder import SnapshotFolder
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
+from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.wiring import SystemClock
 
@@ -88,12 +90,15 @@ def open_cache(store: SqliteStore) -> GraphCache:
 async def fill(cache: GraphCache, questions: Questions, nodes: int) -> None:
     """Add questions to the agent's graph until it has this many nodes."""
     while True:
-        async with cache.changing(_AGENT) as (_, [graph]):
-            missing = nodes - graph.stats().nodes
-            for question in questions.new(min(missing, 5_000)):
-                graph.upsert_query(question)
-        if missing <= 0:
+        if await cache.change([_AGENT], partial(_add_some, questions, nodes)) <= 0:
             return
+
+
+async def _add_some(questions: Questions, nodes: int, _: WriteTransaction, graphs: Sequence[GraphStore]) -> int:
+    missing = nodes - graphs[0].stats().nodes
+    for question in questions.new(min(missing, 5_000)):
+        graphs[0].upsert_query(question)
+    return missing
 
 
 async def at_size(folder: Path, sizes: Sequence[int], rounds: int) -> dict[str, Any]:
@@ -126,15 +131,18 @@ async def at_size(folder: Path, sizes: Sequence[int], rounds: int) -> dict[str, 
     return {**figures, "upsert_growth": largest / smallest}
 
 
+async def _ask(asked: Sequence[str], _: WriteTransaction, graphs: Sequence[GraphStore]) -> None:
+    for question in asked:
+        graphs[0].upsert_query(question)
+
+
 async def upserts(cache: GraphCache, questions: Questions, rounds: int) -> dict[str, Any]:
     """The seconds of each question: a fiftieth of its transaction of fifty."""
     times: list[float] = []
     for _ in range(max(1, rounds // _CHUNK)):
         asked = list(questions.new(_CHUNK))
         started = time.perf_counter()
-        async with cache.changing(_AGENT) as (_, [graph]):
-            for question in asked:
-                graph.upsert_query(question)
+        await cache.change([_AGENT], partial(_ask, asked))
         times += [(time.perf_counter() - started) / _CHUNK] * _CHUNK
     return latency(times)
 

@@ -124,7 +124,7 @@ class Growing:
     async def _append(
         self, store: SqliteStore, session_id: str, drafts: Sequence[MessageDraft], turns: Sequence[str]
     ) -> None:
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(Scope(session=session_id), now_ms=drafts[0].created_at)
             added = await transaction.conversations.append_messages(session, drafts, now_ms=drafts[0].created_at)
             await transaction.sessions.set_pinned_seq(session, _NEVER)

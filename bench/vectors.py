@@ -67,13 +67,13 @@ async def fill(database: Path, size: int) -> dict[str, Any]:
         started = time.perf_counter()
         for first in range(start, start + count, _OF_SESSION):
             batch = [_message(number) for number in range(first, min(first + _OF_SESSION, start + count))]
-            async with store.write() as transaction:
+            async with store.transaction() as transaction:
                 session = await transaction.sessions.ensure(Scope(session=f"s{first}"), now_ms=START_MS)
                 await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         recorded_s += time.perf_counter() - started
         vectors = drawn.vectors(count, start)
         started = time.perf_counter()
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             index = await transaction.vectors.open_index(_FINGERPRINT, _DIMENSION)
             owed = sorted(await transaction.vectors.owed(index, limit=count), key=lambda one: one.record_key)
             await transaction.vectors.put(index, owed, vectors)

@@ -26,6 +26,7 @@ from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.conversations import MessageDraft
+from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.text.analysis import index_text
 from kalito_mcp.wiring import open_memory
@@ -62,13 +63,16 @@ async def _write(database: str, pipe: Connection) -> None:
     times: list[float] = []
     while not pipe.poll():
         started = time.perf_counter()
-        async with store.write() as transaction:
-            session = await transaction.sessions.ensure(Scope(session=_BESIDE), now_ms=START_MS)
-            await transaction.conversations.append_messages(session, [_draft("Said beside it.")], now_ms=START_MS)
+        await store.write(_add)
         times.append(time.perf_counter() - started)
         await anyio.sleep(_PAUSE_S)
     pipe.send(times)
     await store.close()
+
+
+async def _add(transaction: WriteTransaction) -> None:
+    session = await transaction.sessions.ensure(Scope(session=_BESIDE), now_ms=START_MS)
+    await transaction.conversations.append_messages(session, [_draft("Said beside it.")], now_ms=START_MS)
 
 
 def _draft(text: str) -> MessageDraft:

@@ -10,7 +10,7 @@ from kalito_mcp.domain.access import HOST, Permission, Principal, Token
 from kalito_mcp.domain.audit import AuditEntry, AuditHead, NewEntry, Outcome, action_name
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.project_verbs import ProjectVerbs
-from kalito_mcp.upkeep.watched_store import no_new_words
+from kalito_mcp.upkeep.store_layers import no_new_words
 
 
 class AccessVerbs(ProjectVerbs):
@@ -97,7 +97,7 @@ class AccessVerbs(ProjectVerbs):
             self.clock.now_ms(), who.id, who.owner, action_name(action), who.client, outcome=outcome, count=count
         )
         with no_new_words():
-            return await self._store.write_trip(lambda transaction: transaction.audit.add(entry))
+            return await self._store.write(lambda transaction: transaction.audit.add(entry))
 
     async def audit(
         self, *, since_ms: int = 0, before: int | None = None, limit: int = 100, all_owners: bool = False

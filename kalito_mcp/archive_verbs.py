@@ -15,7 +15,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.archive import ArchiveReader
-from kalito_mcp.ports.store import ReadView
+from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_session
@@ -149,9 +149,9 @@ class ArchiveVerbs(ProjectVerbs):
             InvalidInput: the schema is newer than this one's, or a row cannot be stored; says which line.
         """
         self._limits.check_none("an archive")
-        counts: Counter[str] = Counter()
-        remaining = iter(rows)
-        async with self._store.write() as transaction:
+
+        async def add(transaction: WriteTransaction) -> Mapping[str, int]:
+            counts, remaining = Counter[str](), iter(rows)
             if not await transaction.archive.is_empty():
                 raise Conflict(
                     "this database is not empty, and an archive is only restored into an empty one; nothing was "
@@ -168,6 +168,9 @@ class ArchiveVerbs(ProjectVerbs):
                 counts.update(row.table for row in page)
                 crash_point("restore.rows")
             await transaction.archive.finish()
+            return counts
+
+        counts = await self._store.write(add)
         crash_point("restore.stored")
         await self._store.rebuild_derived()
         return counts

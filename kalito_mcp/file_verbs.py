@@ -7,7 +7,7 @@ from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.editing.files import FileEditor, Write
 from kalito_mcp.project_verbs import ProjectVerbs
 from kalito_mcp.records.reached import reached
-from kalito_mcp.upkeep.watched_store import no_new_words
+from kalito_mcp.upkeep.store_layers import no_new_words
 
 
 class FileVerbs(ProjectVerbs):

@@ -12,7 +12,7 @@ from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.record_verbs import RecordVerbs
-from kalito_mcp.upkeep.watched_store import CALLS, scope_of_keys
+from kalito_mcp.upkeep.store_layers import CALLS, scope_of_keys
 
 _TURNS_AT_ONCE: Final = 1_000
 
@@ -89,5 +89,5 @@ class ImportVerbs(RecordVerbs):
     async def keep_file_read(self, file: FileRead) -> None:
         """Store how far a file was read. The next import goes on from there."""
         self._limits.check_none("which files were imported")
-        async with self._store.write() as transaction:
-            await transaction.imports.keep(self._scope(None), file, now_ms=self.clock.now_ms())
+        scope, now_ms = self._scope(None), self.clock.now_ms()
+        await self._store.write(lambda transaction: transaction.imports.keep(scope, file, now_ms=now_ms))

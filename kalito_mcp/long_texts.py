@@ -12,12 +12,14 @@ LONG_CHARS: Final = 64 * 1024
 _Made = TypeVar("_Made")
 
 
-async def read_aside(chars: int, read: Callable[[], _Made], *, most: int = LONG_CHARS) -> _Made:
-    """Run `read`: in a thread if it reads more than `most` characters. Cancelling does not end the thread.
+async def aside(work: Callable[[], _Made]) -> _Made:
+    """Run `work` in a thread, or here if this already runs in one, such as a transaction."""
+    return await anyio.to_thread.run_sync(work) if is_in_event_loop() else work()
 
-    What already runs in a thread, such as a transaction in one trip, reads there.
-    """
-    return await anyio.to_thread.run_sync(read) if chars > most and _is_in_event_loop() else read()
+
+async def read_aside(chars: int, read: Callable[[], _Made], *, most: int = LONG_CHARS) -> _Made:
+    """Run `read`, as `aside` if it reads more than `most` characters. Cancelling does not end it."""
+    return await aside(read) if chars > most else read()
 
 
 class Readings:
@@ -50,7 +52,8 @@ class Readings:
         return await read_aside(len(text), partial(read, text, *more))
 
 
-def _is_in_event_loop() -> bool:
+def is_in_event_loop() -> bool:
+    """Whether this runs in an event loop, and not in a thread of a transaction."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -50,9 +50,9 @@ from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.switch import Switch
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
+from kalito_mcp.upkeep.store_layers import no_new_words
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
-from kalito_mcp.upkeep.watched_store import no_new_words
 from kalito_mcp.watch_verbs import WatchVerbs
 
 

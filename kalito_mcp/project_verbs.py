@@ -14,13 +14,13 @@ from kalito_mcp.domain.sessions import Session
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_by_path, project_of
 from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_project, find_session, session_reached
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.switch import Switch
-from kalito_mcp.upkeep.watched_store import no_new_words
+from kalito_mcp.upkeep.store_layers import no_new_words
 
 _MOST_LISTED: Final = 1_000
 
@@ -95,11 +95,13 @@ class ProjectVerbs:
         """
         target = await self._target(project)
         scope = replace(await self._of_session(session_id), project=None)
+
+        async def move(transaction: WriteTransaction) -> Session:
+            await transaction.sessions.move(await find_session(transaction, scope), target)
+            return await find_session(transaction, scope)
+
         with no_new_words():
-            async with self._store.write() as transaction:
-                session = await find_session(transaction, scope)
-                await transaction.sessions.move(session, target)
-                return await find_session(transaction, scope)
+            return await self._store.write(move)
 
     async def move_record(
         self, record_id: str, project: str | None, *, editor: Editor = PROGRAM
@@ -135,8 +137,9 @@ class ProjectVerbs:
             raise InvalidInput(f"{new!r} cannot be a project; use a folder below your home, or a name")
         if before != after:
             with no_new_words():
-                async with self._store.write() as transaction:
-                    await transaction.records.rename_project(self._owner, before, after)
+                await self._store.write(
+                    lambda transaction: transaction.records.rename_project(self._owner, before, after)
+                )
         return after
 
     async def _named(self, project: str) -> str:

@@ -32,7 +32,7 @@ from kalito_mcp.records.reached import reached
 from kalito_mcp.records.same_words import NOTE_SOURCE
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.upkeep.owed_worker import OwedWorker
-from kalito_mcp.upkeep.watched_store import no_new_words
+from kalito_mcp.upkeep.store_layers import no_new_words
 
 _LONGEST_NOTE: Final = 400
 """Characters, above which a note is not taken for a fact about the person."""

@@ -57,9 +57,9 @@ from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.switch import Switch, hooks_folder, read_switch
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
+from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
-from kalito_mcp.upkeep.watched_store import WatchedStore
 
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _RECORD_ID_LENGTH: Final = 9
@@ -122,10 +122,11 @@ async def open_memory(
         registry = _registry(settings, clock)
         embedder = registry.embedder(settings.vectors)
         switch = partial(read_switch, path)
-        store = WatchedStore(opened, lambda: switch().check_not_paused(clock.now_ms()), clock.now_ms)
+        calls = CallsFirst(Auditing(OncePerKey(opened), clock.now_ms))
+        store = Reporting(Pausing(calls, lambda: switch().check_not_paused(clock.now_ms())))
         vectors = None
         if embedder is not None and not opened.is_read_only:
-            vectors = VectorWorker(opened, embedder, settings.vectors, give_way=store.calls_first)
+            vectors = VectorWorker(opened, embedder, settings.vectors, give_way=calls.calls_first)
             store.watch(vectors.nudge)
         snapshots = snapshot_folder(path)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
@@ -140,8 +141,7 @@ async def open_memory(
             embedder=embedder,
             vectors=vectors,
             switch=switch,
-            # It goes on while the memory is paused.
-            sign_in=SignIn.over(WatchedStore(opened, now_ms=clock.now_ms), clock),
+            sign_in=SignIn.over(calls, clock),  # it goes on while the memory is paused
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:

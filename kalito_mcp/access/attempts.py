@@ -13,7 +13,7 @@ from kalito_mcp.domain.sign_in import Attempts
 from kalito_mcp.errors import TooManyAttempts
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.safety.addresses import own_network
 
 _FREE: Final = 3
@@ -49,7 +49,8 @@ class AttemptLimiter:
             (await self._subject("owner", owner), _LONGEST_OF_OWNER_MS),
             (await self._subject("login", own_network(address) or address), _LONGEST_OF_ADDRESS_MS),
         ]
-        async with self._store.write() as transaction:
+
+        async def count(transaction: WriteTransaction) -> Attempts:
             now_ms = self._clock.now_ms()
             known = [await _recent(transaction.sign_in, subject, now_ms) for subject, _ in subjects]
             waits = [
@@ -60,14 +61,17 @@ class AttemptLimiter:
                 raise TooManyAttempts(-(-max(waits) // 1_000))
             for one, (subject, _) in zip(known, subjects, strict=True):
                 await transaction.sign_in.put_attempts(subject, Attempts(one.count + 1, one.since, now_ms))
-        return known[1]
+            return known[1]
+
+        return await self._store.write(count)
 
     async def forgive_login(self, owner: str, address: str, before: Attempts) -> None:
         """Forget what the owner mistyped, also of the address. What that tried of other owners stays, and so does the
         time from which it waits. `before` is what `count_login` returned."""
         of_owner = await self._subject("owner", owner)
         of_address = await self._subject("login", own_network(address) or address)
-        async with self._store.write() as transaction:
+
+        async def forgive(transaction: WriteTransaction) -> None:
             mistyped = await transaction.sign_in.attempts(of_owner)
             await transaction.sign_in.drop_attempts(of_owner)
             found = await transaction.sign_in.attempts(of_address)
@@ -81,6 +85,8 @@ class AttemptLimiter:
             else:
                 await transaction.sign_in.drop_attempts(of_address)
 
+        await self._store.write(forgive)
+
     async def count(self, allowance: Allowance, caller: str) -> None:
         """Count an attempt of another kind. `caller` is an address, or the id of a consent.
 
@@ -91,7 +97,8 @@ class AttemptLimiter:
             (await self._subject(allowance.name, own_network(caller) or caller), allowance.per_caller),
             (await self._subject(allowance.name, "*"), allowance.in_all),
         ]
-        async with self._store.write() as transaction:
+
+        async def count(transaction: WriteTransaction) -> None:
             now_ms = self._clock.now_ms()
             for subject, most in subjects:
                 one = await _recent(transaction.sign_in, subject, now_ms)
@@ -100,6 +107,8 @@ class AttemptLimiter:
                 if one.count >= most:
                     raise TooManyAttempts(-(-(one.since + allowance.window_ms - now_ms) // 1_000))
                 await transaction.sign_in.put_attempts(subject, Attempts(one.count + 1, one.since, now_ms))
+
+        await self._store.write(count)
 
     async def _subject(self, kind: str, name: str) -> str:
         key = await self._store.secret()

@@ -51,9 +51,12 @@ class Clients:
         await self._limiter.count(_REGISTRATIONS, address)
         now_ms = self._clock.now_ms()
         client = Client(f"cli_{secrets.token_hex(16)}", _shown(name), checked, now_ms, now_ms)
-        async with self._store.write() as transaction:
+
+        async def put(transaction: WriteTransaction) -> None:
             await transaction.sign_in.drop_expired(now_ms)
             await _put(transaction, client, now_ms)
+
+        await self._store.write(put)
         return client
 
     async def find(self, client_id: str) -> Client | None:
@@ -77,8 +80,7 @@ class Clients:
         client = Client(client_id, _shown(name), _checked_redirects(redirect_uris), now_ms, now_ms, is_document=True)
         if found is not None:
             client = replace(client, created_at=found.created_at)
-        async with self._store.write() as transaction:
-            await _put(transaction, client, now_ms)
+        await self._store.write(lambda transaction: _put(transaction, client, now_ms))
         return client
 
 

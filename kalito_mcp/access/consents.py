@@ -100,12 +100,15 @@ class Consents:
             state,
             expires_at=now_ms + _REQUEST_MS,
         )
-        async with self._store.write() as transaction:
+
+        async def add(transaction: WriteTransaction) -> None:
             await transaction.sign_in.drop_expired(now_ms)
             if await transaction.sign_in.count_requests() >= _MOST_REQUESTS:
                 # Never refused: who fills the place, with requests that are shown or not, would stop all sign-ins.
                 await transaction.sign_in.drop_oldest_request()
             await transaction.sign_in.add_request(hash_of(handle), request)
+
+        await self._store.write(add)
         return handle
 
     async def bind(self, handle: str, cookie: str | None) -> tuple[SignInRequest, str]:
@@ -118,8 +121,8 @@ class Consents:
         found = await self._store.read(lambda view: view.sign_in.request(handle_hash))
         if found is not None and found.browser_hash is None and found.expires_at > self._clock.now_ms():
             cookie = secrets.token_urlsafe(32)
-            async with self._store.write() as transaction:
-                await transaction.sign_in.bind_request(handle_hash, hash_of(cookie))
+            cookie_hash = hash_of(cookie)
+            await self._store.write(lambda transaction: transaction.sign_in.bind_request(handle_hash, cookie_hash))
         return await self._store.read(lambda view: self._unanswered(view, handle, cookie)), cookie or ""
 
     async def read_request(self, handle: str, cookie: str | None) -> SignInRequest:
@@ -134,35 +137,41 @@ class Consents:
         Raises:
             NotFound: as `bind`, or the code was used or is expired.
         """
+
+        async def add(transaction: WriteTransaction) -> Answer:
+            request, code, before = await self._found(transaction, handle, cookie)
+            now_ms = self._clock.now_ms()
+            if before is not None and before.grant.owner == owner and _is_usable(before, now_ms):
+                return Answer(request, code)
+            if before is not None:
+                raise NotFound(_GONE)
+            grant = Grant(
+                f"grant_{secrets.token_hex(6)}",
+                owner,
+                request.client_id,
+                request.client_name,
+                permission if request.permission.includes(permission) else request.permission,
+                request.resource,
+                now_ms,
+            )
+            asked = Code(
+                grant, request.redirect_uri, request.is_redirect_explicit, request.challenge, now_ms + _CODE_MS
+            )
+            await transaction.sign_in.add_grant(grant, asked, hash_of(code))
+            return Answer(request, code, grant)
+
         with acting_as(Principal("sign_in", owner), "allow_client"):
-            async with self._store.write() as transaction:
-                request, code, before = await self._found(transaction, handle, cookie)
-                now_ms = self._clock.now_ms()
-                if before is not None and before.grant.owner == owner and _is_usable(before, now_ms):
-                    return Answer(request, code)
-                if before is not None:
-                    raise NotFound(_GONE)
-                grant = Grant(
-                    f"grant_{secrets.token_hex(6)}",
-                    owner,
-                    request.client_id,
-                    request.client_name,
-                    permission if request.permission.includes(permission) else request.permission,
-                    request.resource,
-                    now_ms,
-                )
-                asked = Code(
-                    grant, request.redirect_uri, request.is_redirect_explicit, request.challenge, now_ms + _CODE_MS
-                )
-                await transaction.sign_in.add_grant(grant, asked, hash_of(code))
-        return Answer(request, code, grant)
+            return await self._store.write(add)
 
     async def deny(self, handle: str, cookie: str | None) -> Answer:
         """Note that the person refused. Raises NotFound as `bind`, or if it was allowed before."""
-        async with self._store.write() as transaction:
+
+        async def drop(transaction: WriteTransaction) -> Answer:
             request = await self._unanswered(transaction, handle, cookie)
             await transaction.sign_in.drop_request(hash_of(handle))
-        return Answer(request)
+            return Answer(request)
+
+        return await self._store.write(drop)
 
     async def verify_code(self, client_id: str, text: str) -> Code | None:
         """The code of a client that is not used yet. A used one revokes all that came of it."""
@@ -180,15 +189,20 @@ class Consents:
         found = await self.verify_code(client_id, text)
         if found is None:
             return None
+
+        async def take(transaction: WriteTransaction) -> Issued | None:
+            now_ms = self._clock.now_ms()
+            grant = await transaction.sign_in.grant(found.grant.id)
+            is_first = await transaction.sign_in.take_code(hash_of(text), now_ms=now_ms)
+            if is_first and grant is not None and grant.revoked_at is None:
+                return await _issue(transaction, grant, grant.permission, now_ms)
+            return None
+
         with acting_as(_client_of(found.grant), "redeem_code"):
-            async with self._store.write() as transaction:
-                now_ms = self._clock.now_ms()
-                grant = await transaction.sign_in.grant(found.grant.id)
-                is_first = await transaction.sign_in.take_code(hash_of(text), now_ms=now_ms)
-                if is_first and grant is not None and grant.revoked_at is None:
-                    return await _issue(transaction, grant, grant.permission, now_ms)
-        await self._revoke(_client_of(found.grant))
-        return None
+            issued = await self._store.write(take)
+        if issued is None:
+            await self._revoke(_client_of(found.grant))
+        return issued
 
     async def verify_refresh_token(self, client_id: str, text: str) -> Token | None:
         """The refresh token of a client that is not used yet, or was first used less than a minute ago. One that was
@@ -213,18 +227,23 @@ class Consents:
         if found is None or found.grant is None:
             return None
         await self._limiter.count(_RENEWALS, found.grant)
+
+        async def retire(transaction: WriteTransaction, grant_id: str = found.grant) -> Issued | None:
+            now_ms = self._clock.now_ms()
+            grant = await transaction.sign_in.grant(grant_id)
+            now = await transaction.access.token(hash_of(text)) or found
+            if grant is None or grant.revoked_at is not None or _is_reuse(now, now_ms):
+                return None
+            await transaction.access.retire_token(now.id, now_ms=now_ms)
+            await transaction.sign_in.drop_expired(now_ms)
+            following = _next_of(text, await transaction.access.state_secret())
+            return await _issue(transaction, grant, permission, now_ms, refresh=following)
+
         with acting_as(_holder_of(found), "renew_token"):
-            async with self._store.write() as transaction:
-                now_ms = self._clock.now_ms()
-                grant = await transaction.sign_in.grant(found.grant)
-                found = await transaction.access.token(hash_of(text)) or found
-                if grant is not None and grant.revoked_at is None and not _is_reuse(found, now_ms):
-                    await transaction.access.retire_token(found.id, now_ms=now_ms)
-                    await transaction.sign_in.drop_expired(now_ms)
-                    following = _next_of(text, await transaction.access.state_secret())
-                    return await _issue(transaction, grant, permission, now_ms, refresh=following)
-        await self._revoke(_holder_of(found))
-        return None
+            issued = await self._store.write(retire)
+        if issued is None:
+            await self._revoke(_holder_of(found))
+        return issued
 
     async def access_token(self, text: str) -> Token | None:
         """The access token with this text, of any client, even if it is expired."""
@@ -269,8 +288,10 @@ class Consents:
     async def _revoke(self, client: Principal) -> None:
         """Revoke all that came of the consent that is the principal's id."""
         with acting_as(client, "revoke_consent"):
-            async with self._store.write() as transaction:
-                await transaction.access.revoke_tokens(client.id, owner=None, now_ms=self._clock.now_ms())
+            now_ms = self._clock.now_ms()
+            await self._store.write(
+                lambda transaction: transaction.access.revoke_tokens(client.id, owner=None, now_ms=now_ms)
+            )
 
 
 def _client_of(grant: Grant) -> Principal:

@@ -20,7 +20,7 @@ from kalito_mcp.domain.sign_in import Passphrase
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 
 LEAST_CHARS: Final = 12
 MOST_BYTES: Final = 1_024
@@ -59,11 +59,14 @@ class Passphrases:
             raise InvalidInput(f"the passphrase is too long; use at most {MOST_BYTES:,} bytes")
         made = _new()
         kept = replace(made, hash=await self._hash(passphrase, made))
+
+        async def put(transaction: WriteTransaction) -> Sequence[str]:
+            now_ms = self._clock.now_ms()
+            await transaction.sign_in.put_passphrase(owner, kept, now_ms=now_ms)
+            return await transaction.sign_in.revoke_grants(owner, now_ms=now_ms) if sign_out else ()
+
         with acting_as_host("set_passphrase"):
-            async with self._store.write() as transaction:
-                now_ms = self._clock.now_ms()
-                await transaction.sign_in.put_passphrase(owner, kept, now_ms=now_ms)
-                return await transaction.sign_in.revoke_grants(owner, now_ms=now_ms) if sign_out else ()
+            return await self._store.write(put)
 
     async def has_any(self) -> bool:
         """Whether any owner can sign in."""

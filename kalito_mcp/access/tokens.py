@@ -102,8 +102,7 @@ class Tokens:
             owner, permission, now_ms=self._clock.now_ms(), name=name, limits=limits, lifetime_ms=lifetime_ms
         )
         with acting_as_host("create_token"):
-            async with self._store.write() as transaction:
-                await transaction.access.add_token(made.token, hash_of(made.text))
+            await self._store.write(lambda transaction: transaction.access.add_token(made.token, hash_of(made.text)))
         return made
 
     async def use(self, text: str, resources: Collection[str] | None = None) -> Token | None:
@@ -119,8 +118,7 @@ class Tokens:
             return None
         if found.last_used_at is None or now_ms - found.last_used_at >= _NOTED_EVERY_MS:
             with suppress(StorageError):  # what cannot be written now can still be read
-                async with self._store.write() as transaction:
-                    await transaction.access.used_token(found.id, now_ms=now_ms)
+                await self._store.write(lambda transaction: transaction.access.used_token(found.id, now_ms=now_ms))
         return found
 
     async def why_refused(self, text: str, resources: Collection[str] | None = None) -> str | None:
@@ -141,8 +139,10 @@ class Tokens:
             NotFound: the owner has no such token that is still valid.
         """
         with acting_as_host("revoke_token"):
-            async with self._store.write() as transaction:
-                revoked = await transaction.access.revoke_tokens(named, owner=owner, now_ms=self._clock.now_ms())
+            now_ms = self._clock.now_ms()
+            revoked = await self._store.write(
+                lambda transaction: transaction.access.revoke_tokens(named, owner=owner, now_ms=now_ms)
+            )
         if not revoked:
             raise NotFound(f"no valid token or consent {named!r}; send its id, which `kalito-mcp token list` shows")
         return revoked

@@ -42,7 +42,7 @@ from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.long_texts import LONG_CHARS
 from kalito_mcp.pins.pinner import Pinner
 from kalito_mcp.ports.clock import Clock, IdSource
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
 from kalito_mcp.retrieval.known_names import find_session, session_reached
@@ -210,7 +210,8 @@ class MemoryManager:
         """
         number = message_number(message_id)
         importance = clamp_importance(importance_score)
-        async with self._store.write() as transaction:
+
+        async def change(transaction: WriteTransaction) -> None:
             message = await transaction.conversations.message(self._scope(None), number)
             session = message and await transaction.sessions.get(self._scope(message.session_id))
             if not session:
@@ -219,10 +220,13 @@ class MemoryManager:
                 )
             await transaction.conversations.set_importance(session, [(number, importance)], now_ms=self._clock.now_ms())
 
+        await self._store.write(change)
+
     async def score_session_messages(self, session_id: str) -> int:
         """Score all visible messages of the session again. Return how many scores changed."""
         scope = await self._of_session(session_id)
-        async with self._store.write() as transaction:
+
+        async def change(transaction: WriteTransaction) -> int:
             session = await find_session(transaction, scope)
             messages = await transaction.conversations.messages(session, first_seq=1, last_seq=session.message_count)
             shown = [message for message in messages if not message.is_hidden]
@@ -230,7 +234,9 @@ class MemoryManager:
             changed = [(message.id, score) for message, score in scored if score != message.importance_score]
             if changed:
                 await transaction.conversations.set_importance(session, changed, now_ms=self._clock.now_ms())
-        return len(changed)
+            return len(changed)
+
+        return await self._store.write(change)
 
     def invalidate_session_cache(self, session_id: str) -> None:
         """Read the session from the store next time. Not needed after a write, which empties the cache by itself."""

@@ -4,13 +4,11 @@ All of it is written in the transaction of the change. So nothing repeats words 
 after a crash.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
-
-import anyio.to_thread
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
@@ -25,6 +23,7 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import MessageWithImportance, RecordType, Role, Visibility
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
+from kalito_mcp.errors import Conflict
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.long_texts import Readings
 from kalito_mcp.orchestrator.graph_cache import GraphCache
@@ -35,13 +34,15 @@ from kalito_mcp.pins.found import ANSWERS, is_found_pin
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import ConversationReader, PinDraft
 from kalito_mcp.ports.records import RecordWriter
-from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.ports.store import Overtaken, ReadView, Store, WriteTransaction
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
 
+T = TypeVar("T")
 _HAS_DERIVED: Final = (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)
+_MOST_ATTEMPTS: Final = 10
 _IN_GRAPHS: Final = (RecordType.MESSAGE, RecordType.PIN)
 _PROMOTED: Final = (FinalizeStage.PROMOTION, FinalizeStage.CHECKPOINT)
 
@@ -126,22 +127,28 @@ class Cascade:
         self._policy = observer.policy
         self._clock = clock
 
-    @asynccontextmanager
-    async def changing(self, owner: str, record: MemoryRecord, readings: Readings) -> AsyncIterator[CascadeTransaction]:
-        """The write transaction in which to change the owner's record, with the graphs that may contain it. Graphs
-        that do not exist are not created."""
+    async def change(
+        self,
+        owner: str,
+        record: MemoryRecord,
+        readings: Readings,
+        work: Callable[[CascadeTransaction], Coroutine[Any, Any, T]],
+    ) -> T:
+        """The result of `work` in a write transaction that may change the owner's record, with the graphs that may
+        contain it. Graphs that do not exist are not created.
+
+        Raises:
+            Overtaken: a graph was created or removed meanwhile; prepare the change again.
+        """
         scopes = _graph_scopes(owner, record)
-        while True:
-            kept = await self._store.read(partial(_with_graph, scopes))
-            async with AsyncExitStack() as stack:
-                if kept:
-                    transaction, graphs = await stack.enter_async_context(self._cache.changing(*kept))
-                else:
-                    transaction, graphs = await stack.enter_async_context(self._store.write()), []
-                if await _with_graph(scopes, transaction) != kept:
-                    continue  # a graph was created or removed in between
-                yield CascadeTransaction(owner, transaction, readings, tuple(zip(kept, graphs, strict=True)))
-                return
+        kept = await self._store.read(partial(_with_graph, scopes))
+
+        async def change(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> T:
+            if await _with_graph(scopes, transaction) != kept:
+                raise Overtaken
+            return await work(CascadeTransaction(owner, transaction, readings, tuple(zip(kept, graphs, strict=True))))
+
+        return await self._cache.change(kept, change)
 
     async def prepare(self, readings: Readings, owner: str, record: MemoryRecord, content: Mapping[str, Any]) -> None:
         """Read what `apply` will need of the record as it is with this content, before the transaction that writes it:
@@ -307,7 +314,19 @@ class Cascade:
         )
         text = change.after.text if change.after is not None else ""
         keys = {text: await change.within.readings.of(canonical_key, text)}
-        await anyio.to_thread.run_sync(observe_again, graph, messages, seq, self._policy, keys)
+        observe_again(graph, messages, seq, self._policy, keys)
+
+
+async def until_settled(attempt: Callable[[], Awaitable[T]]) -> T:
+    """The result of `attempt`, which is made again whenever it is overtaken.
+
+    Raises:
+        Conflict: it always was; nothing was written.
+    """
+    for _ in range(_MOST_ATTEMPTS):
+        with suppress(Overtaken):
+            return await attempt()
+    raise Conflict("what this record says is being changed elsewhere; nothing was written. Call again")
 
 
 async def _around(conversations: ConversationReader, session: Session, seq: int) -> Sequence[MessageWithImportance]:

@@ -4,6 +4,7 @@ updates what was derived from the record: pins, summaries and graph nodes.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import (
@@ -22,7 +23,7 @@ from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_moment, checked_text
-from kalito_mcp.editing.cascade import Cascade
+from kalito_mcp.editing.cascade import Cascade, CascadeTransaction, until_settled
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes, without_forgotten
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized
 from kalito_mcp.graph.canonical import canonical_key
@@ -111,7 +112,8 @@ class RecordEditor:
         self, scope: Scope, record_type: RecordType, drafts: Sequence[RecordDraft], editor: Editor, now_ms: int
     ) -> Sequence[MemoryRecord]:
         keys = await self._forgotten.keys_of_drafts(drafts)
-        async with self._store.write() as transaction:
+
+        async def add(transaction: WriteTransaction) -> Sequence[MemoryRecord]:
             place = scope
             if scope.session is not None:
                 checked_handle(scope.session, "session_id")
@@ -130,6 +132,8 @@ class RecordEditor:
             if repeated:
                 raise repetition_refused()
             return await transaction.records.add_records(scope, drafts, now_ms=now_ms)
+
+        return await self._store.write(add)
 
     async def update(
         self, scope: Scope, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor
@@ -255,6 +259,20 @@ class RecordEditor:
         expected_revision: int | None = None,
         named: Mapping[str, Any] | None = None,
     ) -> MemoryRecord:
+        return await until_settled(
+            partial(self._try_edit, scope, record_id, change, edit_type, editor, expected_revision, named)
+        )
+
+    async def _try_edit(
+        self,
+        scope: Scope,
+        record_id: str,
+        change: Change,
+        edit_type: EditType,
+        editor: Editor,
+        expected_revision: int | None,
+        named: Mapping[str, Any] | None,
+    ) -> MemoryRecord:
         seen = await self._store.read(lambda view: get_record(view.records, scope, record_id))
         readings = Readings()
         if expected_revision in (None, seen.revision):
@@ -267,7 +285,8 @@ class RecordEditor:
                 await readings.prepare(index_text, str(planned["text"]), planned.get("name"))
                 if seen.type is RecordType.MESSAGE:
                     await readings.prepare(canonical_key, str(planned["text"]))  # for its node in the graphs
-        async with self._cascade.changing(scope.owner, seen, readings) as transaction:
+
+        async def edit_it(transaction: CascadeTransaction) -> MemoryRecord:
             record = await get_record(transaction.records, scope, record_id)
             if expected_revision is not None and record.revision != expected_revision:
                 raise RevisionConflict(record.id, expected_revision, record.revision)
@@ -280,7 +299,9 @@ class RecordEditor:
             changed = await transaction.records.change(record, edit, readings=readings)
             await check_is_reached(transaction.records, scope, record)
             await self._cascade.apply(transaction, before=record, after=changed)
-        return changed
+            return changed
+
+        return await self._cascade.change(scope.owner, seen, readings, edit_it)
 
     def _draft(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor) -> EditDraft:
         text = str(content["text"])

@@ -8,6 +8,7 @@ to.
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -17,7 +18,7 @@ from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord, texts_ever
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
-from kalito_mcp.editing.cascade import Cascade
+from kalito_mcp.editing.cascade import Cascade, CascadeResult, CascadeTransaction, until_settled
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased, VectorsUnreachable
 from kalito_mcp.graph.canonical import canonical_key
@@ -88,16 +89,8 @@ class Eraser:
         for target in found:
             if target.id in erased:
                 continue
-            readings = await self._read_long(target)
-            await self._cascade.prepare_erasing(scope.owner, target)
-            async with self._cascade.changing(scope.owner, target, readings) as transaction:
-                record = await get_record(transaction.records, scope, target.id)
-                derived = await self._cascade.apply(transaction, before=record, after=None)
-                text_keys = derived.erased_keys or (await readings.of(canonical_key, record.text),)
-                await transaction.records.purge(
-                    record, now_ms=self._clock.now_ms(), text_keys=text_keys, readings=readings
-                )
-            erased += [record.id, *derived.erased]
+            derived = await until_settled(partial(self._purge_one, scope, target))
+            erased += [target.id, *derived.erased]
             rewritten += [one for one in derived.rewritten if one not in rewritten]
         crash_point("purge.erased")
         await anyio.to_thread.run_sync(self._erase_events, [record.text for record in found])
@@ -108,6 +101,19 @@ class Eraser:
             remaining=swept.remaining,
             is_owed=swept.is_owed,
         )
+
+    async def _purge_one(self, scope: Scope, target: MemoryRecord) -> CascadeResult:
+        readings = await self._read_long(target)
+        await self._cascade.prepare_erasing(scope.owner, target)
+
+        async def purge(transaction: CascadeTransaction) -> CascadeResult:
+            record = await get_record(transaction.records, scope, target.id)
+            derived = await self._cascade.apply(transaction, before=record, after=None)
+            text_keys = derived.erased_keys or (await readings.of(canonical_key, record.text),)
+            await transaction.records.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys, readings=readings)
+            return derived
+
+        return await self._cascade.change(scope.owner, target, readings, purge)
 
     async def sweep(self, scope: Scope | None = None) -> PurgeReport:
         """Clean the snapshots and the database file of everything erased so far. The report names the snapshots that

@@ -30,7 +30,7 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.long_texts import Readings, read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import RecordReader, RecordWriter
-from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.repetitions import repetition_refused
 from kalito_mcp.records.schemas import checked_content
@@ -88,35 +88,42 @@ class FileEditor:
         if seen is not None:
             await readings.prepare(index_text, seen.text, path)
             await self._forgotten.prepare(readings, seen, with_changes(seen.content, {"text": text.kept}))
-        async with self._store.write() as transaction:
-            records = transaction.records
+
+        async def change(transaction: WriteTransaction) -> MemoryRecord:
+            records, now = transaction.records, text
             before = await _file(records, scope, path)
             given = write(await _tree(records, scope), None if before is None else before.text)
-            if given != text.given:
-                text = await self._read(given)
+            if given != now.given:
+                now = await self._read(given)
             if before is None:
-                written = await self._add(records, scope, path, text, editor)
+                written = await self._add(records, scope, path, now, editor)
             else:
-                written = await self._change(records, scope, before, text, editor, readings)
-        return replace(written, redacted=text.redacted)
+                written = await self._change(records, scope, before, now, editor, readings)
+            return replace(written, redacted=now.redacted)
+
+        return await self._store.write(change)
 
     async def delete(
         self, scope: Scope, select: Callable[[FileTree], Collection[str]], *, editor: Editor
     ) -> list[MemoryRecord]:
         """Hide the files at these paths, all or none of them, until they are restored."""
         now_ms = self._clock.now_ms()
-        async with self._store.write() as transaction:
+
+        async def hide(transaction: WriteTransaction) -> list[MemoryRecord]:
             records = transaction.records
             return [
                 await self._edit(records, scope, path, {DELETED_AT: now_ms}, EditType.DELETE, editor)
                 for path in select(await _tree(records, scope))
             ]
 
+        return await self._store.write(hide)
+
     async def rename(
         self, scope: Scope, select: Callable[[FileTree], Mapping[str, str]], *, editor: Editor
     ) -> list[MemoryRecord]:
         """Give files other paths, all or none of them. `select` returns the new paths, which are free, by the old."""
-        async with self._store.write() as transaction:
+
+        async def move(transaction: WriteTransaction) -> list[MemoryRecord]:
             records = transaction.records
             renamed: list[MemoryRecord] = []
             for old, new in select(await _tree(records, scope)).items():
@@ -124,6 +131,8 @@ class FileEditor:
                 place = {"source": source_of(new), "title": new}
                 renamed.append(await self._edit(records, scope, old, place, EditType.UPDATE, editor))
             return renamed
+
+        return await self._store.write(move)
 
     async def _read(self, given: str) -> _Text:
         checked_text(given, "the file's text", max_bytes=self._limits.max_text_bytes)

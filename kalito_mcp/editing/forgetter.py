@@ -75,10 +75,12 @@ class Forgetter:
 
     async def _note_identifier(self, scope: Scope, request: ForgetRequest) -> None:
         if request.identifier is not None:
-            async with self._store.write() as transaction:
-                keys = {key_of_identifier(request.identifier)}
-                now_ms = self._clock.now_ms()
-                await transaction.records.forget_values(scope, keys, now_ms=now_ms, is_erased=request.is_purge)
+            keys, now_ms = {key_of_identifier(request.identifier)}, self._clock.now_ms()
+            await self._store.write(
+                lambda transaction: transaction.records.forget_values(
+                    scope, keys, now_ms=now_ms, is_erased=request.is_purge
+                )
+            )
 
     async def _find(self, scope: Scope, request: ForgetRequest) -> Sequence[ScannedRecord]:
         """Every record that matches, oldest first, without summaries that are rewritten with their messages.

@@ -4,6 +4,7 @@ What a model does blocks for a moment only, in a worker thread, and on one core.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence, Sized
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import anyio
@@ -11,6 +12,7 @@ import anyio.to_thread
 
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.inference.blas import one_blas_thread
+from kalito_mcp.long_texts import aside, is_in_event_loop
 from kalito_mcp.ports.embedder import Unrelated, VectorPolicy
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class InProcessEmbedder:
         prefix = self._query_prefix if is_query else self._passage_prefix
         steps = model.rows([prefix + text for text in self._policy.prepared(texts, is_query=is_query)])
         rows = []
-        while (step := await anyio.to_thread.run_sync(next, steps, None)) is not None:
+        while (step := await aside(partial(next, steps, None))) is not None:
             rows.append(step)
         return np.concatenate(rows)
 
@@ -91,6 +93,10 @@ class InProcessEmbedder:
         self._model = None
 
     async def _opened(self) -> OpenedModel:
+        if self._model is not None:
+            return self._model
+        if not is_in_event_loop():
+            raise ModelUnavailable(f"the embedder {self._parts[0]} is not open yet, and a transaction cannot wait")
         async with self._opening:
             if self._is_closed:
                 raise ModelUnavailable(f"the embedder {self._parts[0]} is closed; open the memory again")

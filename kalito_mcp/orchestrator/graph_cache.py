@@ -4,17 +4,17 @@ A graph is loaded when first needed. It is updated when its stored revision has 
 graphs are dropped. Graphs are changed inside a write transaction. If that fails, the changed graph is dropped from
 memory and read again.
 
-To change a graph, take the transaction, or the right to write, before the graph's lock, and release the lock after the
-transaction. To read one, open a view first, or ask what is stored and take the lock at once if it is what is in memory.
-So nobody waits for a transaction while holding a graph's lock, and nobody reads what is not stored yet.
+To change a graph, take the right to write before the graph's lock, and release the lock after the transaction. To read
+one, open a view first, or ask what is stored and take the lock at once if it is what is in memory. So nobody waits for
+a transaction while holding a graph's lock, and nobody reads what is not stored yet.
 """
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     # It imports numpy, which is loaded only once a graph is needed.
     from kalito_mcp.graph.store import GraphStore
 
+T = TypeVar("T")
 _MAX_LOADED: Final = 32
 _MOST_IN_LOOP: Final = 199
 
@@ -85,9 +86,13 @@ class GraphCache:
                     graphs.append(self._new_graph(scope))
             yield graphs
 
-    @asynccontextmanager
-    async def changing(self, *scopes: Scope) -> AsyncIterator[tuple[WriteTransaction, list["GraphStore"]]]:
-        """A write transaction and the graphs as stored. The block's changes to the graphs are written with it.
+    async def change(
+        self,
+        scopes: Sequence[Scope],
+        work: Callable[[WriteTransaction, Sequence["GraphStore"]], Coroutine[Any, Any, T]],
+    ) -> T:
+        """The result of `work` in a write transaction, with the graphs as stored. What it changes in them is written
+        with it. `work` awaits nothing but the transaction.
 
         Raises:
             SessionNotFound: a scope names an unknown session, or another agent's; nothing was written.
@@ -96,26 +101,30 @@ class GraphCache:
             # Load before the transaction: a large graph takes a second, and all writers would wait.
             async with self.reading(*scopes):
                 pass
-        held: list[_Cached] = []
+        keys, held = [_cache_key(scope) for scope in scopes], list[_Cached]()
+
+        async def lock() -> None:
+            for key in keys:
+                held.append(await locks.enter_async_context(self._locked(key)))
+
+        async def change(transaction: WriteTransaction) -> tuple[T, list[GraphState]]:
+            for scope, key, one in zip(scopes, keys, held, strict=True):
+                await _check_known(transaction, scope)
+                await _bring_up_to_date(one, transaction.graphs, key)
+            made = await work(transaction, [one.graph for one in held])
+            return made, [await _save(one, transaction, key) for key, one in zip(keys, held, strict=True)]
+
         async with AsyncExitStack() as locks:
             try:
-                async with self._store.write() as transaction:
-                    for scope in scopes:
-                        await _check_known(transaction, scope)
-                        locked = self._lock(transaction.graphs, scope)
-                        held.append(await locks.enter_async_context(locked))
-                    yield transaction, [one.graph for one in held]
-                    states = [
-                        await _save(one, transaction, _cache_key(scope))
-                        for scope, one in zip(scopes, held, strict=True)
-                    ]
+                made, states = await self._store.write(change, before=lock)
             except BaseException:
-                for scope, one in zip(scopes, held, strict=False):
-                    if one.is_changed and self._cached.get(_cache_key(scope)) is one:
-                        self.forget(scope)
+                for key, one in zip(keys, held, strict=False):
+                    if one.is_changed and self._cached.get(key) is one:
+                        self.forget(key)
                 raise
             for one, state in zip(held, states, strict=True):
                 one.mark_stored(state)
+        return made
 
     async def copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
         """A private copy of the stored graph, and its stored state. For long work that must not block others.

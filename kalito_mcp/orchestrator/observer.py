@@ -19,9 +19,9 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.long_texts import LONG_CHARS, read_aside
+from kalito_mcp.long_texts import LONG_CHARS
 from kalito_mcp.orchestrator.graph_cache import GraphCache
-from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
@@ -68,22 +68,26 @@ class Observer:
                 return observed
             await self._cache.warm_up()
             keys = await _keys_of_long(coming)
-            async with self._cache.changing(scope) as (transaction, [graph]):
-                session = await transaction.sessions.get(scope)
-                if session is None or not _is_behind(session):
-                    return observed
-                done = session.observed_seq
-                messages = await transaction.conversations.messages(
-                    session, first_seq=done + 1 - LOOK_BACK, last_seq=done + _CHUNK
-                )
-                last = min(_end_of_chunk(messages, done), session.message_count)
-                read = [message for message in messages if message.seq <= last]
-                add = partial(observe_messages, graph, read, done, self.policy, keys)
-                await read_aside(sum(len(message.text) for message in read if message.seq > done), add, most=_FEW_CHARS)
-                await transaction.sessions.set_observed_seq(session, last)
-            observed += last - done
-            if last >= session.message_count:
+            added, is_complete = await self._cache.change([scope], partial(self._add_next, scope, keys))
+            observed += added
+            if is_complete:
                 return observed
+
+    async def _add_next(
+        self, scope: Scope, keys: Mapping[str, str], transaction: WriteTransaction, graphs: Sequence["GraphStore"]
+    ) -> tuple[int, bool]:
+        """Add the next messages. Returns how many those were, and whether they are the last ones."""
+        session = await transaction.sessions.get(scope)
+        if session is None or not _is_behind(session):
+            return 0, True
+        done = session.observed_seq
+        messages = await transaction.conversations.messages(
+            session, first_seq=done + 1 - LOOK_BACK, last_seq=done + _CHUNK
+        )
+        last = min(_end_of_chunk(messages, done), session.message_count)
+        observe_messages(graphs[0], [one for one in messages if one.seq <= last], done, self.policy, keys)
+        await transaction.sessions.set_observed_seq(session, last)
+        return last - done, last >= session.message_count
 
     async def copy(self, scope: Scope) -> "GraphStore":
         """A private copy of the session's graph with all of its messages. Nothing is stored. Raises SessionNotFound."""

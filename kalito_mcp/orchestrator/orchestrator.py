@@ -38,13 +38,15 @@ from kalito_mcp.errors import (
 )
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
+from kalito_mcp.orchestrator.copies import OnlyIf, merge_planned, save_copies
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.graph_settings import OrchestratorConfig, kind_of, new_graph, sleep_config, summarize
+from kalito_mcp.orchestrator.hits import best_hits
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.overview import overview
 from kalito_mcp.orchestrator.snapshot_import import keep_own_ids, without_gone
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.ports.store import Overtaken, Store, WriteTransaction
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 
 if TYPE_CHECKING:
@@ -99,11 +101,15 @@ class MemoryOrchestrator:
         """Add the query to the session's graph. Returns its node id. Raises SessionNotFound, SessionFinalized if it is
         closed, and what `GraphStore.upsert_query` raises."""
         scope = self._session(session_id)
-        async with self._cache.changing(scope) as (transaction, [graph]):
+        kept, _ = cleaned(text)
+
+        async def add(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> str:
             session = await transaction.sessions.get(scope)
             if session is not None and session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
-            return graph.upsert_query(cleaned(text)[0])
+            return graphs[0].upsert_query(kept)
+
+        return await self._cache.change([scope], add)
 
     async def record_feedback(
         self, session_id: str | None, target_id: str, label: FeedbackLabel | str, note: str | None = None
@@ -123,7 +129,8 @@ class MemoryOrchestrator:
         if session_id is not None:
             with before_the_write():
                 await self._observer.observe(scopes[0])
-        async with self._cache.changing(*scopes) as (transaction, graphs):
+
+        async def add(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> str:
             targets = [(graph, node_id) for graph in graphs if (node_id := _node_of(graph, target_id)) is not None]
             written = [graph.record_feedback(node_id, label, note) for graph, node_id in targets]
             if not written:
@@ -134,7 +141,9 @@ class MemoryOrchestrator:
                 mark_already_counted(targets[0][0], written[0], label)
             if (key := _key_of(target_id, *targets[0])) is not None:
                 await transaction.graphs.add_feedback(key, FeedbackLabel(label), at_ms=self._clock.now_ms())
-        return written[0]
+            return written[0]
+
+        return await self._cache.change(scopes, add)
 
     async def search(self, session_id: str | None, text: str, k: int = 10) -> Sequence[GraphHit]:
         """The k most similar queries of the session's and the agent's graph, best first. `search_bias_session_first`
@@ -148,7 +157,8 @@ class MemoryOrchestrator:
             with suppress(SessionNotFound):
                 own.append((GraphScope.SESSION, await self.get_session_store(session_id)))
         async with self._cache.reading(*self._scopes(None)) as graphs:
-            return self._hits([*own, *((GraphScope.AGENT, graph) for graph in graphs)], text, k)
+            everywhere = [*own, *((GraphScope.AGENT, graph) for graph in graphs)]
+            return best_hits(everywhere, text, k, self.config.graph.search_bias_session_first)
 
     async def run_sleep_cycle(
         self,
@@ -157,7 +167,7 @@ class MemoryOrchestrator:
         *,
         force: bool = False,
         dry_run: bool = False,
-        only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None,
+        only_if: OnlyIf | None = None,
         **options: Any,
     ) -> SleepCycleReport | None:
         """Consolidate the session's graph, or the agent's. Returns None within the cooldown, unless forced.
@@ -182,20 +192,17 @@ class MemoryOrchestrator:
             summaries = await summarize(plan, self.config)
             if dry_run:
                 return sleep.preview_report(plan, summaries)
-            async with self._cache.changing(scope) as (transaction, [graph]):
-                if (await transaction.graphs.state(scope)).revision != state.revision:
-                    continue
-                if only_if is not None and not await only_if(transaction):
-                    return None
-                current = replace(plan, version=graph.version)
-                report = await anyio.to_thread.run_sync(graph.apply_sleep_plan, current, summaries)
-            sleep.notify(sleep_config(self.config, kind_of(scope)), report)
+            merge = partial(merge_planned, scope, state, plan, summaries, only_if)
+            try:
+                report = await self._cache.change([scope], merge)
+            except Overtaken:
+                continue
+            if report is not None:
+                sleep.notify(sleep_config(self.config, kind_of(scope)), report)
             return report
         raise Conflict("the graph kept changing while its sleep cycle was planned; try again later")
 
-    async def promote(
-        self, session_id: str, *, only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
-    ) -> PromotionReport | None:
+    async def promote(self, session_id: str, *, only_if: OnlyIf | None = None) -> PromotionReport | None:
         """Merge the best of the session's graph into the agent's, by the promotion policy. `only_if` is awaited in the
         same transaction; if it is False, nothing is done and the result is None.
 
@@ -209,19 +216,19 @@ class MemoryOrchestrator:
         for _ in range(_MAX_PLANS):
             (session, session_state), (agent, agent_state) = [await self._copy(scope) for scope in scopes]
             report = await anyio.to_thread.run_sync(promote, session, agent, self.config.promotion)
-            async with self._cache.changing() as (transaction, _):
-                now = [await transaction.graphs.state(scope) for scope in scopes]
-                if [one.revision for one in now] != [session_state.revision, agent_state.revision]:
-                    continue
-                if only_if is not None and not await only_if(transaction):
-                    return None
-                await self._cache.save_copy(transaction, scopes[0], session, session_state)
-                await self._cache.save_copy(transaction, scopes[1], agent, agent_state)
-            return report
-        async with self._cache.changing(*scopes) as (transaction, [session, agent]):
+            copies = ((scopes[0], session, session_state), (scopes[1], agent, agent_state))
+            try:
+                return report if await self._store.write(partial(save_copies, self._cache, copies, only_if)) else None
+            except Overtaken:
+                continue
+
+        async def merge(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> PromotionReport | None:
             if only_if is not None and not await only_if(transaction):
                 return None
-            return await anyio.to_thread.run_sync(promote, session, agent, self.config.promotion)
+            session, agent = graphs
+            return promote(session, agent, self.config.promotion)
+
+        return await self._cache.change(scopes, merge)
 
     async def preview(
         self, graph: "GraphStore", *, sleeps: bool, promotes: bool
@@ -275,11 +282,15 @@ class MemoryOrchestrator:
             raise InvalidInput(f"older_than_ms={older_than_ms} must be at least 0")
         before_ms = self._clock.now_ms() - older_than_ms
         removed = 0
+
+        async def remove(transaction: WriteTransaction) -> Sequence[str]:
+            idle = await transaction.graphs.idle_sessions(self._agent(), before_ms=before_ms, limit=_GC_PAGE)
+            for session_id in idle:
+                await transaction.graphs.remove(self._session(session_id))
+            return idle
+
         while True:
-            async with self._store.write() as transaction:
-                idle = await transaction.graphs.idle_sessions(self._agent(), before_ms=before_ms, limit=_GC_PAGE)
-                for session_id in idle:
-                    await transaction.graphs.remove(self._session(session_id))
+            idle = await self._store.write(remove)
             for session_id in idle:
                 self._cache.forget(self._session(session_id))
             removed += len(idle)
@@ -343,23 +354,14 @@ class MemoryOrchestrator:
         """
         data = await self.read_snapshot(name)
         agent = self._agent()
-        # In one transaction: a concurrent purge cleans either the snapshot's file before or the graph after.
-        async with self._cache.changing(agent) as (transaction, [graph]):
-            data = await without_gone(data, transaction, agent, new_graph(self.config, agent, self._clock))
-            data = await keep_own_ids(data, transaction, agent)
-            await anyio.to_thread.run_sync(graph.from_snapshot, data)
-            return graph.stats().nodes
 
-    def _hits(self, graphs: Sequence[tuple[GraphScope, "GraphStore"]], text: str, k: int) -> list[GraphHit]:
-        """The k best hits of all graphs together."""
-        hits: dict[str, GraphHit] = {}
-        for kind, graph in graphs:
-            bias = 1 + self.config.graph.search_bias_session_first if kind is GraphScope.SESSION else 1.0
-            for one in graph.search_similar_queries(text, k):
-                hit = GraphHit(one.id, one.score * bias, one.sim, kind, one.text, one.canonical_key)
-                if hit.id not in hits or hits[hit.id].score < hit.score:
-                    hits[hit.id] = hit
-        return sorted(hits.values(), key=lambda hit: (-hit.score, hit.id))[:k]
+        # In one transaction: a concurrent purge cleans either the snapshot's file before or the graph after.
+        async def restore(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> int:
+            kept = await without_gone(data, transaction, agent, new_graph(self.config, agent, self._clock))
+            graphs[0].from_snapshot(await keep_own_ids(kept, transaction, agent))
+            return graphs[0].stats().nodes
+
+        return await self._cache.change([agent], restore)
 
     async def _copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
         """A copy of a graph as it is stored."""

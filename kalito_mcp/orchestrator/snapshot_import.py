@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import anyio.to_thread
-
 from kalito_mcp.domain.records import Visibility
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_key
+from kalito_mcp.long_texts import aside
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 
@@ -37,7 +36,7 @@ async def without_gone(
     gone = await _gone(data, view.records, scope)
     if not gone:
         return data
-    await anyio.to_thread.run_sync(empty.from_snapshot, data)
+    await aside(partial(empty.from_snapshot, data))
     await detach_records(empty, gone, (), view.records, Scope(owner=scope.owner))
     return empty.to_snapshot()
 
@@ -47,11 +46,9 @@ async def detach_records(
 ) -> int:
     """Remove the scope's records, and texts with these canonical keys, from a graph. Text that other records also
     contain stays. Returns the number of nodes affected."""
-    others = await anyio.to_thread.run_sync(partial(graph.other_sources, record_ids, erased_keys=erased_keys))
+    others = await aside(partial(graph.other_sources, record_ids, erased_keys=erased_keys))
     text_of = await _record_texts(records, scope, others)
-    return await anyio.to_thread.run_sync(
-        partial(graph.detach_records, record_ids, text_of=text_of, erased_keys=erased_keys)
-    )
+    return await aside(partial(graph.detach_records, record_ids, text_of=text_of, erased_keys=erased_keys))
 
 
 async def keep_own_ids(data: Mapping[str, Any], view: ReadView | WriteTransaction, scope: Scope) -> Mapping[str, Any]:

@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-import anyio.to_thread
-
 from kalito_mcp.domain.memory_records import DELETED_AT, SYSTEM_EDITOR, EditDraft, EditType, with_changes
 from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.long_texts import aside
 from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
 from kalito_mcp.pins.code import asked_code, confirmed_code, subject_of
 from kalito_mcp.pins.found import FoundPin, is_found_pin
@@ -66,7 +65,7 @@ class PinCollector:
         """
         made = 0
         while (searched := await self._search(scope)) is not None:
-            made += await self._store.write_trip(partial(self._add, scope, searched))
+            made += await self._store.write(partial(self._add, scope, searched))
         return made
 
     async def _search(self, scope: Scope) -> Searched | None:
@@ -139,12 +138,12 @@ class PinCollector:
             return []
         # Of what has its pins already, only an assistant's proposal matters.
         read = [one.seq > searched or one.role is Role.ASSISTANT for one in messages]
-        sentences = await anyio.to_thread.run_sync(
+        sentences = await aside(
             lambda: [pinnable(one) if is_read else [] for one, is_read in zip(messages, read, strict=True)]
         )
         judged = iter(await self._judge.judge([one for each in sentences for one in each]))
         of_each = [[next(judged) for _ in each] for each in sentences]
-        return await anyio.to_thread.run_sync(self._drafts, messages, sentences, of_each, searched, has_project)
+        return await aside(partial(self._drafts, messages, sentences, of_each, searched, has_project))
 
     def _drafts(
         self,

@@ -55,7 +55,8 @@ class DigestPinner:
         origins = [
             Origin.ASSISTANT if one is None else least_trusted((Origin.ASSISTANT, one.origin)) for one in sources
         ]
-        async with self._store.write() as transaction:
+
+        async def add(transaction: WriteTransaction) -> KeptDigest:
             session = await find_session(transaction, scope)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
@@ -83,7 +84,9 @@ class DigestPinner:
                 if not stays and _statement_of(pin)[0] == Kind.OPEN and is_found_pin(pin):
                     await self._change(transaction, pin, EditType.DELETE, {DELETED_AT: self._clock.now_ms()}, editor)
                     closed.append(pin.id)
-        return KeptDigest(tuple(made), tuple(closed), tuple(redacted))
+            return KeptDigest(tuple(made), tuple(closed), tuple(redacted))
+
+        return await self._store.write(add)
 
     async def _add(
         self, transaction: WriteTransaction, session: Session, scope: Scope, draft: PinDraft, editor: Editor

@@ -76,30 +76,24 @@ class Pinner:
             if not kept.is_confirmed:
                 raise unconfirmed(source.record_id, source.origin)
             draft = replace(draft, origin=least_trusted((draft.origin, source.origin)))
-        async with self._store.write() as transaction:
+
+        async def add(transaction: WriteTransaction) -> SemanticPin | MemoryRecord:
             session = await self._session(transaction, scope, draft.created_at)
             await check_named(transaction.records, scope, {"supersedes": draft.supersedes})
-            draft = await _with_source(transaction, scope, session, draft, kept)
-            draft = replace(draft, reach=_settled_reach(asked, session, draft, judged))
-            known = await _same_pin(transaction, scope, session, draft)
-            if known is None and not await transaction.conversations.add_pins(session, [draft], limits=scope.limits):
-                return replace(await _pinned_before(transaction, session, draft), redacted=redacted)
-        if known is not None:
-            [shown] = await reached(self._store, scope, [known])
-            return replace(self.as_pin(shown), redacted=redacted, is_known=True)
-        return SemanticPin(
-            id=draft.id,
-            session_id=session.id,
-            content=draft.content,
-            source_message_id=draft.source_message_id,
-            importance_score=draft.importance,
-            pin_type=draft.pin_type,
-            created_at=draft.created_at,
-            tokens=draft.tokens,
-            origin=draft.origin,
-            reach=draft.reach,
-            redacted=redacted,
-        )
+            placed = await _with_source(transaction, scope, session, draft, kept)
+            placed = replace(placed, reach=_settled_reach(asked, session, placed, judged))
+            known = await _same_pin(transaction, scope, session, placed)
+            if known is not None:
+                return known
+            if await transaction.conversations.add_pins(session, [placed], limits=scope.limits):
+                return _made(session, placed)
+            return await _pinned_before(transaction, session, placed)
+
+        found = await self._store.write(add)
+        if isinstance(found, SemanticPin):
+            return replace(found, redacted=redacted)
+        [shown] = await reached(self._store, scope, [found])
+        return replace(self.as_pin(shown), redacted=redacted, is_known=True)
 
     def as_pin(self, record: MemoryRecord) -> SemanticPin:
         """A pin, or a note that is known as one is, as a pin."""
@@ -225,3 +219,18 @@ def _settled_reach(asked: Reach | None, session: Session, draft: PinDraft, judge
     if asked is Reach.PROJECT and session.project is None:
         raise InvalidInput(f"session {session.id!r}: {NO_PROJECT}")
     return asked
+
+
+def _made(session: Session, draft: PinDraft) -> SemanticPin:
+    return SemanticPin(
+        id=draft.id,
+        session_id=session.id,
+        content=draft.content,
+        source_message_id=draft.source_message_id,
+        importance_score=draft.importance,
+        pin_type=draft.pin_type,
+        created_at=draft.created_at,
+        tokens=draft.tokens,
+        origin=draft.origin,
+        reach=draft.reach,
+    )

@@ -19,6 +19,10 @@ from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 T = TypeVar("T")
 
 
+class Overtaken(Exception):
+    """What was read before a transaction has changed since, so its `work` wrote nothing. Read it again."""
+
+
 class ReadView(Protocol):
     """One snapshot of the store. Everything read through it belongs together."""
 
@@ -47,7 +51,7 @@ class ReadView(Protocol):
 
 
 class WriteTransaction(Protocol):
-    """One atomic change. Leaving the block commits; an error or a cancellation rolls everything back."""
+    """One atomic change."""
 
     @property
     def sessions(self) -> SessionWriter: ...
@@ -96,8 +100,18 @@ class Store(Protocol):
             StorageReplaced, StorageDamaged: as `read`.
         """
 
-    def write(self) -> AbstractAsyncContextManager[WriteTransaction]:
-        """The write transaction. One at a time, across all processes; never await a model inside.
+    async def write(
+        self,
+        work: Callable[[WriteTransaction], Coroutine[Any, Any, T]],
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
+        """The result of `work` in a write transaction, which is committed when `work` returns, and rolled back if it
+        raises or is cancelled. One at a time, across all processes.
+
+        `work` awaits nothing but the transaction, because a store may run it on another thread, and it may be run
+        again. `before` is awaited when nobody else can write any more, and before `work`. It takes the locks of what
+        `work` changes besides the store. If it raises, nothing was begun.
 
         Raises:
             StorageBusy: another process held the lock too long.
@@ -105,23 +119,6 @@ class Store(Protocol):
             StorageReadOnly: the database is open for reading only; nothing was written.
             StorageDamaged: the file is not a readable database; nothing was written.
             StorageReplaced: a file of the database was moved, deleted, replaced or cut short.
-        """
-
-    async def write_trip(
-        self,
-        work: Callable[[WriteTransaction], Coroutine[Any, Any, T]],
-        *,
-        before: Callable[[], Awaitable[None]] | None = None,
-    ) -> T:
-        """The result of `work` in the write transaction, which is committed when it returns and rolled back if it
-        raises. It costs less than `write`, because it may run in one trip to another thread; so `work` awaits nothing
-        but the transaction, and not its vectors. Once begun it is not cancelled.
-
-        `before` is awaited when nobody else can write any more, and before `work`. It takes the locks of what `work`
-        changes besides the store. If it raises, nothing was begun.
-
-        Raises:
-            StorageBusy, StorageFull, StorageReadOnly, StorageDamaged, StorageReplaced: as `write`.
         """
 
     async def rebuild_derived(self) -> None:

@@ -138,7 +138,7 @@ class Recorder:
             settled = iter(await repetitions.settle(transaction.records, appended, new, now_ms))
             return session, [known[place] if place in known else next(settled) for place in range(len(drafts))]
 
-        session, appended = await self._store.write_trip(append)
+        session, appended = await self._store.write(append)
         return Recorded(session=session, messages=tuple(appended), redacted=tuple(redacted))
 
     async def _recognised(

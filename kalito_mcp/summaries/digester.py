@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-import anyio.to_thread
-
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance
 from kalito_mcp.kinds.judge import SentenceJudge
+from kalito_mcp.long_texts import aside
 from kalito_mcp.summaries.extractive import Draft, read_messages, read_summaries, write
 
 
@@ -19,21 +18,21 @@ class Digester:
     async def summarize(self, messages: Sequence[MessageWithImportance], *, max_chars: int) -> str:
         """The summary of the messages, of at most `max_chars` characters. No messages: NOTHING_TO_SUMMARIZE; all of
         them hidden: NOTHING_IN_SIGHT."""
-        return await self._written(await anyio.to_thread.run_sync(read_messages, messages), max_chars)
+        return await self._written(await aside(partial(read_messages, messages)), max_chars)
 
     async def fold(self, summaries: Sequence[ConversationSummary], *, max_chars: int) -> str:
         """The summary of consecutive summaries, oldest first. No summaries: NOTHING_TO_SUMMARIZE; none of them
         informative: NOTHING_IN_SIGHT."""
-        return await self._written(await anyio.to_thread.run_sync(read_summaries, summaries), max_chars)
+        return await self._written(await aside(partial(read_summaries, summaries)), max_chars)
 
     async def prepare(self, parts: Sequence[MessageWithImportance | ConversationSummary]) -> None:
         """Judge the sentences of messages or of summaries, so that a transaction which summarises them soon does not
         wait for a model."""
         messages = [one for one in parts if isinstance(one, MessageWithImportance)]
         summaries = [one for one in parts if isinstance(one, ConversationSummary)]
-        read = await anyio.to_thread.run_sync(lambda: (read_messages(messages), read_summaries(summaries)))
+        read = await aside(lambda: (read_messages(messages), read_summaries(summaries)))
         await self._judge.judge([one.sentence for draft in read for one in draft.said])
 
     async def _written(self, draft: Draft, max_chars: int) -> str:
         reading = await self._judge.read([one.sentence for one in draft.said])
-        return await anyio.to_thread.run_sync(partial(write, draft, *reading, max_chars=max_chars))
+        return await aside(partial(write, draft, *reading, max_chars=max_chars))

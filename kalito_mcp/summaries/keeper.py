@@ -29,7 +29,7 @@ from kalito_mcp.errors import Conflict, InvalidInput, RecordNotFound, SessionFin
 from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import SummaryDraft
-from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.ports.store import Overtaken, ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.retrieval.known_names import find_session
@@ -162,28 +162,34 @@ class SummaryKeeper:
                 f"message {messages[0].seq}; change start_message_id"
             )
         if kept.summary is not None:
-            draft, keys = await self._draft_of_told(kept.summary.strip(), messages)
-            draft = replace(draft, client_key=kept.client_key)
-            async with self._store.write() as transaction:
+            draft, keys = await self._draft_of_given(kept.summary.strip(), messages, kept.client_key)
+
+            async def add_given(transaction: WriteTransaction, draft: SummaryDraft = draft) -> ConversationSummary:
                 if (before := await made_before(transaction, session, kept)) is not None:
-                    return replace(before, redacted=redacted)
+                    return before
                 # The caller's text stays valid if the messages have changed.
                 await _must_not_repeat(transaction, session, scope, keys)
                 await transaction.conversations.add_summary(session, draft)
-            return replace(_to_summary(session.id, draft), redacted=redacted)
+                return _to_summary(session.id, draft)
+
+            return replace(await self._store.write(add_given), redacted=redacted)
         written = await self._summarizer.summarize(messages, session_model=session.model)
         draft = replace(self._draft_of_messages(messages, written), client_key=kept.client_key)
-        async with self._store.write() as transaction:
+
+        async def add(transaction: WriteTransaction) -> ConversationSummary:
             if (before := await made_before(transaction, session, kept)) is not None:
                 return before
             # The background may have summarised the range meanwhile.
             is_due = await made_of(transaction, await find_session(transaction, scope), messages) is None
-            is_current = is_due and await are_unchanged(transaction, session, messages)
-            if is_current:
-                await transaction.conversations.add_summary(session, draft)
-        if not is_current:
+            if not is_due or not await are_unchanged(transaction, session, messages):
+                raise Overtaken
+            await transaction.conversations.add_summary(session, draft)
+            return replace(_to_summary(session.id, draft), redacted=redacted)
+
+        try:
+            return await self._store.write(add)
+        except Overtaken:
             return await self.create(scope, request)
-        return replace(_to_summary(session.id, draft), redacted=redacted)
 
     async def adopt(self, scope: Scope, text: str) -> ConversationSummary | None:
         """Store the caller's text as the summary of all messages without one; None if there are no such messages.
@@ -205,11 +211,11 @@ class SummaryKeeper:
                 session, first_seq=session.summarized_seq + 1, last_seq=session.message_count
             )
 
-        messages = await self._store.read(look)
-        if not messages:
+        if not (messages := await self._store.read(look)):
             return None
-        draft, keys = await self._draft_of_told(kept["summary"], messages)
-        async with self._store.write() as transaction:
+        draft, keys = await self._draft_of_given(kept["summary"], messages)
+
+        async def add(transaction: WriteTransaction) -> ConversationSummary | None:
             session = await find_session(transaction, scope)
             _must_be_open(session)
             await _must_not_repeat(transaction, session, scope, keys)
@@ -217,9 +223,11 @@ class SummaryKeeper:
             left = [message for message in messages if message.seq > session.summarized_seq]
             if not left:
                 return None
-            draft = _over(left, draft)
-            await transaction.conversations.add_summary(session, draft)
-        return replace(_to_summary(session.id, draft), redacted=redacted)
+            of_left = _over(left, draft)
+            await transaction.conversations.add_summary(session, of_left)
+            return replace(_to_summary(session.id, of_left), redacted=redacted)
+
+        return await self._store.write(add)
 
     async def _next_window(
         self, view: ReadView | WriteTransaction, session: Session, *, is_partial_due: bool
@@ -271,16 +279,17 @@ class SummaryKeeper:
             return _to_summary(session.id, draft)
 
         try:
-            return await self._store.write_trip(add)
+            return await self._store.write(add)
         except SummaryRangeConflict:
             return None
 
-    async def _draft_of_told(
-        self, text: str, messages: Sequence[MessageWithImportance]
+    async def _draft_of_given(
+        self, text: str, messages: Sequence[MessageWithImportance], client_key: str | None = None
     ) -> tuple[SummaryDraft, frozenset[str]]:
         """The caller's text as the summary of these messages, and its keys (see `keys_of`)."""
         written = WrittenSummary(text, SummaryMethod.CALLER, None, None)
-        return await read_aside(len(text), lambda: (self._draft_of_messages(messages, written), keys_of(text)))
+        draft, keys = await read_aside(len(text), lambda: (self._draft_of_messages(messages, written), keys_of(text)))
+        return replace(draft, client_key=client_key), keys
 
     def _draft_of_messages(self, messages: Sequence[MessageWithImportance], written: WrittenSummary) -> SummaryDraft:
         first, last = messages[0], messages[-1]

@@ -5,8 +5,8 @@ last completed stage. A call on a finalized session changes nothing, except that
 A dry run reports what would be merged and promoted.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
@@ -26,8 +26,12 @@ from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.summaries.keeper import SummaryKeeper
 
+if TYPE_CHECKING:
+    from kalito_mcp.graph.store import GraphStore
+
 _MAX_ROUNDS: Final = 100
 _STAGES: Final = tuple(FinalizeStage)
+_STATES: Final = tuple(SessionState)
 
 
 class Finalizer:
@@ -63,19 +67,18 @@ class Finalizer:
         options = options or FinalizeOptions()
         if options.checkpoint_name is not None:
             scope.limits.check_none("a snapshot")
-        session = await self._session(scope)
+        session = await self._store.read(lambda view: find_session(view, scope))
         agent = self._orchestrators.of(Scope(scope.owner, session.agent))
         agent.check_snapshot_name(options.checkpoint_name)
         if options.dry_run:
             return await self._preview(scope, session, agent, options)
-        await self._enter(scope)
+        await self._set_state(scope, SessionState.FINALIZING)
         crash_point("finalize.entered")
         made: list[ConversationSummary] = []
         sleep = promotion = snapshot = None
         for place, stage in enumerate(_STAGES):
-            session = await self._session(scope)
             is_named_snapshot = stage is FinalizeStage.CHECKPOINT and options.checkpoint_name is not None
-            if (session.state is SessionState.FINALIZED or _is_done(session, stage)) and not is_named_snapshot:
+            if _is_done(session, stage) and not is_named_snapshot:
                 continue
             if progress is not None:
                 await progress(place, len(_STAGES), str(stage))
@@ -83,29 +86,29 @@ class Finalizer:
                 case FinalizeStage.SUMMARIES:
                     made = await self._summarize(scope)
                 case FinalizeStage.SLEEP:
-                    sleep = await self._sleep(scope, agent, session)
+                    sleep = await self._sleep(scope, agent)
                 case FinalizeStage.PROMOTION:
-                    promotion = await self._promote(scope, agent, session, options)
+                    promotion = await self._promote(scope, agent, options)
                 case FinalizeStage.CHECKPOINT:
-                    saves = self._saves_snapshot(options) and scope.limits == NO_LIMITS
+                    saves = options.checkpoint and agent.config.graph.enabled and scope.limits == NO_LIMITS
                     snapshot = await agent.save_snapshot(options.checkpoint_name) if saves else None
                     crash_point("finalize.checkpoint.written")
-                    await self._mark_alone(scope, stage)
+                    await self._store.write(_marking(scope, stage))
             crash_point(f"finalize.{stage}")
-        await self._close(scope)
-        await agent.gc_sessions(round(self._observer.policy.keep_sessions_days * DAY_MS))
+        session = await self._set_state(scope, SessionState.FINALIZED)
+        await agent.gc_sessions(round(agent.config.graph.keep_sessions_days * DAY_MS))
         if progress is not None:
             await progress(len(_STAGES), len(_STAGES), "finalized")
         # What the agent knew of other projects, a caller with a limit to one does not learn.
         shown = promotion if scope.limits.project is None else None
-        return Finalized(await self._session(scope), made, sleep, shown, snapshot)
+        return Finalized(session, made, sleep, shown, snapshot)
 
     async def _preview(
         self, scope: Scope, session: Session, agent: MemoryOrchestrator, options: FinalizeOptions
     ) -> Finalized:
         """What the remaining sleep and promotion stages would do now. Owed work is done first: pins are collected and
         messages enter the graph."""
-        policy = self._observer.policy
+        policy = agent.config.graph
         if session.state is SessionState.FINALIZED or not policy.enabled:
             return Finalized(session, is_dry_run=True)
         await self._pins.collect(scope)
@@ -126,11 +129,17 @@ class Finalizer:
         )
         return Finalized(session, sleep=sleep, promotion=promotion, is_dry_run=True)
 
-    async def _enter(self, scope: Scope) -> None:
-        async with self._store.write() as transaction:
-            session = await transaction.sessions.get(scope)
-            if session is not None and session.state is SessionState.OPEN:
-                await transaction.sessions.set_state(session, SessionState.FINALIZING, now_ms=self._clock.now_ms())
+    async def _set_state(self, scope: Scope, state: SessionState) -> Session:
+        """Bring the session to this state, unless it is further. Returns it as it is then."""
+
+        async def change(transaction: WriteTransaction) -> Session:
+            session = await find_session(transaction, scope)
+            if _STATES.index(session.state) < _STATES.index(state):
+                await transaction.sessions.set_state(session, state, now_ms=self._clock.now_ms())
+                session = await find_session(transaction, scope)
+            return session
+
+        return await self._store.write(change)
 
     async def _summarize(self, scope: Scope) -> list[ConversationSummary]:
         await self._pins.collect(scope)
@@ -145,63 +154,55 @@ class Finalizer:
     async def _close_summaries(self, scope: Scope) -> bool:
         """Pin the pinned nodes and mark the stage. False, and nothing is written, if unsummarized messages remain."""
         policy = self._observer.policy
-        scopes = [scope] if policy.enabled else []
-        async with self._orchestrators.cache.changing(*scopes) as (transaction, graphs):
-            session = await transaction.sessions.get(scope)
-            if session is None or session.summarized_seq < session.message_count:
+
+        async def close(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> bool:
+            session = await find_session(transaction, scope)
+            if session.summarized_seq < session.message_count:
                 return False
-            if await _mark_unless_done(transaction, scope, FinalizeStage.SUMMARIES):
+            if await _mark_unless_done(transaction, session, FinalizeStage.SUMMARIES):
                 view = await transaction.conversations.view(session, tail=1, pins=session.pin_count)
                 for graph in graphs:
                     observe_pins(graph, view.pins, policy)
-        return True
+            return True
 
-    async def _sleep(self, scope: Scope, agent: MemoryOrchestrator, session: Session) -> SleepCycleReport | None:
+        return await self._orchestrators.cache.change([scope] if policy.enabled else [], close)
+
+    async def _sleep(self, scope: Scope, agent: MemoryOrchestrator) -> SleepCycleReport | None:
+        marks, session_id = _marking(scope, FinalizeStage.SLEEP), scope.session or ""
         if agent.config.run_on_finalize and agent.config.graph.enabled:
             return await agent.run_sleep_cycle(
-                session.id,
-                SleepCycleTrigger.SESSION_FINALIZE,
-                force=True,
-                only_if=lambda transaction: _mark_unless_done(transaction, scope, FinalizeStage.SLEEP),
+                session_id, SleepCycleTrigger.SESSION_FINALIZE, force=True, only_if=marks
             )
-        await self._mark_alone(scope, FinalizeStage.SLEEP)
+        await self._store.write(marks)
         return None
 
     async def _promote(
-        self, scope: Scope, agent: MemoryOrchestrator, session: Session, options: FinalizeOptions
+        self, scope: Scope, agent: MemoryOrchestrator, options: FinalizeOptions
     ) -> PromotionReport | None:
+        marks = _marking(scope, FinalizeStage.PROMOTION)
         if options.promote and agent.config.graph.enabled:
-            return await agent.promote(
-                session.id, only_if=lambda transaction: _mark_unless_done(transaction, scope, FinalizeStage.PROMOTION)
-            )
-        await self._mark_alone(scope, FinalizeStage.PROMOTION)
+            return await agent.promote(scope.session or "", only_if=marks)
+        await self._store.write(marks)
         return None
-
-    async def _mark_alone(self, scope: Scope, stage: FinalizeStage) -> None:
-        async with self._store.write() as transaction:
-            await _mark_unless_done(transaction, scope, stage)
-
-    def _saves_snapshot(self, options: FinalizeOptions) -> bool:
-        return options.checkpoint and self._observer.policy.enabled
-
-    async def _close(self, scope: Scope) -> None:
-        async with self._store.write() as transaction:
-            session = await transaction.sessions.get(scope)
-            if session is not None and session.state is not SessionState.FINALIZED:
-                await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=self._clock.now_ms())
-
-    async def _session(self, scope: Scope) -> Session:
-        return await self._store.read(lambda view: find_session(view, scope))
 
 
 def _is_done(session: Session, stage: FinalizeStage) -> bool:
+    if session.state is SessionState.FINALIZED:
+        return True
     return session.stage is not None and _STAGES.index(FinalizeStage(session.stage)) >= _STAGES.index(stage)
 
 
-async def _mark_unless_done(transaction: WriteTransaction, scope: Scope, stage: FinalizeStage) -> bool:
-    """Mark the stage as done in this transaction. False, and nothing is written, if another call already did."""
-    session = await transaction.sessions.get(scope)
-    if session is None or _is_done(session, stage):
+def _marking(scope: Scope, stage: FinalizeStage) -> Callable[[WriteTransaction], Coroutine[Any, Any, bool]]:
+    """Marks the stage as done. False, and nothing is written, if another call already did."""
+
+    async def mark(transaction: WriteTransaction) -> bool:
+        return await _mark_unless_done(transaction, await find_session(transaction, scope), stage)
+
+    return mark
+
+
+async def _mark_unless_done(transaction: WriteTransaction, session: Session, stage: FinalizeStage) -> bool:
+    if _is_done(session, stage):
         return False
     await transaction.sessions.set_stage(session, stage)
     crash_point(f"finalize.{stage}.uncommitted")

@@ -19,7 +19,7 @@ from kalito_mcp.errors import KalitoError
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.summaries.keeper import SummaryKeeper
-from kalito_mcp.upkeep.watched_store import background_work
+from kalito_mcp.upkeep.store_layers import background_work
 
 _log: Final = logging.getLogger("kalito.owed")
 _PAGE: Final = 100

@@ -14,7 +14,7 @@ from kalito_mcp.domain.validation import Policy
 from kalito_mcp.errors import StorageError
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
-from kalito_mcp.upkeep.watched_store import no_new_words
+from kalito_mcp.upkeep.store_layers import no_new_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class UsageCounter:
         try:
             # Cancelled halfway, the uses would be neither kept nor written.
             with anyio.CancelScope(shield=True), no_new_words():
-                async with self._store.write() as transaction:
-                    await transaction.records.count_uses(uses, used_at=self._clock.now_ms())
+                used_at = self._clock.now_ms()
+                await self._store.write(lambda transaction: transaction.records.count_uses(uses, used_at=used_at))
         except StorageError:
             self._uses.update(uses)

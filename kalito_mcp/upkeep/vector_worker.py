@@ -8,6 +8,7 @@ that one.
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -15,7 +16,7 @@ import anyio.lowlevel
 
 from kalito_mcp.errors import Conflict, KalitoError, ModelReplyInvalid
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
-from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
 
 if TYPE_CHECKING:
@@ -101,8 +102,7 @@ class VectorWorker:
         active = _active(await self._indexes())
         if active is None or not self._is_replaced(active):
             return
-        async with self._store.write() as transaction:
-            await transaction.vectors.drop(active)
+        await self._store.write(lambda transaction: transaction.vectors.drop(active))
         self._is_cleared = False
         _log.info(
             "the vectors that %s made are replaced by those of %s, the newest first; search finds the rest by words",
@@ -113,13 +113,15 @@ class VectorWorker:
     async def _pay_owed(self) -> None:
         while owed := await self._owed():
             await self._give_way()
-            vectors = await self._embed(owed)
-            async with self._store.write() as transaction:
-                # Meanwhile another process may have opened the first index for another embedder.
-                if self._is_other(_active(await transaction.vectors.indexes())):
-                    continue
-                index = await transaction.vectors.open_index(self._embedder.fingerprint, vectors.shape[1])
-                await transaction.vectors.put(index, owed, vectors)
+            await self._store.write(partial(self._put, owed, await self._embed(owed)))
+
+    async def _put(
+        self, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]", transaction: WriteTransaction
+    ) -> None:
+        """Store the vectors, unless another process has opened the first index for another embedder meanwhile."""
+        if not self._is_other(_active(await transaction.vectors.indexes())):
+            index = await transaction.vectors.open_index(self._embedder.fingerprint, vectors.shape[1])
+            await transaction.vectors.put(index, owed, vectors)
 
     async def rebuild(self, progress: Callable[[int, int], None], *, is_anew: bool = False) -> VectorIndex:
         """Complete this embedder's index, activate it, remove the previous one, and move the vectors to where they are
@@ -136,21 +138,22 @@ class VectorWorker:
         await self._store.move_vectors(is_whole=True)
         await self._clear()
         probe = await self._embedder.embed([_PROBE])
-        async with self._store.write() as transaction:
+
+        async def begin(transaction: WriteTransaction) -> tuple[VectorIndex, int, int]:
             for stored in await transaction.vectors.indexes() if is_anew else ():
                 if not self._is_other(stored):
                     await transaction.vectors.drop(stored)
             index = await transaction.vectors.open_index(self._embedder.fingerprint, probe.shape[1])
             done = await transaction.vectors.count(index)
-            total = done + await transaction.vectors.owed_count(index)
+            return index, done, done + await transaction.vectors.owed_count(index)
+
+        index, done, total = await self._store.write(begin)
         progress(done, total)
         while not await self._activate_if_complete(index):
             owed = await self._owed_in(index, self._policy.batch)
             if not owed:
                 continue
-            vectors = await self._embed(owed)
-            async with self._store.write() as transaction:
-                index = _still(await transaction.vectors.put(index, owed, vectors))
+            index = await self._store.write(partial(_put_in, index, owed, await self._embed(owed)))
             done += len(owed)
             total = max(total, done)
             progress(done, total)
@@ -162,12 +165,15 @@ class VectorWorker:
         """Activate the index if no record lacks a vector in it. False, and nothing is written, otherwise."""
         if await self._owed_in(index, 1):
             return False
-        async with self._store.write() as transaction:
+
+        async def activate(transaction: WriteTransaction) -> bool:
             current = _still(next((one for one in await transaction.vectors.indexes() if one.key == index.key), None))
             if await transaction.vectors.owed(current, limit=1):
                 return False
             await transaction.vectors.activate(current)
-        return True
+            return True
+
+        return await self._store.write(activate)
 
     async def _try(self) -> None:
         try:
@@ -255,9 +261,14 @@ class VectorWorker:
         """Remove the rest of dropped indexes, in small transactions."""
         is_left = True
         while is_left:
-            async with self._store.write() as transaction:
-                is_left = await transaction.vectors.clear(limit=_CLEARED_AT_ONCE) > 0
+            is_left = await self._store.write(lambda view: view.vectors.clear(limit=_CLEARED_AT_ONCE)) > 0
         self._is_cleared = True
+
+
+async def _put_in(
+    index: VectorIndex, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]", transaction: WriteTransaction
+) -> VectorIndex:
+    return _still(await transaction.vectors.put(index, owed, vectors))
 
 
 def _active(indexes: Sequence[VectorIndex]) -> VectorIndex | None:

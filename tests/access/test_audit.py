@@ -19,6 +19,7 @@ from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import AccessDenied, RecordNotFound
 from kalito_mcp.memory import Memory
+from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.audit import NOTICED
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.wiring import open_memory
@@ -197,11 +198,13 @@ async def test_reads_and_failures_and_calls_of_nobody_are_not_logged(memory: Mem
 
 
 async def test_what_is_rolled_back_leaves_no_entry(memory: Memory) -> None:
+    async def fail(transaction: WriteTransaction) -> None:
+        await transaction.access.revoke_tokens("x", owner=None, now_ms=1)
+        raise ZeroDivisionError
+
     with acting_as(ANN, "call"):
         with pytest.raises(ZeroDivisionError):
-            async with memory._store.write() as transaction:
-                await transaction.access.revoke_tokens("x", owner=None, now_ms=1)
-                raise ZeroDivisionError
+            await memory._store.write(fail)
         await memory.record_messages("trip", [NewMessage(Role.USER, "One.")])
     assert (await only_entry(memory)).said.changes == (Change("added", 2, ("trip", "msg_1")),)
 

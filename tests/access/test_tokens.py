@@ -14,6 +14,7 @@ from kalito_mcp.domain.scope import Limits
 from kalito_mcp.errors import InvalidInput, NotFound
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
@@ -89,10 +90,13 @@ async def test_a_token_that_was_made_by_hand_is_listed_however_often_hosts_renew
 ) -> None:
     monkeypatch.setattr(tokens, "_MOST_LISTED", 3)
     made = await memory.create_token(Permission.READ)
-    async with memory._store.write() as transaction:
+
+    async def add(transaction: WriteTransaction) -> None:
         for number in range(5):
             renewed = tokens.new_token("local", Permission.READ, now_ms=START_MS, kind=TokenKind.ACCESS)
             await transaction.access.add_token(renewed.token, b"%d" % number)
+
+    await memory._store.write(add)
     listed = await memory.tokens()
     assert (listed[0].id, len(listed)) == (made.token.id, 3)
 

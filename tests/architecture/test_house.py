@@ -79,7 +79,7 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "summaries/existing.py": 1,
     "upkeep/finalizer.py": 1,
     "upkeep/owed_worker.py": 1,
-    "upkeep/watched_store.py": 1,
+    "upkeep/store_layers.py": 1,
     "watch_verbs.py": 4,
 }
 """How many scopes a module makes without the limits of a caller: of what follows a record that the caller reaches, in

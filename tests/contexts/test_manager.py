@@ -433,7 +433,7 @@ async def test_a_pin_of_a_message_that_is_not_the_sessions_opens_no_session(here
 
 async def test_a_closed_session_takes_no_pin(here: Process) -> None:
     await here.say("one")
-    async with here.store.write() as transaction:
+    async with here.store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=START_MS)
     with pytest.raises(SessionFinalized):

@@ -47,8 +47,8 @@ class StoreOfQdrant(SqliteStore):
     """Moves vectors to Qdrant after each commit, as the background does."""
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[WriteTransactionOfSqlite]:
-        async with super().write() as transaction:
+    async def transaction(self) -> AsyncIterator[WriteTransactionOfSqlite]:
+        async with super().transaction() as transaction:
             yield transaction
         if not self._is_moving:
             self._is_moving = True

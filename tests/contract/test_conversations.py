@@ -33,24 +33,24 @@ ODD_TEXTS = [
 
 
 async def session_of(store: Store, scope: Scope = TRIP) -> Session:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         return await transaction.sessions.ensure(scope, now_ms=START_MS)
 
 
 async def append(store: Store, batch: Sequence[MessageDraft], scope: Scope = TRIP) -> Sequence[AppendedMessage]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         return await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
 
 
 async def add_pins(store: Store, batch: Sequence[PinDraft], scope: Scope = TRIP) -> int:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         return await transaction.conversations.add_pins(session, batch)
 
 
 async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         for draft in batch:
             await transaction.conversations.add_summary(session, draft)
@@ -373,7 +373,7 @@ async def test_importance_is_replaced_for_the_messages_of_the_session_and_nothin
     [other] = await append(store, [drafts.message("c")], Scope(session="other"))
     await add_pins(store, [drafts.pin("pin", importance=0.8)])
     session = await session_of(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         scores = [(mine.id, 1.0), (other.id, 1.0), (other.id + 1, 0.1), (other.id + 99, 1.0)]
         await transaction.conversations.set_importance(session, scores, now_ms=START_MS)
     async with store.view() as view:

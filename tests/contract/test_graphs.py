@@ -64,7 +64,7 @@ async def save(
     embedder: str = "test",
 ) -> GraphState:
     changes = GraphChanges(nodes=nodes, edges=edges, removed_nodes=removed_nodes, removed_edges=removed_edges)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         if scope.session is not None:
             await transaction.sessions.ensure(scope, now_ms=START_MS)
         return await transaction.graphs.save(scope, changes, embedder=embedder)
@@ -229,7 +229,7 @@ async def test_an_edge_without_its_ends_is_refused_and_nothing_of_the_save_stays
 
 async def test_the_state_keeps_when_it_slept_and_whose_vectors_they_are(store: Store) -> None:
     await save(store, nodes=[node("a")], embedder="one")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.graphs.set_slept_at(AGENT, START_MS + 7)
         assert (await transaction.graphs.state(AGENT)).slept_at == START_MS + 7
     last = await save(store, nodes=[node("b")], embedder="two")
@@ -238,7 +238,7 @@ async def test_the_state_keeps_when_it_slept_and_whose_vectors_they_are(store: S
 
 
 async def test_when_an_empty_graph_slept_is_kept_too(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.graphs.set_slept_at(AGENT, START_MS)
     assert (await load(store)).state.slept_at == START_MS
 
@@ -259,7 +259,7 @@ async def test_the_graphs_of_owners_agents_and_sessions_never_meet(store: Store)
         assert [one.text for one in contents.nodes] == [f"{number}", "Where is Ann?"]
         assert [one.weight for one in contents.edges] == [number]
     await save(store, scopes[0], removed_nodes=["a"])
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         assert await transaction.graphs.remove(scopes[3]) == 2
     assert [len((await load(store, scope)).nodes) for scope in scopes] == [1, 2, 2, 0, 2, 2]
 
@@ -269,7 +269,7 @@ async def test_a_session_needs_no_agent_to_be_found_and_another_agents_is_not(st
     assert shape(await load(store, Scope("ann", None, "trip"))) == (["a"], [])
     for scope in (Scope("ann", "default", "trip"), Scope("bob", None, "trip"), Scope("ann", None, "trap")):
         assert shape(await load(store, scope)) == ([], [])
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             assert await transaction.graphs.remove(scope) == 0
             with pytest.raises(SessionNotFound):
                 await transaction.graphs.save(scope, GraphChanges(nodes=[node("b")]), embedder="test")
@@ -284,7 +284,7 @@ async def test_a_scope_without_agent_and_session_is_the_default_agents(store: St
 
 async def test_a_removed_graph_is_gone_and_its_session_is_not(store: Store) -> None:
     await save(store, TRIP, nodes=[node("a"), node("b")], edges=[edge("a", "b")])
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         assert await transaction.graphs.remove(TRIP) == 2
         assert await transaction.graphs.remove(TRIP) == 0
     contents = await load(store, TRIP)
@@ -297,7 +297,7 @@ async def test_a_removed_graph_is_gone_and_its_session_is_not(store: Store) -> N
 async def test_a_graph_that_was_removed_and_made_again_is_loaded_whole(store: Store) -> None:
     for number in range(5):
         held = await save(store, nodes=[node(f"old{number}")])
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.graphs.remove(AGENT)
     new = await save(store, nodes=[node("new")])
     assert new.revision > held.revision
@@ -318,7 +318,7 @@ async def test_finalized_sessions_with_a_graph_are_idle_from_a_moment_on_oldest_
     ):
         scope = Scope(agent=agent, session=name)
         await save(store, scope, nodes=[node("a")] if has_graph else [])
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             at = START_MS + (100 if name == "late" else moment)
             await transaction.sessions.set_state(session, state, now_ms=at)
@@ -343,7 +343,7 @@ async def test_an_error_inside_a_write_leaves_nothing_of_a_graph(store: Store) -
 
     for removes in (False, True):
         with pytest.raises(Abandoned):
-            async with store.write() as transaction:
+            async with store.transaction() as transaction:
                 await transaction.graphs.save(
                     AGENT, GraphChanges(nodes=[node("c")], removed_nodes=["a"]), embedder="another"
                 )
@@ -376,7 +376,7 @@ async def test_a_write_sees_its_own_changes_and_a_view_nothing_after_its_first_r
     before = await save(writing, nodes=[node("a")])
     async with reading.view() as view:
         assert await view.graphs.state(AGENT) == before
-        async with writing.write() as transaction:
+        async with writing.transaction() as transaction:
             state = await transaction.graphs.save(AGENT, GraphChanges(nodes=[node("b")]), embedder="test")
             assert shape(await transaction.graphs.load(AGENT)) == (["a", "b"], [])
             assert await transaction.graphs.state(AGENT) == state
@@ -428,7 +428,7 @@ STEP = st.one_of(
 async def test_any_saves_store_the_same_graph_as_memory_and_so_do_the_changes_since(
     store: Store, batches: list[list[tuple[str, object, float]]]
 ) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.graphs.remove(AGENT)
     nodes: dict[str, float] = {}
     edges: dict[EdgeKey, float] = {}

@@ -17,7 +17,7 @@ OTHER = FileRead("codex", "/t/a.jsonl", size=1, modified_ns=1, read_to=1, finger
 
 
 async def test_a_file_is_kept_as_it_was_read_last_for_its_owner_and_source(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for file in (READ, LATER, OTHER):
             await transaction.imports.keep(OWNER, file, now_ms=START_MS)
         assert await transaction.imports.files(OWNER, "claude-code") == [LATER]
@@ -27,7 +27,7 @@ async def test_a_file_is_kept_as_it_was_read_last_for_its_owner_and_source(store
 
 
 async def test_the_messages_of_a_session_are_read_in_order_and_in_pieces(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         other = await transaction.sessions.ensure(Scope(session="other"), now_ms=START_MS)
         batch = [

@@ -37,7 +37,7 @@ HOSTILE = [
 
 
 async def remember(store: Store, scope: Scope, text: str) -> int:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin(text, record_id=f"pin {scope}", client_key="k")])
         batch = [drafts.message(text, client_key="k")]
@@ -94,7 +94,7 @@ async def test_no_read_under_a_scope_gives_back_another_owners_message(store: St
         scope = chance.choice(scopes)
         if agents.setdefault((scope.owner, scope.session), scope.agent) != scope.agent:
             continue
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             batch = [drafts.message("secret")]
             [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)

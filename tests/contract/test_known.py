@@ -20,7 +20,7 @@ IN_A, IN_B, ELSEWHERE = Scope(session="a", project="A"), Scope(session="b", proj
 
 
 async def add(store: Store, scope: Scope, *pins: PinDraft) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         await transaction.conversations.add_pins(session, pins)
 
@@ -32,7 +32,7 @@ async def known(store: Store, scope: Scope, *, limit: int = 99, include_internal
 
 
 async def change(store: Store, record_id: str, changes: dict[str, object], **how: EditType) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(Scope(), record_id)
         assert record is not None
         await transaction.records.change(record, drafts.edit(record, changes, **how))
@@ -98,7 +98,7 @@ async def test_what_is_forgotten_erased_or_internal_is_not_known(store: Store) -
     await add(store, ELSEWHERE, *(drafts.pin(text, record_id=text, reach=Reach.PERSON) for text in "fpi"))
     await change(store, "f", {DELETED_AT: START_MS}, edit_type=EditType.DELETE)
     await change(store, "i", {"visibility": "internal"})
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(Scope(), "p")
         assert record is not None
         await transaction.records.purge(record, now_ms=START_MS)
@@ -150,7 +150,7 @@ async def test_a_pin_without_a_project_cannot_be_made_the_projects(store: Store)
 
 async def test_a_moved_session_takes_its_projects_pins_along_and_not_the_persons(store: Store) -> None:
     await filled(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.get(Scope(session="a"))
         assert session is not None
         await transaction.sessions.move(session, "B")
@@ -161,7 +161,7 @@ async def test_a_moved_session_takes_its_projects_pins_along_and_not_the_persons
 
 async def test_a_note_of_the_person_is_of_no_project_wherever_it_is_kept(store: Store) -> None:
     content = {"scope": "person", "source": "note:1", "document_id": "n", "chunk_index": 0, "total_chunks": 1}
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         draft = drafts.record(RecordType.DOCUMENT, "I am tall.", record_id="n", **content)
         [note] = await transaction.records.add_records(Scope(project="A"), [draft], now_ms=START_MS)
         assert note.project is None
@@ -207,7 +207,7 @@ async def test_what_was_left_open_is_of_the_end_of_its_session(store: Store) -> 
     await add(store, IN_A, drafts.pin("waits", kind=Kind.OPEN, created_at=START_MS))
 
     async def goes_on(messages: int) -> list[str]:
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(IN_A, now_ms=START_MS)
             said = [drafts.message(f"Later {number}.", created_at=START_MS + 1) for number in range(messages)]
             await transaction.conversations.append_messages(session, said, now_ms=START_MS)

@@ -44,7 +44,7 @@ def session_of(agent: str, project: str) -> Scope:
 
 async def remember(store: Store, scope: Scope, name: str) -> None:
     """A message, pins of each reach, a note, a document and a task."""
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         said = [drafts.message(f"kettle message {name}", name=f"speaker {name}")]
         await transaction.conversations.append_messages(session, said, now_ms=START_MS)
@@ -72,7 +72,7 @@ async def remember(store: Store, scope: Scope, name: str) -> None:
 async def filled(store: Store) -> Store:
     for agent, project in product(AGENTS, PROJECTS):
         await remember(store, session_of(agent, project), f"{agent} {project}")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for agent in AGENTS:
             await transaction.graphs.save(Scope(agent=agent), GraphChanges(nodes=[node("of agent")]), embedder="x")
     return store
@@ -174,7 +174,7 @@ async def test_records_are_named_listed_and_read_within_limits(store: Store, lim
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 async def test_a_search_finds_counts_and_corrects_within_limits(store: Store, limits: Limits) -> None:
     await filled(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for agent, project in product(AGENTS, PROJECTS):
             session = await transaction.sessions.ensure(session_of(agent, project), now_ms=START_MS)
             batch = [drafts.message(f"zebra{project[:3]}")]
@@ -205,7 +205,7 @@ async def test_a_search_finds_counts_and_corrects_within_limits(store: Store, li
 
 async def test_vectors_within_limits_are_of_what_is_reached(store: Store) -> None:
     await filled(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         index = await transaction.vectors.open_index(HASHED, DIMENSION)
         owed = await transaction.vectors.owed(index, limit=99)
         vectors = np.stack([hashed_vector(one.text, DIMENSION) for one in owed])
@@ -226,7 +226,7 @@ async def test_vectors_within_limits_are_of_what_is_reached(store: Store) -> Non
 async def test_a_new_session_is_the_limits_and_one_beyond_them_is_refused_in_neutral_words(store: Store) -> None:
     await filled(store)
     limits = Limits("coder", "shop")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(
             Scope(session="new", project="shop", limits=limits), now_ms=START_MS
         )
@@ -258,7 +258,7 @@ async def test_a_new_session_is_the_limits_and_one_beyond_them_is_refused_in_neu
 
 async def test_a_cause_beyond_limits_is_none(store: Store) -> None:
     await filled(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for cause in ("doc_coder garden", "doc_never"):
             draft = drafts.record(RecordType.TASK, f"x {cause}", status="pending", caused_by=cause)
             with pytest.raises(Exception, match=f"no record '{cause}' for caused_by"):
@@ -268,13 +268,13 @@ async def test_a_cause_beyond_limits_is_none(store: Store) -> None:
 
 async def test_what_was_erased_beyond_limits_was_never_there(store: Store) -> None:
     await filled(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for record_id in ("msg_1", "msg_7", "msg_13"):
             record = await transaction.records.record(Scope(), record_id)
             assert record is not None
             await transaction.records.purge(record, now_ms=START_MS)
     shop, texts = Limits(project="shop"), [f"kettle message coder {project}" for project in PROJECTS]
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         stones = [await transaction.records.tombstone(Scope(limits=shop), one) for one in ("msg_1", "msg_7", "msg_13")]
         assert [one is not None for one in stones] == [True, True, False]
         erased = await transaction.records.erased_texts(Scope(limits=shop), RecordType.MESSAGE, texts)
@@ -289,7 +289,7 @@ async def test_what_was_erased_beyond_limits_was_never_there(store: Store) -> No
 async def test_what_was_forgotten_beyond_limits_neither_hides_nor_comes_back(store: Store) -> None:
     await filled(store)
     shop = Limits(project="shop")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         records = transaction.records
         for project in PROJECTS:
             await records.forget_values(Scope(agent="coder", project=project), {"boat", project}, now_ms=START_MS)
@@ -308,7 +308,7 @@ async def test_what_was_forgotten_beyond_limits_neither_hides_nor_comes_back(sto
 async def test_hostile_names_of_agents_and_projects_limit_to_themselves(store: Store) -> None:
     for number, name in enumerate(HOSTILE):
         for agent, project in ((name, "p"), ("a0", name)):
-            async with store.write() as transaction:
+            async with store.transaction() as transaction:
                 scope = Scope(agent=agent, session=f"{number} {agent} {project}", project=project)
                 session = await transaction.sessions.ensure(scope, now_ms=START_MS)
                 said = [drafts.message(f"secret {number}")]
@@ -324,7 +324,7 @@ async def test_hostile_names_of_agents_and_projects_limit_to_themselves(store: S
 
 async def test_a_forgotten_record_is_within_the_limits_that_it_was_in(store: Store) -> None:
     await filled(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(Scope(), "doc_coder garden")
         assert record is not None
         hidden = drafts.edit(record, {DELETED_AT: START_MS}, edit_type=EditType.DELETE)

@@ -16,14 +16,14 @@ pytestmark = pytest.mark.anyio
 
 
 async def said(store: Store, session_id: str, text: str, project: str | None = None) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session=session_id, project=project), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 
 async def noted(store: Store, text: str, project: str | None = None, *, source: str | None = None) -> MemoryRecord:
     fields = {"source": source or f"note:{text} {project}", "document_id": f"doc {text} {project}", "chunk_index": 0}
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         draft = drafts.record(RecordType.DOCUMENT, text, record_id=f"doc {text} {project}", **fields)
         [record] = await transaction.records.add_records(Scope(project=project), [draft], now_ms=START_MS)
         return record
@@ -75,13 +75,13 @@ async def test_a_session_belongs_to_the_project_that_it_was_begun_in(store: Stor
 
 async def test_a_session_moves_with_all_that_belongs_to_it(store: Store) -> None:
     await said(store, "a", "kite", "one")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="a"), now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("kite pin")])
         await transaction.sessions.move(session, "two")
     assert await texts(store, "one") == set()
     assert await texts(store, "two") == {"kite", "kite pin"}
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="a"), now_ms=START_MS)
         assert session.project == "two"
         await transaction.sessions.move(session, None)
@@ -90,7 +90,7 @@ async def test_a_session_moves_with_all_that_belongs_to_it(store: Store) -> None
 
 async def test_a_record_moves_by_an_edit_that_its_history_tells_of(store: Store) -> None:
     note = await noted(store, "kite", "one")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         moved = await transaction.records.change(note, drafts.edit(note, {"project": "two"}))
     assert moved.project == "two"
     assert (await texts(store, "one"), await texts(store, "two")) == (set(), {"kite"})
@@ -103,7 +103,7 @@ async def test_a_document_does_not_move_where_its_source_is_known(store: Store) 
     await noted(store, "kite", "one", source="a.txt")
     other = await noted(store, "string", "two", source="a.txt")
     with pytest.raises(Conflict, match=r"has a document of the source 'a\.txt' already"):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.records.change(other, drafts.edit(other, {"project": "one"}))
     assert await texts(store, "two") == {"string"}
 
@@ -126,7 +126,7 @@ async def test_the_sources_below_a_prefix_have_their_sizes_and_are_in_order(stor
     for source in ("dir/ü.txt", "dir/a/b.txt", "dir.txt", "dir0.txt", "dirs/a.txt", "DIR/a.txt"):
         await noted(store, f"{source} 日本", source=source)
     hidden = await noted(store, "hidden", source="dir/hidden.txt")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.records.change(hidden, drafts.edit(hidden, {"deleted_at": START_MS}))
     async with store.view() as view:
         assert await view.records.sources(Scope(), "dir/") == [("dir/a/b.txt", 18), ("dir/ü.txt", 17)]
@@ -143,7 +143,7 @@ async def test_a_new_project_has_none_of_the_personal_documents(store: Store) ->
 async def test_a_renamed_project_keeps_everything(store: Store) -> None:
     await said(store, "a", "kite", "/old")
     await noted(store, "kite note", "/old")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.records.rename_project("local", "/old", "/new")
     assert await texts(store, "/new") == {"kite", "kite note"}
     assert await texts(store, "/old") == set()
@@ -156,7 +156,7 @@ async def test_two_projects_become_one(store: Store) -> None:
     await noted(store, "old note", "/old")
     await said(store, "b", "new kite", "/new")
     await noted(store, "new note", "/new")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.records.rename_project("local", "/old", "/new")
     assert await texts(store, "/new") == {"old kite", "old note", "new kite", "new note"}
     async with store.view() as view:
@@ -169,7 +169,7 @@ async def test_two_projects_with_a_document_of_one_source_stay_two(store: Store)
     await noted(store, "old", "/old", source="a.txt")
     await noted(store, "new", "/new", source="a.txt")
     with pytest.raises(Conflict, match="both projects have a document of one source"):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.records.rename_project("local", "/old", "/new")
     assert await texts(store, "/old") == {"kite", "old"}
     assert await texts(store, "/new") == {"new"}

@@ -50,23 +50,23 @@ FIELDS: Mapping[RecordType, Mapping[str, Any]] = {
 
 
 async def session_of(store: Store, scope: Scope = TRIP) -> Session:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         return await transaction.sessions.ensure(scope, now_ms=START_MS)
 
 
 async def append(store: Store, *batch: MessageDraft, scope: Scope = TRIP) -> Sequence[AppendedMessage]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         return await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
 
 
 async def add(store: Store, *batch: RecordDraft, scope: Scope = TRIP) -> Sequence[MemoryRecord]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         return await transaction.records.add_records(scope, batch, now_ms=START_MS)
 
 
 async def add_pin(store: Store, draft: PinDraft, scope: Scope = TRIP) -> MemoryRecord:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [draft])
         found = await transaction.records.record(scope, draft.id)
@@ -76,7 +76,7 @@ async def add_pin(store: Store, draft: PinDraft, scope: Scope = TRIP) -> MemoryR
 
 async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
     session = await session_of(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for draft in batch:
             await transaction.conversations.add_summary(session, draft)
 
@@ -94,12 +94,12 @@ async def message(store: Store, text: str, **fields: Any) -> MemoryRecord:
 
 
 async def change(store: Store, record: MemoryRecord, changes: Mapping[str, Any], **how: Any) -> MemoryRecord:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         return await transaction.records.change(record, drafts.edit(record, changes, **how))
 
 
 async def purge(store: Store, *records: MemoryRecord) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for record in records:
             await transaction.records.purge(record, now_ms=START_MS + 9)
 
@@ -404,7 +404,7 @@ async def test_of_two_stores_that_change_one_record_at_once_one_is_refused(backe
 async def test_a_change_that_is_rolled_back_leaves_nothing(store: Store) -> None:
     record = await message(store, "We fly to Oslo.")
     with pytest.raises(ZeroDivisionError):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             changed = await transaction.records.change(record, drafts.edit(record, {"text": "We fly to Bergen."}))
             await transaction.records.purge(changed, now_ms=START_MS)
             await transaction.records.add_records(TRIP, [drafts.record(RecordType.TASK, "pack")], now_ms=START_MS)
@@ -493,7 +493,7 @@ async def test_new_importance_is_an_edit_by_the_memory_itself_and_passes_over_th
     one, two, three = [await message(store, text) for text in ("one", "two", "three")]
     await change(store, three, FORGET)
     session = await session_of(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         scores = [(one.key, 0.9), (two.key, 0.5), (three.key, 0.9)]
         await transaction.conversations.set_importance(session, scores, now_ms=START_MS + 3)
     changed = await read(store, one.id)
@@ -557,7 +557,7 @@ async def test_uses_add_up_and_pass_over_what_is_gone(store: Store) -> None:
     one, two = await message(store, "word one"), await message(store, "word two")
     await purge(store, two)
     for used_at, uses in ((5, {one.id: 2, two.id: 1, "msg_999": 1, "pin_gone": 1}), (4, {one.id: 1})):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.records.count_uses(uses, used_at=used_at)
     used = await read(store, one.id)
     assert (used.usage_count, used.last_used, used.revision) == (3, 5, 1)
@@ -665,7 +665,7 @@ async def test_an_erased_message_that_comes_again_is_answered_with_its_place_and
 async def test_an_erased_pin_is_not_pinned_again_and_an_erased_task_is_refused(store: Store) -> None:
     await purge(store, await add_pin(store, drafts.pin("secret")))
     session = await session_of(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         batch = [drafts.pin("secret", record_id="p2"), drafts.pin("boots")]
         assert await transaction.conversations.add_pins(session, batch) == 1
     [task] = await add(store, drafts.record(RecordType.TASK, "secret"))
@@ -681,9 +681,9 @@ async def test_a_dropped_history_makes_the_record_as_it_is_its_first_version(sto
     stale = await message(store, "secret")
     record = await change(store, stale, {"text": "fine"})
     with pytest.raises(RevisionConflict):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.records.drop_history(stale)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         kept = await transaction.records.drop_history(record)
     assert kept == record
     later = await change(store, kept, {"text": "finer"})
@@ -721,7 +721,7 @@ async def test_an_erasure_is_unswept_until_a_sweep_that_knows_of_it(backend: Bac
     assert await unswept(one) == Unswept(0, frozenset())
     for text, keys in (("secret", ["a", "b"]), ("another", ["c"])):
         record = await message(one, text)
-        async with one.write() as transaction:
+        async with one.transaction() as transaction:
             await transaction.records.purge(record, now_ms=START_MS, text_keys=keys)
     seen = await unswept(other)
     assert seen.text_keys == {"a", "b", "c"}
@@ -741,7 +741,7 @@ async def test_an_erasure_is_unswept_until_a_sweep_that_knows_of_it(backend: Bac
 async def test_an_erasure_that_is_rolled_back_is_not_unswept(store: Store) -> None:
     record = await message(store, "secret")
     with pytest.raises(KeyError):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.records.purge(record, now_ms=START_MS, text_keys=["a"])
             raise KeyError
     assert await unswept(store) == Unswept(0, frozenset())
@@ -761,7 +761,7 @@ async def test_sweeping_a_live_database_keeps_everything_that_was_not_erased(bac
 
 
 async def test_records_as_they_were_written_are_not_damaged(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
     async with store.view() as view:
@@ -772,7 +772,7 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
     await append(store, *(drafts.message(f"Line {n}.") for n in range(5)))
     await append(store, drafts.message("Elsewhere."), scope=Scope(session="other", agent="ann"))
     await append(store, drafts.message("In a project."), scope=Scope(session="work", project="harbour"))
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         [first, *_] = await transaction.records.scan(Scope(), after_key=0, limit=1)
         record = await transaction.records.record(Scope(), first.id)
         assert record is not None
@@ -806,7 +806,7 @@ async def test_forgotten_values_are_of_an_agent_and_a_project_until_they_are_bro
     await session_of(store, Scope(session="other", agent="ann"))
     await session_of(store, Scope(session="work", project="harbour"))
     harbour, quay, personal = Scope(project="harbour"), Scope(project="quay"), Scope(project=PERSONAL)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         records = transaction.records
         assert not await records.has_forgotten_values()
         await records.forget_values(harbour, {"boat"}, now_ms=START_MS)
@@ -822,7 +822,7 @@ async def test_forgotten_values_are_of_an_agent_and_a_project_until_they_are_bro
         assert await known(quay, asked) == {"oar": ForgottenValue(START_MS + 9, is_erased=True)}
         assert await known(Scope(agent="ann"), asked) == await known(Scope(owner="eve"), asked) == {}
         assert await known(Scope(), ()) == {}
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.records.bring_back_values(quay, asked)
         assert set(await transaction.records.forgotten_values(harbour, asked)) == {"boat"}
         await transaction.records.bring_back_values(personal, asked)

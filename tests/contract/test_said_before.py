@@ -18,7 +18,7 @@ A, IN_A = Scope(project="A"), Scope(session="a", project="A")
 
 async def filled(store: Store) -> Store:
     """A note of the project and a personal one, pins of each reach in a session, and messages of each speaker."""
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for place, name in ((A, "of A"), (Scope(project=PERSONAL), "personal")):
             note = drafts.record(RecordType.DOCUMENT, TEXT, record_id=name, source=f"note:{name}", chunk_index=0)
             await transaction.records.add_records(place, [note], now_ms=START_MS)
@@ -67,7 +67,7 @@ async def test_what_is_known_is_found_from_any_session(store: Store) -> None:
 
 async def test_what_is_forgotten_is_not_found(store: Store) -> None:
     await filled(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for name in ("of A", "person"):
             record = await transaction.records.record(Scope(), name)
             assert record is not None

@@ -25,13 +25,13 @@ MESSAGES = SearchFilters(types=frozenset({RecordType.MESSAGE}))
 
 
 async def append(store: Store, batch: Sequence[MessageDraft], scope: Scope = TRIP) -> Sequence[AppendedMessage]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         return await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
 
 
 async def add(store: Store, *batch: PinDraft | SummaryDraft, scope: Scope = TRIP) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         for draft in batch:
             if isinstance(draft, PinDraft):
@@ -46,7 +46,7 @@ async def said(store: Store, *texts: str, scope: Scope = TRIP) -> list[int]:
 
 
 async def change(store: Store, key: int, **changes: object) -> MemoryRecord:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(Scope(), f"msg_{key}")
         assert record is not None
         edit_type = EditType.DELETE if changes.get(DELETED_AT) else EditType.UPDATE
@@ -124,7 +124,7 @@ async def test_an_origin_admits_the_records_that_say_they_have_it(store: Store) 
 
 async def test_what_is_internal_is_shown_on_request_and_thoughts_if_their_type_is_asked_for(store: Store) -> None:
     await append(store, [drafts.message("plain"), drafts.message("hidden", details={"visibility": "internal"})])
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         thought = drafts.record(RecordType.THOUGHT, "thought", visibility="internal")
         await transaction.records.add_records(TRIP, [thought], now_ms=START_MS)
     for filters, expected in [
@@ -252,7 +252,7 @@ async def test_a_forgotten_or_erased_message_is_not_around_and_keeps_its_neighbo
     forgotten = await change(store, ids[1], **{DELETED_AT: START_MS + 1})
     assert await around(store, ids[0]) == set()
     assert await around(store, ids[2]) == {ids[3]}
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.records.purge(forgotten, now_ms=START_MS + 9)
     assert await around(store, ids[0]) == set()
     assert await around(store, ids[2]) == {ids[3]}
@@ -278,7 +278,7 @@ async def test_around_a_record_that_is_erased_or_unknown_there_is_nothing(backen
     [first] = await said(store, "one")
     await add(store, drafts.pin("pin", record_id="pin_1"))
     last = await said(store, "two", "three")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(TRIP, "pin_1")
         assert record is not None
         await transaction.records.purge(record, now_ms=START_MS + 9)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def append(store: Store, scope: Scope, *texts: str) -> list[int]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
@@ -40,7 +40,7 @@ async def holding(store: Store, scope: Scope, term: str, *, types: frozenset[Rec
 
 
 async def set_forgotten(store: Store, key: int, *, is_forgotten: bool) -> MemoryRecord:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(Scope(), f"msg_{key}")
         assert record is not None
         changes = {DELETED_AT: START_MS + 1 if is_forgotten else None}
@@ -93,7 +93,7 @@ async def test_an_agent_or_a_session_that_nobody_has_holds_nothing(store: Store)
 
 async def test_an_agent_without_records_has_an_index_without_places(backend: Backend) -> None:
     store = await backend.open()
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
     async with store.view() as view:
         assert await view.search.in_index(Scope(), lambda index: index.records.count) == 0
@@ -104,7 +104,7 @@ async def test_an_agent_without_records_has_an_index_without_places(backend: Bac
 
 
 async def test_the_speaker_is_found_too(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         batch = [drafts.message("hello", name="Zoë")]
         [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
@@ -120,7 +120,7 @@ async def test_a_session_finds_its_own_records_among_many_others(store: Store) -
 
 async def test_pins_are_found_among_many_messages_when_the_types_are_narrowed(store: Store) -> None:
     await append(store, Scope(session="trip"), "first")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("pear pin")])
         await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="pear summary"))

@@ -17,7 +17,7 @@ TRIP = Scope(session="trip")
 
 
 async def opened(store: Store, scope: Scope = TRIP, *, now_ms: int = START_MS) -> Session:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         return await transaction.sessions.ensure(scope, now_ms=now_ms)
 
 
@@ -29,7 +29,7 @@ async def found(store: Store, scope: Scope = TRIP) -> Session:
 
 
 async def recorded(store: Store, scope: Scope, *messages: MessageDraft, now_ms: int = START_MS) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=now_ms)
         await transaction.conversations.append_messages(session, messages, now_ms=now_ms)
 
@@ -107,7 +107,7 @@ async def test_messages_move_the_counters_and_the_model_by_what_they_carry(store
 
 async def test_each_kind_of_record_moves_its_own_counter(store: Store) -> None:
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(4)))
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("a"), drafts.pin("b")])
         await transaction.conversations.add_summary(session, drafts.summary(1, 2))
@@ -142,7 +142,7 @@ async def test_every_write_to_a_session_changes_its_revision(store: Store) -> No
     revisions = [(await found(store)).revision]
 
     async def changed_by(what: str) -> None:
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             if what == "message":
                 await transaction.conversations.append_messages(session, [drafts.message("two")], now_ms=START_MS)
@@ -165,7 +165,7 @@ async def test_every_write_to_a_session_changes_its_revision(store: Store) -> No
 async def test_a_session_moves_through_its_states(store: Store) -> None:
     session = await opened(store)
     for state in (SessionState.FINALIZING, SessionState.FINALIZED):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.sessions.set_state(session, state, now_ms=START_MS + 7)
         assert (await found(store)).state is state
     assert (await found(store)).updated_at == START_MS + 7
@@ -173,7 +173,7 @@ async def test_a_session_moves_through_its_states(store: Store) -> None:
 
 async def test_the_marks_of_searched_and_of_observed_messages_never_move_back(store: Store) -> None:
     session = await opened(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.sessions.set_pinned_seq(session, 9)
         await transaction.sessions.set_pinned_seq(session, 4)
         await transaction.sessions.set_observed_seq(session, 8)
@@ -185,17 +185,17 @@ async def test_the_marks_of_searched_and_of_observed_messages_never_move_back(st
 async def test_a_session_keeps_how_far_finalizing_has_come(store: Store) -> None:
     session = await opened(store)
     for stage in ("summaries", "sleep", "promotion", "checkpoint", None):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.sessions.set_stage(session, stage)
         assert (await found(store)).stage == stage
 
 
 async def test_a_stage_that_there_is_not_is_refused_and_the_one_before_stays(store: Store) -> None:
     session = await opened(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.sessions.set_stage(session, "sleep")
     with pytest.raises(StorageError):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.sessions.set_stage(session, "lunch")
     assert (await found(store)).stage == "sleep"
 
@@ -283,7 +283,7 @@ async def test_sessions_written_at_one_moment_are_listed_newest_session_first(st
 
 async def settle(store: Store, seq: int) -> None:
     """Mark the session's messages up to `seq` as searched."""
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=0)
         await transaction.sessions.set_pinned_seq(session, seq)
 
@@ -310,7 +310,7 @@ async def test_a_session_owes_a_fold_when_one_level_has_more_than_the_most(
 ) -> None:
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(summaries)))
     await settle(store, summaries)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=0)
         for seq in range(1, summaries + 1):
             await transaction.conversations.add_summary(session, drafts.summary(seq, seq))
@@ -320,7 +320,7 @@ async def test_a_session_owes_a_fold_when_one_level_has_more_than_the_most(
 async def test_a_fold_that_was_made_is_no_longer_owed(store: Store) -> None:
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(4)))
     await settle(store, 4)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=0)
         for seq in range(1, 5):
             await transaction.conversations.add_summary(session, drafts.summary(seq, seq))
@@ -333,7 +333,7 @@ async def test_a_session_that_is_no_longer_open_owes_nothing_in_the_background(
     store: Store, state: SessionState
 ) -> None:
     await recorded(store, TRIP, drafts.message("one"))
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.sessions.set_state(await transaction.sessions.ensure(TRIP, now_ms=0), state, now_ms=0)
     assert await owing(store) == []
 

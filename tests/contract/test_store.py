@@ -48,14 +48,14 @@ async def seen(store: Store, word: str) -> tuple[int, int, int]:
 
 
 async def test_what_a_write_committed_is_seen_by_the_next_view(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await write_everything(transaction)
     assert await seen(store, "abandon") == (1, 6, 6)
 
 
 async def test_an_error_inside_a_write_leaves_nothing_written_and_nothing_indexed(store: Store) -> None:
     with pytest.raises(Abandoned):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await write_everything(transaction)
             raise Abandoned
     assert await seen(store, "abandon") == (0, 0, 0)
@@ -73,7 +73,7 @@ async def test_an_error_inside_a_write_leaves_nothing_written_and_nothing_indexe
 
 async def test_a_cancellation_inside_a_write_leaves_nothing_written_and_nothing_indexed(store: Store) -> None:
     with anyio.CancelScope() as scope:
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await write_everything(transaction)
             scope.cancel()
             await anyio.lowlevel.checkpoint()
@@ -88,7 +88,7 @@ async def test_a_write_cancelled_at_any_moment_is_whole_or_absent_and_the_next_o
         async with anyio.create_task_group() as tasks:
 
             async def write(word: str) -> None:
-                async with store.write() as transaction:
+                async with store.transaction() as transaction:
                     await write_everything(transaction, word)
 
             tasks.start_soon(write, f"word{steps}")
@@ -100,22 +100,22 @@ async def test_a_write_cancelled_at_any_moment_is_whole_or_absent_and_the_next_o
         outcomes.append(messages - before)
         before = messages
     with anyio.fail_after(10):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await write_everything(transaction, "harbour")
     assert (await seen(store, "harbour"))[2] == 6
     assert outcomes[0] == 0
 
 
 async def test_a_failed_write_does_not_disturb_the_numbers_of_the_next(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
     with pytest.raises(Abandoned):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
             raise Abandoned
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         [third] = await transaction.conversations.append_messages(session, [drafts.message("two")], now_ms=START_MS)
     assert third.seq == 2
@@ -123,11 +123,11 @@ async def test_a_failed_write_does_not_disturb_the_numbers_of_the_next(store: St
 
 async def test_a_view_sees_nothing_of_what_is_committed_after_its_first_read(backend: Backend) -> None:
     reading, writing = await backend.open(), await backend.open()
-    async with writing.write() as transaction:
+    async with writing.transaction() as transaction:
         await write_everything(transaction, "dawn")
     async with reading.view() as view:
         before = await view.sessions.get(TRIP)
-        async with writing.write() as transaction:
+        async with writing.transaction() as transaction:
             await write_everything(transaction, "dusk")
         assert before is not None
         assert await view.sessions.get(TRIP) == before
@@ -138,7 +138,7 @@ async def test_a_view_sees_nothing_of_what_is_committed_after_its_first_read(bac
 
 
 async def test_a_write_sees_its_own_changes_and_others_do_not_until_it_commits(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await write_everything(transaction)
         mine = await transaction.sessions.get(TRIP)
         assert mine is not None
@@ -148,7 +148,7 @@ async def test_a_write_sees_its_own_changes_and_others_do_not_until_it_commits(s
 
 async def test_more_views_than_readers_take_turns(store: Store) -> None:
     counts: list[int] = []
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await write_everything(transaction)
 
     async def look() -> None:
@@ -178,7 +178,7 @@ async def test_writes_of_two_stores_take_turns_and_none_is_lost(backend: Backend
 
     async def append(store: Store, name: str) -> None:
         for number in range(25):
-            async with store.write() as transaction:
+            async with store.transaction() as transaction:
                 session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
                 draft = drafts.message(f"{name}{number}")
                 await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
@@ -199,7 +199,7 @@ async def test_the_revision_changes_with_every_commit_of_this_store_and_of_anoth
     one, other = await backend.open(), await backend.open()
     revisions = [await one.revision()]
     for store in (one, other, one, other):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await write_everything(transaction)
         revisions.append(await one.revision())
     assert len(set(revisions)) == len(revisions)
@@ -209,7 +209,7 @@ async def test_the_revision_stays_while_nothing_is_committed(store: Store) -> No
     before = await store.revision()
     await seen(store, "word")
     with pytest.raises(Abandoned):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await write_everything(transaction)
             raise Abandoned
     assert await store.revision() == before
@@ -235,13 +235,13 @@ async def test_the_secret_is_sixteen_bytes_and_stays_the_same_in_every_store(bac
 
 async def test_a_store_opened_later_finds_everything(backend: Backend) -> None:
     first = await backend.open()
-    async with first.write() as transaction:
+    async with first.transaction() as transaction:
         await write_everything(transaction)
     assert await seen(await backend.open(), "abandon") == (1, 6, 6)
 
 
 async def test_records_of_every_type_are_in_the_text_index_under_their_type(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await write_everything(transaction)
     async with store.view() as view:
         found = await shown(view, Scope(), "abandon", filters=SearchFilters(include_internal=True))
@@ -250,7 +250,7 @@ async def test_records_of_every_type_are_in_the_text_index_under_their_type(stor
 
 async def test_a_reading_has_one_consistent_view(backend: Backend) -> None:
     store, other = await backend.open(), await backend.open()
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await write_everything(transaction)
 
     async def counted_twice(view: ReadView) -> tuple[int, int, int]:
@@ -259,7 +259,7 @@ async def test_a_reading_has_one_consistent_view(backend: Backend) -> None:
         return session.message_count if session else 0, await record_count(view, Scope()), len(hits)
 
     assert await store.read(counted_twice) == await other.read(counted_twice) == (1, 6, 6)
-    async with other.write() as transaction:
+    async with other.transaction() as transaction:
         await write_everything(transaction, "another")
     assert await store.read(counted_twice) == (2, 12, 6)
 
@@ -276,13 +276,13 @@ async def test_an_error_ends_a_reading_and_the_next_one_works(store: Store) -> N
         with pytest.raises(Abandoned):
             await store.read(refused)
     assert await store.read(totals) == 0
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await write_everything(transaction)
     assert await store.read(totals) == 1
 
 
 async def test_readings_of_many_tasks_do_not_mix(store: Store) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for number in range(8):
             await transaction.sessions.ensure(Scope(session=f"s{number}"), now_ms=START_MS)
     found: dict[int, str] = {}
@@ -311,35 +311,35 @@ async def test_a_cancelled_reading_leaves_the_store_usable(store: Store) -> None
     assert await store.read(slow) == 1
 
 
-async def test_a_write_in_one_trip_is_stored_when_it_returns(backend: Backend) -> None:
+async def test_a_write_is_stored_when_it_returns(backend: Backend) -> None:
     store, other = await backend.open(), await backend.open()
 
     async def writes(transaction: WriteTransaction) -> str:
         await write_everything(transaction)
         return "stored"
 
-    assert await store.write_trip(writes) == "stored"
+    assert await store.write(writes) == "stored"
     assert await seen(other, "abandon") == (1, 6, 6)
 
 
-async def test_an_error_takes_back_a_write_in_one_trip(store: Store) -> None:
+async def test_an_error_takes_back_a_write(store: Store) -> None:
     async def refused(transaction: WriteTransaction) -> None:
         await write_everything(transaction)
         raise Abandoned
 
     for _ in range(10):
         with pytest.raises(Abandoned):
-            await store.write_trip(refused)
+            await store.write(refused)
     assert await seen(store, "abandon") == (0, 0, 0)
 
 
-async def test_a_write_in_one_trip_that_is_cancelled_is_whole_or_nothing(store: Store) -> None:
+async def test_a_write_that_is_cancelled_is_whole_or_nothing(store: Store) -> None:
     async def writes(transaction: WriteTransaction) -> None:
         await write_everything(transaction)
 
     for _ in range(20):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(store.write_trip, writes)
+            tasks.start_soon(store.write, writes)
             await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
         if (found := await seen(store, "abandon")) != (0, 0, 0):

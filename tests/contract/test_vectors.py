@@ -31,7 +31,7 @@ DIMENSION: Final = 64
 
 
 async def append(store: Store, *texts: str, scope: Scope = TRIP, **fields: Any) -> list[int]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         batch = [drafts.message(text, **fields) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
@@ -47,18 +47,18 @@ async def record(store: Store, key: int) -> MemoryRecord:
 
 async def change(store: Store, key: int, **changes: Any) -> None:
     before = await record(store, key)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.records.change(before, drafts.edit(before, changes))
 
 
 async def purge(store: Store, key: int) -> None:
     before = await record(store, key)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.records.purge(before, now_ms=START_MS)
 
 
 async def opened(store: Store, fingerprint: str = HASHED, dimension: int = DIMENSION) -> VectorIndex:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         return await transaction.vectors.open_index(fingerprint, dimension)
 
 
@@ -83,7 +83,7 @@ async def owed_keys(store: Store, index: VectorIndex) -> list[int]:
 
 async def put(store: Store, index: VectorIndex, texts: Sequence[OwedVector]) -> VectorIndex | None:
     vectors = np.array([hashed_vector(one.text, index.dimension) for one in texts], np.float32)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         return await transaction.vectors.put(index, texts, vectors.reshape(-1, index.dimension))
 
 
@@ -110,7 +110,7 @@ async def test_without_an_index_every_question_has_an_empty_answer(store: Store)
     async with store.view() as view:
         assert list(await view.vectors.indexes()) == []
         assert await view.vectors.similarities(HASHED, hashed_vector("apple"), keys) == {}
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         assert await transaction.vectors.clear(limit=9) == 0
 
 
@@ -153,7 +153,7 @@ async def test_the_name_comes_before_the_text(store: Store) -> None:
 
 async def test_records_of_every_type_have_vectors_also_internal_ones(store: Store) -> None:
     await append(store, "said")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("pinned")])
         await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="summed"))
@@ -249,7 +249,7 @@ async def test_neither_agents_nor_sessions_nor_owners_see_each_others_vectors(st
 
 async def test_a_record_of_no_session_belongs_to_its_agent_alone(store: Store) -> None:
     await append(store, "pear")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         [thought] = await transaction.records.add_records(
             Scope(), [drafts.record(RecordType.THOUGHT, "apple")], now_ms=START_MS
         )
@@ -288,14 +288,14 @@ async def test_what_is_forgotten_is_not_near_to_anything_until_it_is_restored(st
 
 async def test_what_is_erased_leaves_no_vector_and_no_debt(store: Store) -> None:
     keys = await append(store, "apple", "pear", "plum")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         [task] = await transaction.records.add_records(TRIP, [drafts.record(RecordType.TASK, "apple")], now_ms=START_MS)
     index = await opened(store)
     await pay(store, index)
     await change(store, keys[1], text="quince")
     await purge(store, keys[0])
     await purge(store, keys[1])
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.records.purge(task, now_ms=START_MS)
     assert await nearest(store, "apple") == [keys[2]]
     assert await owed_keys(store, index) == []
@@ -355,7 +355,7 @@ async def test_a_second_index_is_built_while_the_first_serves_until_it_is_activa
         assert [one.fingerprint for one in await view.vectors.indexes()] == [HASHED, "other"]
     assert (await nearest(store, "apple"))[0] == keys[0]
     assert await nearest(store, "apple", fingerprint="other") == []
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.vectors.activate(second)
     assert await nearest(store, "apple") == []
     assert await nearest(store, "apple", fingerprint="other") == keys
@@ -381,13 +381,13 @@ async def test_a_dropped_index_takes_no_vectors_and_is_cleared_step_by_step(stor
     index = await opened(store)
     batch = await owed(store, index)
     await put(store, index, batch)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.vectors.drop(index)
     assert await put(store, index, batch) is None
     assert await nearest(store, "text") == []
     await change(store, keys[0], text="ferry")
     await purge(store, keys[1])
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         assert [await transaction.vectors.clear(limit=2) for _ in range(3)] == [2, 1, 0]
     index = await opened(store)
     assert index.is_active
@@ -419,7 +419,7 @@ async def test_vectors_of_a_wrong_shape_or_without_a_number_are_refused(store: S
     wrong = [np.ones((1, 32)), np.ones((2, DIMENSION)), np.ones(DIMENSION), np.full((1, DIMENSION), np.nan)]
     for vectors in wrong:
         with pytest.raises(InvalidInput):
-            async with store.write() as transaction:
+            async with store.transaction() as transaction:
                 await transaction.vectors.put(index, batch, vectors.astype(np.float32))
     async with store.view() as view:
         with pytest.raises(InvalidInput, match="shape"):
@@ -430,7 +430,7 @@ async def test_vectors_of_a_wrong_shape_or_without_a_number_are_refused(store: S
 async def test_a_vector_of_zeros_is_near_to_nothing(store: Store) -> None:
     [key] = await append(store, "apple")
     index = await opened(store)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.vectors.put(index, await owed(store, index), np.zeros((1, DIMENSION), np.float32))
     async with store.view() as view:
         assert await view.vectors.nearest(TRIP, HASHED, hashed_vector("apple"), k=5) == [(key, 0.0)]
@@ -477,11 +477,11 @@ async def test_vectors_of_a_transaction_that_fails_are_never_found(store: Store)
         assert key in dict(found)
 
     with pytest.raises(RuntimeError, match="in between"):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await put_in(transaction, keys[0])
             raise RuntimeError("in between")
     assert await nearest(store, "apple") == []
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await put_in(transaction, keys[1])
     assert await nearest(store, "apple") == [keys[1]]
 

@@ -302,7 +302,7 @@ async def test_no_pin_is_made_of_a_tools_words(memory: Memory) -> None:
 
 
 async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: SqliteStore, clock: ScriptedClock) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(
             session, [drafts.message(FACT), drafts.message(FACT + " Hm.")], now_ms=0
@@ -314,16 +314,16 @@ async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: Sql
         read = store.read
         is_done = False
 
-        async def write_trip(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
+        async def write(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
             if not self.is_done:
                 self.is_done = True
-                async with store.write() as transaction:
+                async with store.transaction() as transaction:
                     record = await transaction.records.record(Scope(), "msg_1")
                     assert record is not None
                     content = with_changes(record.content, {DELETED_AT: START_MS})
                     edit = EditDraft(EditType.DELETE, SYSTEM_EDITOR, START_MS, content, 0)
                     await transaction.records.change(record, edit)
-            return await store.write_trip(work)
+            return await store.write(work)
 
     meddling: Any = Meddling()
     pins = PinCollector(meddling, SentenceJudge(None), CharacterCounter(), clock, CountedIds(), AutoPinPolicy())

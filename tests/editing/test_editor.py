@@ -282,9 +282,8 @@ async def test_a_document_of_several_parts_is_changed_by_one_of_them(memory: Mem
 
 async def test_what_another_owner_has_is_as_if_it_did_not_exist(memory: Memory, database: Path) -> None:
     store, editor, eraser, historian = memory._store, memory._editor, memory._eraser, memory._historian
-    async with store.write() as transaction:
-        draft = drafts.record(RecordType.THOUGHT, "Mallory's own.", record_id="thought_own")
-        await transaction.records.add_records(MALLORY, [draft], now_ms=START_MS)
+    draft = drafts.record(RecordType.THOUGHT, "Mallory's own.", record_id="thought_own")
+    await store.write(lambda transaction: transaction.records.add_records(MALLORY, [draft], now_ms=START_MS))
     before = stored(database)
     mine: list[Callable[[], Awaitable[object]]] = [
         lambda: historian.record(MALLORY, NOTE),

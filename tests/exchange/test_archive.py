@@ -23,6 +23,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import Conflict, InvalidInput, KalitoError, SessionNotFound
 from kalito_mcp.exchange.archive import ArchiveReport, is_archive, restore_archive, write_archive, write_archive_file
 from kalito_mcp.exchange.archive_lines import ArchiveReading
+from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.settings import Settings
 from kalito_mcp.storage.sqlite.archive import SELECT_ARCHIVED
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -432,11 +433,15 @@ async def test_neither_writing_nor_restoring_holds_more_than_some_hundred_rows(t
             yield line
 
     reading, ahead = ArchiveReading(counting()), []
-    async with opened(tmp_path / "new.db") as memory, memory._store.write() as transaction:
+
+    async def add(transaction: WriteTransaction) -> None:
         rows = reading.rows()
         while page := list(islice(rows, 500)):
             await transaction.archive.add_rows("local", page)
             ahead.append(read)
+
+    async with opened(tmp_path / "new.db") as memory:
+        await memory._store.write(add)
     assert [after - before for before, after in pairwise(ahead)][:-1] == [500] * (len(ahead) - 2)
 
 

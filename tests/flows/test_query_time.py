@@ -21,7 +21,7 @@ ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELE
 async def test_an_endless_statement_ends_and_the_next_one_takes_as_long_as_it_takes(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "memory.db", StoragePolicy(readers=1, query_s=0.02))
     everything = Scope(agent=DEFAULT_AGENT)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("ferry")], now_ms=START_MS)
     for reading in (store.view(), store.view()):

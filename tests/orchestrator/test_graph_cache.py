@@ -1,11 +1,13 @@
 """Graphs in memory equal the stored ones: in two processes at once, after failures, and under many tasks."""
 
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from kalito_mcp.domain.graph import (
@@ -20,12 +22,32 @@ from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig, new_graph
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from tests.orchestrator.conftest import changed
 from tests.scripted import START_MS, ScriptedClock
 from tests.stored import content, texts_of
 
 pytestmark = pytest.mark.anyio
 AGENT = Scope()
 TRIP = Scope(session="trip")
+T = TypeVar("T")
+
+
+class Held:
+    """A change of a graph that goes on when the test says so."""
+
+    def __init__(self, change: Callable[[GraphStore], object], error: type[Exception] | None = None) -> None:
+        self._change, self._error = change, error
+        self._begun, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, graph: GraphStore) -> None:
+        self._change(graph)
+        self._begun.set()
+        assert self.go_on.wait(30)
+        if self._error is not None:
+            raise self._error
+
+    async def begun(self) -> None:
+        assert await anyio.to_thread.run_sync(self._begun.wait, 30)
 
 
 @dataclass
@@ -36,9 +58,10 @@ class Process:
     cache: GraphCache
 
     async def ask(self, *texts: str, scope: Scope = AGENT) -> None:
-        async with self.cache.changing(scope) as (_, [graph]):
-            for text in texts:
-                graph.upsert_query(text)
+        await self.change(lambda graph: [graph.upsert_query(text) for text in texts], scope)
+
+    async def change(self, change: Callable[[GraphStore], T], scope: Scope = AGENT) -> T:
+        return await changed(self.cache, scope, change)
 
     async def asked(self, scope: Scope = AGENT) -> list[str]:
         async with self.cache.reading(scope) as [graph]:
@@ -56,7 +79,7 @@ class Process:
             return content(graph)
 
     async def open_session(self, session_id: str, *, agent: str | None = None) -> None:
-        async with self.store.write() as transaction:
+        async with self.store.transaction() as transaction:
             await transaction.sessions.ensure(Scope(agent=agent, session=session_id), now_ms=START_MS)
 
 
@@ -95,8 +118,7 @@ async def test_what_one_process_adds_the_other_reads(one: Process, other: Proces
 async def test_what_one_process_merges_is_gone_in_the_other(one: Process, other: Process) -> None:
     await one.ask(*(f"What does ticket {number} cost from Oslo to Bergen today?" for number in range(6)))
     assert len(await other.asked()) == 6
-    async with one.cache.changing(AGENT) as (_, [graph]):
-        report = graph.run_sleep_cycle(SleepCycleTrigger.INTERVAL, force=True, min_rank=1.0)
+    report = await one.change(lambda graph: graph.run_sleep_cycle(SleepCycleTrigger.INTERVAL, force=True, min_rank=1.0))
     assert report is not None and report.freed_capacity > 0
     assert len(await other.asked()) == 6 - report.freed_capacity
     assert await other.shelved() == await one.shelved() == await one.fresh()
@@ -105,11 +127,8 @@ async def test_what_one_process_merges_is_gone_in_the_other(one: Process, other:
 async def test_a_sleep_that_merged_nothing_is_known_to_the_other_process(one: Process, other: Process) -> None:
     await one.ask("Where is Ann?")
     assert await other.asked() == ["Where is Ann?"]
-    async with one.cache.changing(AGENT) as (_, [graph]):
-        graph.run_sleep_cycle(force=True)
-    async with other.cache.changing(AGENT) as (_, [graph]):
-        assert graph.slept_at == START_MS
-        assert graph.is_rested()
+    await one.change(lambda graph: graph.run_sleep_cycle(force=True))
+    assert await other.change(lambda graph: (graph.slept_at, graph.is_rested())) == (START_MS, True)
 
 
 async def test_graphs_that_are_as_stored_are_read_without_a_view(
@@ -135,7 +154,7 @@ async def test_graphs_that_are_as_stored_are_read_without_a_view(
 async def test_a_removed_graph_is_empty_and_can_be_filled_again(one: Process, other: Process) -> None:
     await one.ask("Where is Ann?", "Who is Bob?")
     assert len(await other.asked()) == 2
-    async with one.store.write() as transaction:
+    async with one.store.transaction() as transaction:
         assert await transaction.graphs.remove(AGENT) == 2
     assert await other.asked() == await one.asked() == []
     await one.ask("What is new?")
@@ -146,23 +165,26 @@ async def test_a_removed_graph_is_empty_and_can_be_filled_again(one: Process, ot
 async def test_an_error_inside_leaves_memory_and_disk_as_they_were(one: Process) -> None:
     await one.ask("Where is Ann?")
     before = await one.fresh()
+
+    def fail(graph: GraphStore) -> None:
+        graph.upsert_query("Who is Bob?")
+        graph.run_sleep_cycle(force=True)
+        raise ZeroDivisionError
+
     with pytest.raises(ZeroDivisionError):
-        async with one.cache.changing(AGENT) as (_, [graph]):
-            graph.upsert_query("Who is Bob?")
-            graph.run_sleep_cycle(force=True)
-            raise ZeroDivisionError
+        await one.change(fail)
     assert await one.shelved() == await one.fresh() == before
 
 
 async def test_a_cancellation_inside_leaves_memory_and_disk_as_they_were(one: Process) -> None:
     await one.ask("Where is Ann?")
     before = await one.fresh()
-    with anyio.CancelScope() as scope:
-        async with one.cache.changing(AGENT) as (_, [graph]):
-            graph.upsert_query("Who is Bob?")
-            scope.cancel()
-            await anyio.lowlevel.checkpoint()
-    assert scope.cancelled_caught
+    held = Held(lambda graph: graph.upsert_query("Who is Bob?"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.change, held)
+        await held.begun()
+        tasks.cancel_scope.cancel()
+        held.go_on.set()
     assert await one.shelved() == await one.fresh() == before
 
 
@@ -173,14 +195,18 @@ async def test_who_waited_for_a_change_that_failed_does_not_see_it(one: Process)
     async def read() -> None:
         seen.append(await one.asked())
 
-    async with anyio.create_task_group() as tasks:
+    async def fail() -> None:
         with pytest.raises(ZeroDivisionError):
-            async with one.cache.changing(AGENT) as (_, [graph]):
-                graph.upsert_query("Who is Bob?")
-                for _ in range(3):
-                    tasks.start_soon(read)
-                await anyio.wait_all_tasks_blocked()
-                raise ZeroDivisionError
+            await one.change(held)
+
+    held = Held(lambda graph: graph.upsert_query("Who is Bob?"), error=ZeroDivisionError)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fail)
+        await held.begun()
+        for _ in range(3):
+            tasks.start_soon(read)
+        await anyio.sleep(0.05)
+        held.go_on.set()
     assert seen == [["Where is Ann?"]] * 3
 
 
@@ -192,13 +218,19 @@ async def test_who_waited_for_a_change_that_removed_something_sees_it_done(one: 
     async def read() -> None:
         seen.append(await one.asked(TRIP))
 
-    async with anyio.create_task_group() as tasks, one.cache.changing(TRIP) as (_, [graph]):
+    def remove_one(graph: GraphStore) -> None:
         smaller = graph.to_snapshot()
         smaller["graph"]["nodes"].pop()
+        graph.from_snapshot(smaller)
+
+    held = Held(remove_one)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.change, held, TRIP)
+        await held.begun()
         for _ in range(3):
             tasks.start_soon(read)
-        await anyio.wait_all_tasks_blocked()
-        graph.from_snapshot(smaller)
+        await anyio.sleep(0.05)
+        held.go_on.set()
     # Each has a view of the database from before, and the graph as it is.
     assert [len(texts) for texts in seen] == [1, 1, 1]
     assert await one.shelved(TRIP) == await one.fresh(TRIP)
@@ -206,10 +238,13 @@ async def test_who_waited_for_a_change_that_removed_something_sees_it_done(one: 
 
 async def test_a_graph_dropped_while_it_is_changed_is_read_with_the_change(one: Process) -> None:
     await one.ask("Where is Ann?")
-    async with one.cache.changing(AGENT) as (_, [graph]):
-        graph.upsert_query("Who is Bob?")
+    held = Held(lambda graph: graph.upsert_query("Who is Bob?"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.change, held)
+        await held.begun()
         one.cache.forget(AGENT)
         assert await one.asked() == ["Where is Ann?"]
+        held.go_on.set()
     assert await one.asked() == ["Where is Ann?", "Who is Bob?"]
     assert await one.shelved() == await one.fresh()
 
@@ -219,26 +254,23 @@ async def test_a_refusal_that_changed_nothing_keeps_the_graph_in_memory(one: Pro
     async with one.cache.reading(AGENT) as [before]:
         pass
     with pytest.raises(RecordNotFound):
-        async with one.cache.changing(AGENT) as (_, [graph]):
-            graph.record_feedback("query_none", "up")
+        await one.change(lambda graph: graph.record_feedback("query_none", "up"))
     async with one.cache.reading(AGENT) as [after]:
         assert after is before
 
 
 async def test_nothing_is_written_where_nothing_changed(one: Process, other: Process) -> None:
     await one.ask("Where is Ann?")
-    async with one.cache.changing(AGENT) as (_, [graph]):
-        graph.run_sleep_cycle(force=True)
+    await one.change(lambda graph: graph.run_sleep_cycle(force=True))
     state, revision = await one.state(), await other.store.revision()
-    async with one.cache.changing(AGENT) as (_, [graph]):
-        graph.search_similar_queries("Where is Ann?")
+    await one.change(lambda graph: graph.search_similar_queries("Where is Ann?"))
     assert await one.state() == state
     assert await other.store.revision() == revision
 
 
 async def test_a_read_does_not_wait_for_a_writer_that_waits_for_its_turn(one: Process, other: Process) -> None:
     await one.ask("Where is Ann?")
-    async with anyio.create_task_group() as tasks, other.store.write():
+    async with anyio.create_task_group() as tasks, other.store.transaction():
         tasks.start_soon(one.ask, "Who is Bob?")
         await anyio.wait_all_tasks_blocked()
         with anyio.fail_after(10):
@@ -253,8 +285,9 @@ async def test_searches_go_on_while_two_processes_change_what_they_search(one: P
         for number in range(first, first + 12):
             await process.ask(f"What about the {kinds[number % 4]}, number {number}?")
             if number % 4 == 3:
-                async with process.cache.changing(AGENT) as (_, [graph]):
-                    graph.run_sleep_cycle(force=True, min_rank=1.0, similarity_threshold=0.75)
+                await process.change(
+                    lambda graph: graph.run_sleep_cycle(force=True, min_rank=1.0, similarity_threshold=0.75)
+                )
 
     async def search(process: Process, kind: str) -> None:
         for _ in range(25):
@@ -286,11 +319,14 @@ async def test_a_graph_that_is_being_changed_is_not_dropped_for_others(one: Proc
     others = [Scope(session=f"session {number}") for number in range(33)]
     for scope in others:
         await one.open_session(scope.session or "")
-    async with one.cache.changing(AGENT) as (_, [graph]):
-        graph.upsert_query("Where is Ann?")
+    held = Held(lambda graph: graph.upsert_query("Where is Ann?"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.change, held)
+        await held.begun()
         for scope in others:
             await one.asked(scope)
         assert Scope(agent="default") in one.cache.loaded()
+        held.go_on.set()
     assert await one.asked() == ["Where is Ann?"]
 
 

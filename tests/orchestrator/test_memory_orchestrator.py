@@ -37,7 +37,7 @@ from kalito_mcp.errors import (
 from kalito_mcp.graph import promotion
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
-from tests.orchestrator.conftest import Setup
+from tests.orchestrator.conftest import Setup, changed
 from tests.scripted import START_MS
 from tests.stored import content, texts_of
 
@@ -49,11 +49,14 @@ AGENT = Scope()
 async def teach(agent: MemoryOrchestrator, question: str, *answers: str, session: str | None = "trip") -> str:
     """Put a question with its answers into the session's graph, or the agent's; the question's node."""
     scope = agent._agent() if session is None else agent._session(session)
-    async with agent._cache.changing(scope) as (_, [graph]):
+
+    def add(graph: GraphStore) -> str:
         query_id = graph.upsert_query(question)
         for answer in answers:
             graph.upsert_answer(query_id, answer)
-    return query_id
+        return query_id
+
+    return await changed(agent._cache, scope, add)
 
 
 @dataclass
@@ -154,8 +157,11 @@ async def test_retry_weighs_half_of_down(setup: Setup) -> None:
 
 async def test_feedback_names_its_target_by_message_by_node_or_by_a_node_that_was_merged(setup: Setup) -> None:
     agent = setup.orchestrator(session_graph=SessionGraphConfig(diffusion=0))
-    async with agent._cache.changing(agent._session("trip")) as (_, [graph]):
-        ids = [graph.upsert_query(text, record_id=f"msg_{place}") for place, text in enumerate(ALIKE)]
+    ids = await changed(
+        agent._cache,
+        agent._session("trip"),
+        lambda graph: [graph.upsert_query(text, record_id=f"msg_{place}") for place, text in enumerate(ALIKE)],
+    )
     report = await agent.run_sleep_cycle("trip", force=True, min_rank=1.0)
     assert report is not None
     [cluster] = report.clusters
@@ -371,7 +377,7 @@ async def test_the_graphs_of_idle_finalized_sessions_are_removed(setup: Setup) -
     agent = setup.orchestrator()
     await teach(agent, "Where is Ann?", "In Oslo.")
     assert await agent.gc_sessions(0) == 0
-    async with setup.store.write() as transaction:
+    async with setup.store.transaction() as transaction:
         session = await transaction.sessions.get(Scope(session="trip"))
         assert session is not None
         await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=setup.clock.now_ms())
@@ -453,9 +459,12 @@ async def test_snapshots_that_are_not_there_or_may_not_be_are_errors(setup: Setu
 async def test_an_overview_is_counts_and_the_best(setup: Setup) -> None:
     agent = setup.orchestrator()
     query_id = await teach(agent, "Where is Ann?", "In Oslo.")
-    async with agent._cache.changing(agent._session("trip")) as (_, [graph]):
+
+    def pin(graph: GraphStore) -> None:
         graph.upsert_entity("Ann", of=[query_id])
         graph.pin(query_id)
+
+    await changed(agent._cache, agent._session("trip"), pin)
     shown = await agent.graph_overview("trip")
     assert (shown["agent_id"], shown["session_id"], shown["nodes"], shown["edges"]) == ("default", "trip", 3, 2)
     assert shown["nodes_by_type"] == {"answer": 1, "entity": 1, "query": 1}

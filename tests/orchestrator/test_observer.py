@@ -248,7 +248,7 @@ async def test_a_finalized_session_is_not_observed(database: Path, store: Sqlite
     async with open_memory(database) as memory:
         memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if killed before it was paid
         await memory.record_messages("trip", talk(3))
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.get(TRIP)
         assert session is not None
         await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=START_MS)

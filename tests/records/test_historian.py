@@ -22,7 +22,7 @@ ALL, LATER = Scope(), START_MS + 60_000
 @pytest.fixture
 async def historian(store: SqliteStore) -> AsyncIterator[Historian]:
     """Of a store with a task that was renamed, a minute later forgotten."""
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         draft = drafts.record(RecordType.TASK, "Book the hut.", record_id="task_1", status="pending")
         [task] = await transaction.records.add_records(ALL, [draft], now_ms=START_MS)
         task = await transaction.records.change(task, drafts.edit(task, {"text": "Book the cabin."}))
@@ -32,14 +32,14 @@ async def historian(store: SqliteStore) -> AsyncIterator[Historian]:
 
 
 async def add(store: SqliteStore, *texts: str, kind: RecordType = RecordType.TASK, **fields: object) -> list[str]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         made = [drafts.record(kind, text, **fields) for text in texts]  # type: ignore[arg-type]
         return [one.id for one in await transaction.records.add_records(ALL, made, now_ms=START_MS)]
 
 
 async def add_document(store: SqliteStore, name: str, total: int, *, of: int, first: str | None = None) -> None:
     """A document of `total` parts. Each part has the count `of`; the first may have an id of its own."""
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         parts = [
             drafts.record(
                 RecordType.DOCUMENT,
@@ -103,7 +103,7 @@ async def test_the_history_tells_each_edit_and_marks_the_current_one(historian: 
 
 
 async def test_a_message_is_found_by_its_bare_number(historian: Historian, store: SqliteStore) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         [appended] = await transaction.conversations.append_messages(
             session, [drafts.message("Hello.")], now_ms=START_MS

@@ -132,7 +132,7 @@ async def test_a_session_that_is_no_longer_open_takes_nothing(
     recorder: Recorder, store: SqliteStore, state: SessionState
 ) -> None:
     await recorder.record(TRIP, [HELLO])
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.sessions.set_state(await transaction.sessions.ensure(TRIP, now_ms=0), state, now_ms=0)
     with pytest.raises(SessionFinalized, match="new session_id"):
         await recorder.record(TRIP, [HELLO])

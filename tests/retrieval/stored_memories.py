@@ -21,7 +21,7 @@ ANYTHING = SearchPolicy()
 async def remember(store: SqliteStore, *said: str | MessageDraft, scope: Scope = TRIP) -> list[int]:
     """Append to a session. Returns the keys of the records."""
     batch = [drafts.message(one) if isinstance(one, str) else one for one in said]
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         return [one.id for one in await transaction.conversations.append_messages(session, batch, now_ms=START_MS)]
 
@@ -33,7 +33,7 @@ async def remember_apart(store: SqliteStore, *said: str | MessageDraft) -> list[
 
 async def embed(store: SqliteStore, embedder: Embedder) -> None:
     """Give every record its vector."""
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         owed = await transaction.vectors.owed(None, limit=1_000)
         vectors = await embedder.embed([one.text for one in owed])
         index = await transaction.vectors.open_index(embedder.fingerprint, vectors.shape[1])

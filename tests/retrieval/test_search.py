@@ -235,7 +235,7 @@ async def test_filters_admit_by_type_role_and_time_and_search_within_a_session_o
     await remember(store, drafts.message("ferry assistant", role=Role.ASSISTANT))
     await remember(store, "ferry elsewhere", scope=Scope(session="home"))
     await remember(store, "ferry of the coach", scope=Scope(agent="coach", session="gym"))
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("ferry pin")])
         await transaction.conversations.add_summary(session, drafts.summary(1, 2, text="ferry summary"))
@@ -264,7 +264,7 @@ async def test_a_session_of_any_agent_scores_its_hits(store: SqliteStore) -> Non
 
 
 async def test_an_agent_of_whom_nothing_is_remembered_yet_has_no_hits(store: SqliteStore) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.sessions.ensure(TRIP, now_ms=START_MS)
     assert await found(store, "ferry") == []
     await remember(store, "The ferry left.")

@@ -47,7 +47,7 @@ GRAPH: Final = GraphChanges(
 
 async def _fill(path: Path) -> None:
     store = await SqliteStore.open(path)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for name in ("trip", "home"):
             session = await transaction.sessions.ensure(Scope(session=name), now_ms=START_MS)
             batch = [drafts.message(TEXT.format(n=n), client_key=f"k{n}") for n in range(MESSAGES)]

@@ -28,7 +28,7 @@ LONG = "The crossing to Moss, and what was said of it at length. " * 60
 
 
 async def append(store: SqliteStore, text: str) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 

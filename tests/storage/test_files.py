@@ -64,7 +64,7 @@ async def use(path: Path) -> set[str]:
     store = await SqliteStore.open(path)
     try:
         texts = await read_everything(store)
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("ferry")], now_ms=START_MS)
     finally:
@@ -86,7 +86,7 @@ async def test_only_the_owner_can_read_the_database_and_its_side_files(tmp_path:
     path = tmp_path / "new" / "folder" / "memory.db"
     try:
         store = await SqliteStore.open(path)
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         modes = {found.name: mode(found) for found in path.parent.iterdir()}
         await store.close()
@@ -231,7 +231,7 @@ async def test_a_read_that_failed_leaves_no_reader_behind_that_sees_the_past(cop
                 await view.conversations.view(session, tail=1, pins=5)
         except StorageDamaged as error:
             kept.append(error)  # as a log or a debugger would
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("new")], now_ms=START_MS)
     assert len(kept) == 3
@@ -248,7 +248,7 @@ async def test_a_lost_side_file_never_costs_what_is_in_the_database(
     copy: Path, tmp_path: Path, lost: str, written: set[str]
 ) -> None:
     store = await SqliteStore.open(copy)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("in the wal")], now_ms=START_MS)
     crashed = tmp_path / "crashed" / "memory.db"
@@ -266,7 +266,7 @@ async def test_a_wal_cut_short_anywhere_loses_whole_transactions_from_its_end_an
 ) -> None:
     store = await SqliteStore.open(copy)
     for number in range(8):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             pair = [drafts.message(f"pair {number} {half}") for half in ("one", "two")]
             await transaction.conversations.append_messages(session, pair, now_ms=START_MS)

@@ -32,7 +32,7 @@ async def test_a_glance_sees_the_last_commit_and_waits_for_no_reading(database: 
     async with store.view():  # the only reader is taken
         before = await store.revision()
         assert not await store.read(has_trip, is_short=True)
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         assert await store.read(has_trip, is_short=True)
         assert await store.revision() != before

@@ -40,7 +40,7 @@ CHANGES = st.fixed_dictionaries(
 
 async def _replayed(path: Path, changes: list[Mapping[str, Any]]) -> None:
     store = await SqliteStore.open(path)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         [appended] = await transaction.conversations.append_messages(
             session, [drafts.message("first")], now_ms=START_MS
@@ -81,7 +81,7 @@ class Editing:
         kind = self.chance.choice([RecordType.TASK, RecordType.THOUGHT, RecordType.DOCUMENT])
         draft = drafts.record(kind, text, record_id=f"r{len(self.written)}", source=f"s{len(self.written)}")
         try:
-            async with self.chance.choice(self.stores).write() as transaction:
+            async with self.chance.choice(self.stores).transaction() as transaction:
                 [added] = await transaction.records.add_records(TRIP, [draft], now_ms=START_MS)
         except Conflict:
             return
@@ -112,7 +112,7 @@ class Editing:
         )
         draft = drafts.edit(record, changes, edit_type=EditType.UPDATE)
         try:
-            async with self.stores[side].write() as transaction:
+            async with self.stores[side].transaction() as transaction:
                 changed = await transaction.records.change(record, draft)
         except RevisionConflict as conflict:
             self.conflicts += 1
@@ -127,7 +127,7 @@ class Editing:
         alive = sorted(set(self.written) - self.erased)
         if len(alive) < 5:
             return
-        async with self.stores[0].write() as transaction:
+        async with self.stores[0].transaction() as transaction:
             record = await transaction.records.record(TRIP, self.chance.choice(alive))
             assert record is not None
             for effect in record.led_to:

@@ -270,7 +270,7 @@ def test_a_text_index_that_differs_is_found_and_reindex_repairs_it(copy: Path, s
 def test_terms_that_a_lookup_would_miss_are_found_and_reindex_repairs_them(copy: Path) -> None:
     async def write() -> None:
         store = await SqliteStore.open(copy)
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             many = [drafts.message(" ".join(f"word{n + step}" for step in range(20))) for n in range(0, 4_000, 20)]
             await transaction.conversations.append_messages(session, many, now_ms=START_MS)
@@ -310,7 +310,7 @@ def test_reindexing_a_sound_database_changes_no_record(copy: Path) -> None:
 def test_a_record_of_any_importance_is_as_it_was_written(database: Path, importance: float) -> None:
     async def write() -> None:
         store = await SqliteStore.open(database)
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             odd = drafts.message("a\x1fb", name="", role=Role.SYSTEM, importance=importance, created_at=-1)
             [one] = await transaction.conversations.append_messages(session, [odd], now_ms=START_MS)
@@ -343,7 +343,7 @@ def test_a_newer_schema_is_named(copy: Path) -> None:
 def test_a_database_in_use_is_looked_over_with_what_its_wal_has(copy: Path) -> None:
     async def look() -> dict[str, str]:
         store = await SqliteStore.open(copy)
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("new")], now_ms=START_MS)
         found = failures(copy)
@@ -407,7 +407,7 @@ def test_this_process_is_not_named_among_those_that_have_the_database_open(copy:
 
 async def _fill_with_edits(path: Path) -> None:
     store = await SqliteStore.open(path)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         details = {"tags": ["a"], "visibility": "internal", "critical": True}
         batch = [
@@ -496,7 +496,7 @@ def test_what_was_changed_of_an_edited_record_or_its_history_is_found(
 def test_a_pin_of_the_person_that_is_in_a_project_is_found(database: Path) -> None:
     async def write() -> None:
         store = await SqliteStore.open(database)
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(Scope(session="a", project="A"), now_ms=START_MS)
             lasting = [drafts.pin(str(reach), reach=reach) for reach in Reach]
             await transaction.conversations.add_pins(session, lasting)

@@ -46,7 +46,7 @@ def texts(count: int, *, seed: int = 1) -> list[str]:
 
 async def remember(store: SqliteStore, *said: str, scope: Scope = HOME) -> list[int]:
     """Messages with their vectors."""
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(scope, now_ms=START_MS)
         batch = [drafts.message(text) for text in said]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
@@ -68,7 +68,7 @@ def _drawn(word: str) -> NDArray[np.float64]:
 
 
 async def change(store: SqliteStore, key: int, **changes: Any) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(Scope(), f"msg_{key}")
         assert record is not None
         await transaction.records.change(record, drafts.edit(record, changes))
@@ -187,7 +187,7 @@ async def test_what_was_erased_is_in_no_file_and_in_no_memory_of_the_process(dat
     assert (await nearest(store, "the canary sings"))[0][0] == key
     old = database.with_name("memory.db.vectors-1-60")
     old.write_bytes(canary)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(Scope(), f"msg_{key}")
         assert record is not None
         await transaction.records.purge(record, now_ms=START_MS)

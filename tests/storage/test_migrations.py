@@ -442,7 +442,7 @@ async def test_a_record_number_that_was_used_before_the_migration_is_not_used_ag
     await open_and_close(database, BEFORE_TYPES)
     write_with_the_second_release(database)
     store = await SqliteStore.open(database)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip 1"), now_ms=START_MS)
         [appended] = await transaction.conversations.append_messages(session, [drafts.message("new")], now_ms=START_MS)
     await store.close()

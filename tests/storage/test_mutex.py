@@ -51,7 +51,7 @@ from tests import drafts, windows_like
 
 async def main():
     store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
         await transaction.conversations.append_messages(session, [drafts.message("unfinished")], now_ms=0)
         print("held", flush=True)
@@ -69,7 +69,7 @@ from tests import drafts, windows_like
 async def main():
     store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
     for number in range(int(sys.argv[3])):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
             draft = drafts.message(f"{sys.argv[2]}{number}")
             await transaction.conversations.append_messages(session, [draft], now_ms=0)
@@ -105,7 +105,7 @@ async def count(store: SqliteStore) -> int:
 
 
 async def append(store: SqliteStore, text: str = "mine") -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 

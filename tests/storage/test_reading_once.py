@@ -32,7 +32,7 @@ def read(path: Path) -> dict[str, int]:
 
 
 async def append(store: SqliteStore, text: str) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
@@ -109,7 +109,7 @@ async def test_an_index_of_an_older_release_is_read_with_the_warning(
 
 async def test_a_look_sees_what_a_store_wrote_and_takes_no_lock_from_it(store: SqliteStore, database: Path) -> None:
     await append(store, "one")
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("two")], now_ms=START_MS)
         assert read(database)["messages"] == 1

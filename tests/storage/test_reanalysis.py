@@ -65,7 +65,7 @@ async def found(store: SqliteStore, query: str) -> list[str]:
 
 async def write(path: Path) -> None:
     store = await SqliteStore.open(path)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(
             session, [drafts.message(text) for text in SAID], now_ms=START_MS
@@ -130,7 +130,7 @@ async def test_what_is_changed_after_the_rebuild_leaves_no_old_term_behind(old: 
             await view.records.record(Scope(), f"msg_{key}") for key in await keys_with(view, Scope(), "apple")
         ]
     assert message is not None
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.records.change(message, drafts.edit(message, {"text": "The plum is ripe."}))
     assert (await holding(store, "apple"), await holding(store, "appl"), await holding(store, "plum")) == (0, 0, 1)
     await store.close()

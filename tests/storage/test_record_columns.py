@@ -142,7 +142,7 @@ class Writer:
 
     async def pin(self, scope: Scope, text: str) -> str:
         record_id = f"pin_{len(self.ids)}"
-        async with self.store.write() as transaction:
+        async with self.store.transaction() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             await transaction.conversations.add_pins(session, [drafts.pin(text, record_id=record_id)])
         self.ids.append(record_id)
@@ -151,7 +151,7 @@ class Writer:
     async def edit(self, record_id: str, **changes: Any) -> None:
         record = await self._record(record_id)
         if record is not None:
-            async with self.store.write() as transaction:
+            async with self.store.transaction() as transaction:
                 await transaction.records.change(record, drafts.edit(record, changes))
 
     async def forget(self, record_id: str, *, is_forgotten: bool = True) -> None:
@@ -159,17 +159,17 @@ class Writer:
         if record is not None and record.is_deleted is not is_forgotten:
             kind = EditType.DELETE if is_forgotten else EditType.RESTORE
             changes = {DELETED_AT: START_MS + 1 if is_forgotten else None}
-            async with self.store.write() as transaction:
+            async with self.store.transaction() as transaction:
                 await transaction.records.change(record, drafts.edit(record, changes, edit_type=kind))
 
     async def purge(self, record_id: str) -> None:
         record = await self._record(record_id)
         if record is not None:
-            async with self.store.write() as transaction:
+            async with self.store.transaction() as transaction:
                 await transaction.records.purge(record, now_ms=START_MS + 9)
 
     async def rescore(self, scope: Scope, score: float) -> None:
-        async with self.store.write() as transaction:
+        async with self.store.transaction() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             scores = [(int(one[4:]), score) for one in self.ids if one.startswith("msg_")]
             await transaction.conversations.set_importance(session, scores, now_ms=START_MS)
@@ -177,7 +177,7 @@ class Writer:
     async def change_often(self, record_id: str, times: int = LOGGED + 1) -> None:
         """Change a record so often that the log forgets what was before."""
         for number in range(times // 20 + 1):
-            async with self.store.write() as transaction:
+            async with self.store.transaction() as transaction:
                 for part in range(20):
                     record = await transaction.records.record(Scope(), record_id)
                     assert record is not None

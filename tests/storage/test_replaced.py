@@ -283,7 +283,7 @@ async def test_what_replaces_it_during_a_write_is_found_before_the_write_is_ackn
 ) -> None:
     store = await opened(database, messages=1)
     with pytest.raises(StorageReplaced):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
             way(database, backup)

@@ -42,7 +42,7 @@ def files_with(folder: Path, word: str) -> list[str]:
 
 
 async def append(store: SqliteStore, text: str, **fields: object) -> MemoryRecord:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         draft = drafts.message(text, **fields)  # type: ignore[arg-type]
         [appended] = await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
@@ -52,12 +52,12 @@ async def append(store: SqliteStore, text: str, **fields: object) -> MemoryRecor
 
 
 async def change(store: SqliteStore, record: MemoryRecord, **changes: object) -> MemoryRecord:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         return await transaction.records.change(record, drafts.edit(record, changes))
 
 
 async def purge(store: SqliteStore, *records: MemoryRecord) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         for record in records:
             await transaction.records.purge(record, now_ms=START_MS)
 
@@ -85,7 +85,7 @@ async def remember_everywhere(store: SqliteStore, mark: str) -> list[MemoryRecor
                       client=f"{mark}c", record_id=f"{kind}_{len(mark)}_{mark[-1]}")
         for kind in (RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK)
     ]  # fmt: skip
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         pin = drafts.pin(f"{mark} pin", record_id=f"pin_{mark[-1]}", client_key=f"{mark}k", client=f"{mark}c")
         await transaction.conversations.add_pins(session, [pin])

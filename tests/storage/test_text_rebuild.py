@@ -59,7 +59,7 @@ def text_of(number: int) -> str:
 
 async def _write(path: Path) -> None:
     store = await SqliteStore.open(path)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         messages = [drafts.message(text_of(number), name="Ann") for number in range(1, NEXT)]
         await transaction.conversations.append_messages(session, messages, now_ms=START_MS)
@@ -289,7 +289,7 @@ async def test_a_server_writes_and_searches_while_another_process_reindexes(
     serving, other = await SqliteStore.open(current), await SqliteStore.open(current)
 
     async def meanwhile() -> None:
-        async with serving.write() as transaction:
+        async with serving.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             [added] = await transaction.conversations.append_messages(
                 session, [drafts.message("A new apple.")], now_ms=START_MS
@@ -313,7 +313,7 @@ async def test_an_edit_while_another_process_reindexes_is_in_the_new_index(
     serving, other = await SqliteStore.open(current), await SqliteStore.open(current)
 
     async def meanwhile() -> None:
-        async with serving.write() as transaction:
+        async with serving.transaction() as transaction:
             record = await transaction.records.record(Scope(), "msg_7")
             assert record is not None
             await transaction.records.change(record, drafts.edit(record, {"text": "A plum."}))
@@ -357,7 +357,7 @@ async def test_whatever_is_changed_between_its_pieces_a_rebuild_gives_the_index_
     drawn = random.Random(seed)
 
     async def meanwhile() -> None:
-        async with serving.write() as transaction:
+        async with serving.transaction() as transaction:
             records = transaction.records
             for _ in range(drawn.choice((0, 0, 1, 2))):
                 record = await records.record(Scope(), f"msg_{drawn.randrange(1, NEXT)}")
@@ -438,12 +438,12 @@ def test_a_killed_reindex_is_completed_at_the_next_start(current: Path, analysed
 
 async def test_a_purge_during_a_rebuild_leaves_the_words_in_no_file(current: Path) -> None:
     serving = await SqliteStore.open(current)
-    async with serving.write() as transaction:
+    async with serving.transaction() as transaction:
         record = await transaction.records.record(Scope(), "msg_7")
         assert record is not None
         record = await transaction.records.change(record, drafts.edit(record, {"text": f"A {CANARY}."}))
     await anyio.to_thread.run_sync(kill, current, "UPDATE text_rebuild SET done_key", 3, "reindex")
-    async with serving.write() as transaction:
+    async with serving.transaction() as transaction:
         await transaction.records.purge(record, now_ms=START_MS)
     assert (await serving.sweep()).remaining == {}
     assert files_with(current.parent, CANARY) == []

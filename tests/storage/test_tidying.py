@@ -21,7 +21,7 @@ FRUIT = ("apple", "pear", "plum", "fig")
 
 async def _write(store: SqliteStore, count: int) -> None:
     for number in range(count):
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
             text = f"{FRUIT[number % 4]} {FRUIT[number % 3]} {number}"
             await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Iterator
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from kalito_mcp.domain.scope import Scope
@@ -42,7 +44,26 @@ async def test_a_write_that_awaits_something_else_writes_nothing(store: SqliteSt
         await Pause()
 
     with pytest.raises(RuntimeError, match="something else than its transaction"):
-        await store.write_trip(waits)
+        await store.write(waits)
+    async with store.view() as view:
+        assert await view.sessions.get(TRIP) is None
+
+
+async def test_a_write_that_is_cancelled_is_taken_back_before_its_next_statement(store: SqliteStore) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    async def waits(transaction: WriteTransactionOfSqlite) -> None:
+        await transaction.sessions.ensure(TRIP, now_ms=1)
+        begun.set()
+        assert go_on.wait(30)
+        await transaction.sessions.ensure(Scope(session="tax"), now_ms=1)
+        pytest.fail("the statement ran")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.write, waits)
+        assert await anyio.to_thread.run_sync(begun.wait, 30)
+        tasks.cancel_scope.cancel()
+        go_on.set()
     async with store.view() as view:
         assert await view.sessions.get(TRIP) is None
 
@@ -51,7 +72,7 @@ async def test_a_long_text_is_read_on_the_thread_of_its_write(store: SqliteStore
     async def reads(_: WriteTransactionOfSqlite) -> int:
         return await read_aside(LONG_CHARS + 1, threading.get_ident)
 
-    assert await store.write_trip(reads) != threading.get_ident()
+    assert await store.write(reads) != threading.get_ident()
 
 
 async def test_what_sqlite_refuses_is_explained(store: SqliteStore) -> None:

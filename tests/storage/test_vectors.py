@@ -32,7 +32,7 @@ TRIP: Final = Scope(session="trip")
 
 
 async def append(store: SqliteStore, *texts: str) -> list[int]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
@@ -40,7 +40,7 @@ async def append(store: SqliteStore, *texts: str) -> list[int]:
 
 
 async def embed_everything(store: SqliteStore) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         index = await transaction.vectors.open_index("hashed", 64)
         while owed := await transaction.vectors.owed(index, limit=500):
             vectors = np.stack([hashed_vector(one.text) for one in owed])
@@ -50,14 +50,14 @@ async def embed_everything(store: SqliteStore) -> None:
 
 
 async def change(store: SqliteStore, key: int, **changes: Any) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(TRIP, f"msg_{key}")
         assert record is not None
         await transaction.records.change(record, drafts.edit(record, changes))
 
 
 async def purge(store: SqliteStore, key: int) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         record = await transaction.records.record(TRIP, f"msg_{key}")
         assert record is not None
         await transaction.records.purge(record, now_ms=START_MS)
@@ -84,7 +84,7 @@ async def test_the_vector_of_an_erased_text_is_in_no_file(database: Path) -> Non
     assert all(files_with(database.parent, text) for text in secrets)
     await change(store, keys[1], text="harmless")
     await change(store, keys[2], **{DELETED_AT: START_MS})
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         await transaction.vectors.drop((await transaction.vectors.indexes())[0])
     for key in keys:
         await purge(store, key)

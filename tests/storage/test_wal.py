@@ -35,7 +35,7 @@ async def main():
     store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
     number = 0
     while True:
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
             draft = drafts.message(f"message {number}", client_key=str(number))
             await transaction.conversations.append_messages(session, [draft], now_ms=0)
@@ -63,7 +63,7 @@ async def test_the_wal_stays_bounded_under_many_writes_with_a_reader(store: Sqli
 
         tasks.start_soon(read)
         for number in range(120):
-            async with store.write() as transaction:
+            async with store.transaction() as transaction:
                 session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
                 draft = drafts.message(f"{LONG}{number}")
                 await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
@@ -75,7 +75,7 @@ async def test_the_wal_stays_bounded_under_many_writes_with_a_reader(store: Sqli
 
 
 async def test_the_database_runs_as_it_was_measured(store: SqliteStore) -> None:
-    async with store.write():
+    async with store.transaction():
         assert store._writer is not None
         pragmas = {}
         for name in ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "trusted_schema", "query_only"):
@@ -123,7 +123,7 @@ def test_what_was_acknowledged_survives_the_kill_of_its_process(database: Path, 
 
 async def test_the_last_store_to_close_leaves_no_wal(store: SqliteStore, database: Path) -> None:
     other = await SqliteStore.open(database)
-    async with other.write() as transaction:
+    async with other.transaction() as transaction:
         await transaction.sessions.ensure(TRIP, now_ms=START_MS)
     await store.close()
     assert database.with_name("memory.db-wal").exists()

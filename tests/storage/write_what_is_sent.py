@@ -15,7 +15,7 @@ TRIP = Scope(session="trip")
 
 
 async def append(store: SqliteStore, *texts: str) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(
             session, [drafts.message(text) for text in texts], now_ms=START_MS

@@ -241,7 +241,7 @@ async def test_adopting_takes_every_message_that_has_no_summary(store: SqliteSto
 
 async def test_a_finalized_session_takes_no_summary_of_the_caller(store: SqliteStore) -> None:
     ids = await record(store, 2)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=0)
         await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=0)
     keeping = keeper(store)
@@ -304,7 +304,7 @@ async def test_no_transaction_is_open_while_a_model_writes(store: SqliteStore) -
     class Writing(SlowModel):
         async def complete(self, request: ChatRequest) -> str:
             with anyio.fail_after(5):
-                async with store.write() as transaction:
+                async with store.transaction() as transaction:
                     session = await transaction.sessions.ensure(Scope(session="other"), now_ms=0)
                     wrote.append(session.key)
             return await super().complete(request)

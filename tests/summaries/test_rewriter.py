@@ -104,7 +104,7 @@ async def session_of(view: ReadView | WriteTransaction) -> Session:
 
 
 async def record(store: SqliteStore, texts: list[str], origins: list[Origin] | None = None) -> None:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         messages = [
             replace(
@@ -118,7 +118,7 @@ async def record(store: SqliteStore, texts: list[str], origins: list[Origin] | N
 
 async def hide(store: SqliteStore, *seqs: int, deleted_at: int | None = START_MS) -> MemoryRecord:
     """Forget or restore the messages; return the last of them as it was before."""
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await session_of(transaction)
         for seq in seqs:
             [message] = await transaction.conversations.messages(session, first_seq=seq, last_seq=seq)
@@ -138,7 +138,7 @@ async def all_summaries(store: SqliteStore) -> dict[int, list[ConversationSummar
 
 
 async def rewrite(store: SqliteStore, seq: int, *, is_erased: bool = False) -> list[str]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await session_of(transaction)
         [message] = await transaction.conversations.messages(session, first_seq=seq, last_seq=seq)
         found = await transaction.records.record(TRIP, message.record_id)
@@ -210,7 +210,7 @@ async def test_a_summary_that_is_forgotten_while_it_is_folded_is_not_in_the_fold
     [first, *_] = (await all_summaries(store))[0]
 
     async def forget() -> None:
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             summary = await transaction.records.record(TRIP, first.id)
             assert summary is not None
             content = with_changes(summary.content, {DELETED_AT: START_MS})
@@ -255,7 +255,7 @@ async def test_what_a_rewrite_needs_is_judged_before_its_transaction(
     assert before is not None
     await rewriter.prepare(store, TRIP, before, text)
     judged = model.embedded
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         content = with_changes(before.content, {DELETED_AT: START_MS} if text is None else {"text": text})
         await transaction.records.change(before, EditDraft(EditType.UPDATE, SYSTEM_EDITOR, START_MS, content, 1))
         changed = await rewriter.rewrite(
@@ -306,7 +306,7 @@ async def test_no_summary_is_trusted_more_than_its_least_trusted_part(store: Sql
 async def test_a_summary_does_not_take_in_what_is_trusted_less_than_itself(store: SqliteStore) -> None:
     """Like a record from before origins were stored."""
     await record(store, FACTS[:3], [Origin.USER, Origin.TOOL, Origin.USER])
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await session_of(transaction)
         await transaction.conversations.add_summary(session, drafts.summary(1, 3, text="Three parcels."))
     await rewrite(store, 1)

@@ -15,7 +15,7 @@ from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.kinds import Judged, Sentence
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.upkeep.watched_store import WatchedStore
+from kalito_mcp.upkeep.store_layers import Reporting
 from tests.scripted import CountedIds, ScriptedClock
 from tests.stored import texts_of
 
@@ -51,7 +51,7 @@ async def test_finalizing_resumes_where_a_crash_left_it(tmp_path: Path) -> None:
     async with open_memory(path) as memory:
         await memory.record_messages("trip", conversation(20))
     store = await SqliteStore.open(path)
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.get(Scope(session="trip"))
         assert session is not None
         await transaction.sessions.set_state(session, SessionState.FINALIZING, now_ms=1)
@@ -100,7 +100,7 @@ async def test_what_one_message_owes_is_done_in_one_transaction(tmp_path: Path) 
     async with open_memory(tmp_path / "memory.db") as memory:
         await memory.record_messages("care", conversation(2))
         await memory.settled()
-        assert isinstance(memory._store, WatchedStore)
+        assert isinstance(memory._store, Reporting)
         memory._store.watch(lambda: commits.append(1))
         await memory.record_messages("care", [NewMessage(Role.USER, "Please remember: I'm allergic to penicillin.")])
         await memory.settled()

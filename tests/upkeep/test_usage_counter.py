@@ -1,8 +1,9 @@
 """Uses are counted together, after the reads, and none is lost if the database cannot be written."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import anyio
 import pytest
@@ -20,6 +21,7 @@ from tests.scripted import START_MS, CountedIds, ScriptedClock
 from tests.stored import said
 
 pytestmark = pytest.mark.anyio
+T = TypeVar("T")
 
 AT_ONCE, LATER = UsagePolicy(write_after_s=0.0), UsagePolicy()
 FIRST, SECOND = "task_first", "task_second"
@@ -33,20 +35,19 @@ class Refusing:
         self.times = times
         self.written = anyio.Event()
 
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[WriteTransaction]:
+    async def write(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
         if self.times:
             self.times -= 1
             raise StorageBusy("locked by another program; close it and try again")
-        async with self._store.write() as transaction:
-            yield transaction
+        result = await self._store.write(work)
         self.written.set()
+        return result
 
 
 @pytest.fixture
 async def stored(store: SqliteStore) -> SqliteStore:
     """With two tasks."""
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         tasks = [drafts.record(RecordType.TASK, one.removeprefix("task_")) for one in (FIRST, SECOND)]
         await transaction.records.add_records(Scope(), tasks, now_ms=START_MS)
     return store

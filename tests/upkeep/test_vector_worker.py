@@ -30,7 +30,7 @@ PROGRAM: Final = Path(__file__).with_name("rebuild_until_killed.py")
 
 
 async def append(store: SqliteStore, *texts: str) -> list[int]:
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
@@ -376,7 +376,7 @@ async def test_vectors_of_a_dropped_index_that_a_killed_rebuild_left_are_cleared
     await append(store, "apple", "pear", "plum")
     first = worker_of(store, ScriptedEmbedder("first"))
     await first.pay()
-    async with store.write() as transaction:
+    async with store.transaction() as transaction:
         [index] = await transaction.vectors.indexes()
         await transaction.vectors.drop(index)
     assert len(vectors(database)) == 3

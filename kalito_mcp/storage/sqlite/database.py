@@ -83,7 +83,7 @@ class SqliteStore:
         self._vectors = VectorCaches()
         self._columns = ColumnCaches()
         self._points = points
-        self._mover = VectorMover(path, points, reading=self._reading, write=self.write)
+        self._mover = VectorMover(path, points, reading=self._reading, write=self.transaction)
         self._glances = Glances(path, timeout_s=policy.busy_timeout_s)
         self._is_closed = False
 
@@ -174,24 +174,7 @@ class SqliteStore:
                 else:
                     self._idle_readers.append(reader)
 
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[WriteTransactionOfSqlite]:
-        """The write transaction: committed when the block ends, rolled back if it raises or is cancelled."""
-        writer = self._checked_writer()
-        async with self._on_opened_files():
-            try:
-                with explained(self.path):
-                    # Inside the try: a cancelled BEGIN still runs on the driver's thread.
-                    await writer.execute_fetchall("BEGIN IMMEDIATE")
-                    yield WriteTransactionOfSqlite(writer, self._points)
-                    with anyio.CancelScope(shield=True):
-                        await writer.execute_fetchall("COMMIT")
-            except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await writer.rollback()
-                raise
-
-    async def write_trip(
+    async def write(
         self,
         work: Callable[[WriteTransactionOfSqlite], Coroutine[Any, Any, T]],
         *,
@@ -203,7 +186,28 @@ class SqliteStore:
             if before is not None:
                 await before()
             with explained(self.path):
-                return await write_in_one_trip(writer, lambda direct: work(WriteTransactionOfSqlite(direct)))
+                return await write_in_one_trip(writer, lambda direct: work(self._transaction_on(direct)))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[WriteTransactionOfSqlite]:
+        """A write transaction for a block, for work on the files: committed when the block ends, rolled back if it
+        raises or is cancelled. Each statement is a trip of its own."""
+        writer = self._checked_writer()
+        async with self._on_opened_files():
+            try:
+                with explained(self.path):
+                    # Inside the try: a cancelled BEGIN still runs on the driver's thread.
+                    await writer.execute_fetchall("BEGIN IMMEDIATE")
+                    yield self._transaction_on(writer)
+                    with anyio.CancelScope(shield=True):
+                        await writer.execute_fetchall("COMMIT")
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await writer.rollback()
+                raise
+
+    def _transaction_on(self, connection: aiosqlite.Connection) -> WriteTransactionOfSqlite:
+        return WriteTransactionOfSqlite(connection, self._points)
 
     async def revision(self) -> int:
         """SQLite's data_version: it changes when any connection of any process commits."""
@@ -221,18 +225,18 @@ class SqliteStore:
     async def reindex(self) -> int:
         """Rebuild the text index. Returns how many records it contains. Cut short, it stays as it was until the next
         call, which goes on."""
-        await rebuild(self.write, is_forced=True)
-        async with self.write() as transaction:
+        await rebuild(self.transaction, is_forced=True)
+        async with self.transaction() as transaction:
             return await transaction.text_rebuild.indexed_count()
 
     async def rebuild_derived(self) -> None:
         """Rebuild the text index if it is marked for it, as when a database of an older release is opened."""
-        await rebuild(self.write)
+        await rebuild(self.transaction)
 
     async def tidy(self) -> None:
         """Merge what writes have split the text index into, if that is much."""
         if not self.is_read_only:
-            await merge_segments(self._reading, self.write)
+            await merge_segments(self._reading, self.transaction)
 
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         """Move vectors to where they are kept; whether some were missing there."""
@@ -246,7 +250,7 @@ class SqliteStore:
             async with self._reading() as connection:
                 drop: Any = connection._execute  # the driver's own way to run a function on its thread
                 await drop(lambda: self._vectors.drop_removed(connection._conn))
-            swept = await Sweep(self.path, write=self.write, locked=self._before_shrinking).run(up_to)
+            swept = await Sweep(self.path, write=self.transaction, locked=self._before_shrinking).run(up_to)
         return Swept({**swept.remaining, **elsewhere})
 
     async def close(self) -> None:
@@ -361,7 +365,7 @@ class SqliteStore:
             raise
         self._writer = writer
         if len(steps) >= REBUILD_STEP:
-            await rebuild(self.write)
+            await rebuild(self.transaction)
 
     async def _fall_back_to_reading(self, error: StorageError, steps: Sequence[Migration]) -> None:
         writer, self._writer = self._writer, None

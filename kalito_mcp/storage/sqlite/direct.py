@@ -10,18 +10,31 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+class Cancelled(BaseException):
+    """Nobody waits for the transaction any more."""
+
+
 class Direct:
     """What a transaction uses of `aiosqlite.Connection`, on the connection's own thread."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._conn = connection
+        self.is_cancelled = False
+        """Whether each further statement raises Cancelled. Another thread may set it."""
+
+    def check(self) -> None:
+        """Raises Cancelled."""
+        if self.is_cancelled:
+            raise Cancelled
 
     async def execute_fetchall(self, sql: str, parameters: Any = ()) -> list[Any]:
         """All rows of the statement."""
+        self.check()
         return self._conn.execute(sql, parameters).fetchall()
 
     async def executemany(self, sql: str, parameters: Iterable[Any]) -> None:
         """Run the statement for each of the parameters."""
+        self.check()
         self._conn.executemany(sql, parameters)
 
     async def _execute(self, work: Callable[..., Any], *parameters: Any) -> Any:

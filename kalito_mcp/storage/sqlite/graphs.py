@@ -203,8 +203,7 @@ class GraphStatements(GraphQueries):
     async def remove(self, scope: Scope) -> int:
         removed = 0
         for row in await self._all(SELECT_GRAPH, **_names(scope)):
-            async with self._connection.execute(DELETE_NODES, {"graph_key": row[0]}) as cursor:
-                removed = cursor.rowcount
+            removed = await self._count_changed(DELETE_NODES, graph_key=row[0])
             await self._all(DELETE_GRAPH, graph_key=row[0])
         return removed
 

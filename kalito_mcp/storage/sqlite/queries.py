@@ -26,6 +26,9 @@ def limits_of(scope: "Scope") -> dict[str, str | None]:
     return {"limit_agent": scope.limits.agent, "limit_project": scope.limits.project}
 
 
+SELECT_CHANGES = "SELECT changes()"
+
+
 class Queries:
     """Statements over one connection, inside the transaction that it has open."""
 
@@ -35,3 +38,9 @@ class Queries:
     async def _all(self, statement: str, **parameters: Any) -> list[Any]:
         """All rows of the statement."""
         return list(await self._connection.execute_fetchall(statement, parameters))
+
+    async def _count_changed(self, statement: str, **parameters: Any) -> int:
+        """Run the statement; how many rows it changed or removed."""
+        await self._all(statement, **parameters)
+        [[changed]] = await self._all(SELECT_CHANGES)
+        return int(changed)

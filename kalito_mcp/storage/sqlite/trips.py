@@ -51,17 +51,20 @@ async def write_in_one_trip(
     connection: aiosqlite.Connection, work: Callable[[aiosqlite.Connection], Coroutine[Any, Any, T]]
 ) -> T:
     """The result of `work` on this connection, within a write transaction: committed if it returns, rolled back if it
-    raises. Once begun it is not cancelled.
+    raises. Cancelled, it is rolled back before its next statement, unless it was committed by then; this returns when
+    that is done.
 
     Raises:
         RuntimeError: `work` awaits something else than the connection; nothing was written.
     """
+    direct = Direct(connection._conn)
 
     def run() -> T:
         raw: sqlite3.Connection = connection._conn
         try:
             raw.execute("BEGIN IMMEDIATE")
-            result = only_step(work(cast("aiosqlite.Connection", Direct(raw))))
+            result = only_step(work(cast("aiosqlite.Connection", direct)))
+            direct.check()
             raw.execute("COMMIT")
         except BaseException:
             raw.rollback()
@@ -69,6 +72,11 @@ async def write_in_one_trip(
         return result
 
     trip: Any = connection._execute  # as above
-    with anyio.CancelScope(shield=True):
+    try:
         result: T = await trip(run)
+    except anyio.get_cancelled_exc_class():
+        direct.is_cancelled = True
+        with anyio.CancelScope(shield=True):
+            await trip(lambda: None)  # the thread takes one trip after another
+        raise
     return result

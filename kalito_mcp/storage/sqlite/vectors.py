@@ -310,9 +310,7 @@ class VectorStatements(VectorQueries):
 
     async def clear(self, *, limit: int) -> int:
         for [index_key] in await self._all(SELECT_DROPPED):
-            cursor = await self._connection.execute(DELETE_VECTORS, {"index_key": index_key, "limit": limit})
-            removed = cursor.rowcount
-            await cursor.close()
+            removed = await self._count_changed(DELETE_VECTORS, index_key=index_key, limit=limit)
             if removed < limit:
                 await self._all(DELETE_INDEX, index_key=index_key)
             return removed

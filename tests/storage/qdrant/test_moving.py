@@ -98,7 +98,7 @@ async def test_vectors_leave_the_database_and_are_found_as_before(database: Path
 async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(database: Path, client: Any) -> None:
     async with store_of(database, points_of(client)) as store:
         scope = Scope(owner="ann@example.org", agent="coach", session="gym")
-        async with store.write() as transaction:
+        async with store.transaction() as transaction:
             session = await transaction.sessions.ensure(scope, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("said")], now_ms=START_MS)
             await transaction.conversations.add_pins(session, [drafts.pin("pinned")])
