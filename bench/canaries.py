@@ -89,7 +89,7 @@ class _Writer:
 
     async def _edit(self) -> None:
         record_id = self._any(is_shown=True)
-        record = await self._memory.record(record_id)
+        record = await self._memory.records.get(record_id)
         words = self._text()
         self._words[record_id] |= set(words)
         await self._memory.update_memory(record_id, {"text": " ".join(words)}, expected_revision=record.revision)

@@ -36,7 +36,7 @@ async def fill(memory: Memory, corpus: Corpus, sizes: Sequence[int]) -> float:
         for first in range(0, size, _BATCH):
             await memory.record_messages(f"s{size}", corpus.messages(min(_BATCH, size - first), first=first))
         await memory.settled()
-        await memory.summarize_session(f"s{size}")
+        await memory.conversations.summarize(f"s{size}")
         took = time.perf_counter() - started
         progress(f"context: {size} messages recorded and summarised in {took:.1f} s")
     return took

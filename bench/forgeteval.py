@@ -101,13 +101,13 @@ class Adapter:
 
 
 async def _forget_matching(memory: Memory, request: ForgetRequest) -> bool:
-    preview = await memory.preview_forgetting(request)
+    preview = await memory.records.preview_forgetting(request)
     if preview.token is None:
         return False
     if request.is_purge:
-        await memory.purge_previewed(request, preview.token)
+        await memory.records.purge_previewed(request, preview.token)
     else:
-        await memory.forget_previewed(request, preview.token, editor=_PERSON)
+        await memory.records.forget_previewed(request, preview.token, editor=_PERSON)
     return True
 
 

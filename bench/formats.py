@@ -135,7 +135,7 @@ async def _store(name: str, path: Path, memory: Memory, number: int, found: Foun
 
 
 async def _count(memory: Memory) -> int:
-    return sum(session.message_count for session in await memory.list_sessions(limit=_MOST_SESSIONS))
+    return sum(session.message_count for session in await memory.conversations.recent(limit=_MOST_SESSIONS))
 
 
 async def damage_archive(folder: Path, times: int, seed: int, found: Found) -> None:
@@ -169,7 +169,7 @@ async def damage_archive(folder: Path, times: int, seed: int, found: Found) -> N
                     f"became {changed[at - 40 : at + 60]!r}",
                 )
                 return
-            if number % _RESTORED_EVERY == 0 and await memory.list_sessions():
+            if number % _RESTORED_EVERY == 0 and await memory.conversations.recent():
                 found.add("half", f"archive {number}: it was refused and left rows")
                 return
         if times:

@@ -50,7 +50,7 @@ def _is_shown(evidence: str, text: str) -> bool:
 
 
 async def _injected(memory: Memory, prompt: str) -> Injection:
-    return await memory.inject(_LIVE, prompt)
+    return await memory.hooks.inject(_LIVE, prompt)
 
 
 def split(turns: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
@@ -95,7 +95,7 @@ async def measure_talks(child: Conversation, database: Path) -> dict[str, list[f
             shown: frozenset[str] = frozenset()
             texts: list[str] = []
             for prompt in talk.prompts:
-                injected = await memory.inject(_LIVE, prompt, shown=shown)
+                injected = await memory.hooks.inject(_LIVE, prompt, shown=shown)
                 shown |= set(injected.record_ids)
                 texts.append(_flat(injected.text))
             found["evidence"].append(any(one in text for one in due for text in texts))

@@ -163,7 +163,7 @@ async def measure(database: Path, messages: int) -> dict[str, Any]:
     await note("start", start)
     async with open_memory(database) as memory:
         await memory.settled()
-        session_id = next(one.id for one in await memory.list_sessions() if one.id != _BESIDE)
+        session_id = next(one.id for one in await memory.conversations.recent() if one.id != _BESIDE)
         await note("finalize", lambda: memory.finalize_session(session_id))
     store = await SqliteStore.open(database)
     await note("reindex", store.reindex)

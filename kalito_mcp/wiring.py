@@ -13,6 +13,7 @@ from typing import Final
 import anyio
 
 from kalito_mcp.access.sign_in import SignIn
+from kalito_mcp.access.tokens import Tokens
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.contexts.injector import Injector
 from kalito_mcp.contexts.manager import MemoryManager
@@ -22,6 +23,7 @@ from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.files import FileEditor
+from kalito_mcp.editing.forgetter import Forgetter
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
@@ -29,6 +31,8 @@ from kalito_mcp.inference.registry import ModelRegistry, ModelServer, why_none
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.memory import Memory
+from kalito_mcp.memory.part import Services
+from kalito_mcp.memory.place import Place
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import Observer
@@ -238,8 +242,7 @@ async def _assemble(
     editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
     usage = UsageCounter(store, clock, settings.usage)
     injector = Injector(searcher, counter, settings.injection, fence_secret=await store.secret(), zone=zone)
-    memory = Memory(
-        store=store,
+    services = Services(
         manager=manager,
         recorder=Recorder(store, counter, clock, settings.limits, settings.importance),
         summaries=summaries,
@@ -251,20 +254,19 @@ async def _assemble(
         owed=owed,
         editor=editor,
         eraser=eraser,
+        forgetter=Forgetter(store, editor, eraser, clock),
         files=FileEditor(store, counter, clock, ids, limits=settings.limits),
         historian=Historian(store),
+        tokens=Tokens(store, clock),
+        sign_in=sign_in,
         usage=usage,
         judge=judge,
         digests=DigestPinner(store, judge, counter, clock, ids),
-        clock=clock,
         ids=ids,
-        sign_in=sign_in,
-        vectors=vectors,
-        projects=settings.projects,
-        switch=switch,
         zone=zone,
-        owner=settings.owner,
+        vectors=vectors,
     )
+    memory = Memory(Place(store, clock, settings.projects, switch, settings.owner), services)
     return memory, owed, usage
 
 

@@ -143,7 +143,7 @@ def inspected(folder: Path) -> Iterator[Judged]:
 
 async def _token(database: Path) -> str:
     async with open_memory(database) as memory:
-        return (await memory.create_token(Permission.READ, name="judge")).text
+        return (await memory.access.create_token(Permission.READ, name="judge")).text
 
 
 def main() -> int:

@@ -96,7 +96,7 @@ class Capture:
                 faults.append(error)
             is_done.set()
 
-        wait_s = memory.injection.timeout_s
+        wait_s = memory.hooks.policy.timeout_s
         if event.kind is EventKind.PROMPT:
             wait_s = self._wait_s(memory, until_s - anyio.current_time())
         self.tasks.start_soon(record)
@@ -106,12 +106,12 @@ class Capture:
             raise faults[0]
         if not answers:
             # If it is recorded after all, this has the same key, so it is not recorded twice.
-            self.keep({"at_ms": memory.clock.now_ms(), **report})
+            self.keep({"at_ms": memory.place.clock.now_ms(), **report})
         return answers[0] if answers else ""
 
     def _wait_s(self, memory: "Memory", left_s: float = _MOST_OPENING_S) -> float:
         """How long a prompt may be searched for. For the first one, that is what is left of its time."""
-        return memory.injection.timeout_s if self._is_warm else max(memory.injection.timeout_s, left_s)
+        return memory.hooks.policy.timeout_s if self._is_warm else max(memory.hooks.policy.timeout_s, left_s)
 
     async def _opened_in_time(self) -> "Memory | None":
         """The memory; None if it is not open in time, such as one that another program has locked."""
@@ -134,7 +134,7 @@ class Capture:
     async def seen_after(self, session_id: str, memory: "Memory") -> Mapping[str, int]:
         """What an assistant still sees of the conversation that is recorded as this session (see `Conversation`). Empty
         if no hook has reported it."""
-        everywhere = memory if memory.limits.project is not None else await memory.in_project(None)
+        everywhere = memory if memory.place.limits.project is not None else await memory.in_project(None)
         conversation = await self._conversations.find(name_of(session_id), everywhere)
         return conversation.seen_after if conversation.is_heard else {}
 
@@ -154,12 +154,12 @@ class Capture:
         key = _key_of(event) or f"{HOOK_KEY}{_id_of(report)}"
         try:
             memory = await _in_project(opened, event.folder)
-            memory.check_remembered(event.folder)
-            everywhere = opened if opened.limits.project is not None else await opened.in_project(None)
+            memory.place.check_remembered(event.folder)
+            everywhere = opened if opened.place.limits.project is not None else await opened.in_project(None)
             conversation = await self._conversations.find(event.session_id, everywhere)
             # An assistant that goes into another folder does not take its conversation with it.
             memory = await memory.in_project_of(conversation.session_id)
-            memory.check_remembered()
+            memory.place.check_remembered()
             event = replace(event, text=storable(event.text, memory.max_text_bytes))
             conversation.is_heard = True
             text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
@@ -198,7 +198,7 @@ class Capture:
                 conversation.add_work(key, event.tool)
             case EventKind.COMPACTING:
                 await self._record_work(memory, event, conversation, key, moment)
-                session = await memory.session(conversation.session_id)
+                session = await memory.conversations.get(conversation.session_id)
                 conversation.was_compacted(0 if session is None else session.message_count)
             case EventKind.COMPACTED:
                 conversation.has_known = conversation.is_resumed = False
@@ -254,7 +254,7 @@ class Capture:
         if cleaned(event.text.strip())[0] in [one.summary for one in stored]:
             return
         try:
-            if not stored and await memory.adopt_summary(session_id, event.text) is not None:
+            if not stored and await memory.conversations.adopt_summary(session_id, event.text) is not None:
                 return
         except SessionFinalized:
             pass  # it was resumed to be compacted, and goes on with its summary
@@ -267,7 +267,7 @@ class Capture:
         """What matters for a prompt, if it is found in time."""
         try:
             with anyio.fail_after(self._wait_s(memory)):
-                found = await memory.inject(
+                found = await memory.hooks.inject(
                     conversation.session_id,
                     event.text,
                     seen_after=conversation.seen_after,
@@ -289,7 +289,7 @@ class Capture:
         if conversation.has_known:
             return ""
         try:
-            known = await memory.inject_known()
+            known = await memory.hooks.inject_known()
         except KalitoError as error:
             _log.warning("what is known is left out of a prompt: %s", error)
             return ""
@@ -301,7 +301,7 @@ class Capture:
 async def _in_project(memory: "Memory", folder: str | None) -> "Memory":
     """The memory for the project of a folder. One whose name cannot be that of a project gets a name of its own. If no
     folder is named, what is limited to a project stays in it."""
-    if folder is None and memory.limits.project is not None:
+    if folder is None and memory.place.limits.project is not None:
         return memory
     try:
         return await memory.in_project(folder or PERSONAL)

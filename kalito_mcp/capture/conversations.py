@@ -115,9 +115,9 @@ class Conversations:
     async def find(self, name: str, memory: "Memory") -> Conversation:
         """The conversation that a host calls so. `memory` knows whether it went on after it was finalized."""
         if name not in self._by_name:
-            sessions = {session.id for session in await memory.list_sessions(prefix=name)}
+            sessions = {session.id for session in await memory.conversations.recent(prefix=name)}
             numbers = range(MOST_CONTINUED, 1, -1)
-            own = memory.limits.own_session
+            own = memory.place.limits.own_session
             ids = {number: {one, own(one)} for number in numbers for one in (continued(name, number),)}
             number = next((number for number in numbers if not ids[number].isdisjoint(sessions)), 1)
             # Another report may have been faster.

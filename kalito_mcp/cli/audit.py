@@ -49,7 +49,7 @@ def command(
     settings = settings_of_existing(database, config)
     if is_check:
         head = _head(noted)
-        fault, found = with_memory(settings, lambda memory: memory.check_audit(head))
+        fault, found = with_memory(settings, lambda memory: memory.access.check_audit(head))
         if fault is not None:
             raise StorageDamaged(f"the audit log is not as it was written: {fault}; compare it with a backup")
         tell([f"{plural(found.count, 'entry')}, each as it was written; head {found}"])
@@ -58,9 +58,9 @@ def command(
     async def read(memory: "Memory") -> Sequence[AuditEntry]:
         from kalito_mcp.text.times.expressions import moment_in_words  # noqa: PLC0415 - only with --since
 
-        now_ms = memory.clock.now_ms()
+        now_ms = memory.place.clock.now_ms()
         asked = since and moment_in_words(since, "since", now_ms, is_last=False, zone=memory.zone)
-        return await memory.audit(since_ms=asked or 0, limit=limit, all_owners=True)
+        return await memory.access.audit(since_ms=asked or 0, limit=limit, all_owners=True)
 
     entries = with_memory(settings, read)
     if is_json:

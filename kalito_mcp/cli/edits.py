@@ -43,7 +43,7 @@ def edit(
     """
     settings = settings_of_existing(database, config)
     changes = typed_fields(text, assignments, unset)
-    record = with_memory(settings, lambda memory: memory.record(record_id))
+    record = with_memory(settings, lambda memory: memory.records.get(record_id))
     if revision is not None and revision > record.revision:
         raise Conflict(
             f"{record.id} is at revision {record.revision}, and there is no revision {revision} yet; nothing was "
@@ -61,7 +61,7 @@ def edit(
             record,
             lambda: memory.update_memory(record.id, changes, expected_revision=record.revision, editor=this_person()),
         )
-        return after, await memory.diff(record.id, record.revision, after.revision), derived
+        return after, await memory.records.diff(record.id, record.revision, after.revision), derived
 
     try:
         changed, difference, derived = with_memory(settings, write) if changes else (record, [], [])
@@ -83,11 +83,11 @@ def revert(database: Path | None, config: Path | None, record_id: str, version: 
     """Return the record ID to the content of VERSION, as a new version. The versions in between stay."""
 
     async def act(memory: "Memory") -> tuple[MemoryRecord, MemoryRecord, list[str], list[str]]:
-        before = await memory.record(record_id)
+        before = await memory.records.get(record_id)
         after, derived = await with_derived(
-            memory, before, lambda: memory.revert(record_id, version, editor=this_person())
+            memory, before, lambda: memory.records.revert(record_id, version, editor=this_person())
         )
-        return before, after, await memory.diff(after.id, before.revision, after.revision), derived
+        return before, after, await memory.records.diff(after.id, before.revision, after.revision), derived
 
     _tell_change(*with_memory(settings_of_existing(database, config), act))
 

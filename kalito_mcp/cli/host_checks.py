@@ -315,10 +315,10 @@ class _Check:
 
     async def _found(self, memory: "Memory", *, with_left_ones: bool = False) -> list[str]:
         """The ids of the prompt of this check and, if wanted, of what an earlier one has left."""
-        before = memory.clock.now_ms() - _LEFT_BY_ANOTHER_MS if with_left_ones else 0
+        before = memory.place.clock.now_ms() - _LEFT_BY_ANOTHER_MS if with_left_ones else 0
         found: list[str] = []
-        for session in await memory.list_sessions(prefix=SESSION):
-            said = (await memory.transcript(session.id)).messages
+        for session in await memory.conversations.recent(prefix=SESSION):
+            said = (await memory.conversations.transcript(session.id)).messages
             found += [one.record_id for one in said if self._marker in one.text or one.created_at < before]
         return found
 

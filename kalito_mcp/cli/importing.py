@@ -193,7 +193,7 @@ async def _made(memory: "Memory", *, is_new: bool) -> list[str]:
         await memory.settled(with_vectors=False)
     lines: list[str] = []
     if is_new:
-        totals = await memory.totals()
+        totals = await memory.conversations.totals()
         there = f"{plural(totals['pins'], 'pin')} and {plural(totals['summaries'], 'summary')}"
         lines.append(f"the memory has {there} now; `kalito-mcp profile` lists what every conversation begins with")
     if waited.cancelled_caught:

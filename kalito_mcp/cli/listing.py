@@ -37,7 +37,7 @@ def command(
     """List conversations (`sessions`; `transcripts` with their first words), pins or notes, the newest first."""
 
     async def read(memory: "Memory") -> Listed:
-        named = None if project is None else await memory.project_named(project)
+        named = None if project is None else await memory.projects.named(project)
         if what in ("sessions", "transcripts"):
             return await _sessions(memory, named, agent_id, has_words=what == "transcripts")
         return await _records(memory, named, agent_id, what)
@@ -51,16 +51,16 @@ def command(
 
 async def _sessions(memory: "Memory", project: str | None, agent_id: str | None, *, has_words: bool) -> Listed:
     objects, lines = [], []
-    found = await memory.list_sessions(agent_id=agent_id, limit=_MOST)
+    found = await memory.conversations.recent(agent_id=agent_id, limit=_MOST)
     sessions = [one for one in found if project in (None, one.project or PERSONAL)]
-    titles = await memory.titles(one.id for one in sessions)
-    names = project_names(one for one, _ in await memory.projects())
+    titles = await memory.conversations.titles(one.id for one in sessions)
+    names = project_names(one for one, _ in await memory.projects.all())
     for session in sessions:
         shown = session.to_dict(titles.get(session.id))
         place = None if session.project is None else names.get(session.project, session.project)
         lines.append(session_line(shown, memory.zone, place))
         if has_words:
-            said = (await memory.transcript(session.id)).messages
+            said = (await memory.conversations.transcript(session.id)).messages
             # Not a command such as `/model opus`, unless there is nothing else.
             first = next((one for one in said if first_line(one.text)), said[0] if said else None)
             words = one_line(first.text, _LINE_CHARS) if first else "(nothing is left of it)"
@@ -74,12 +74,12 @@ async def _records(memory: "Memory", project: str | None, agent_id: str | None, 
     kinds = {RecordType.DOCUMENT} if what == "notes" else {RecordType.PIN, RecordType.DOCUMENT}
     found = [
         record
-        for agent in ([agent_id] if agent_id else await memory.agents())
-        for record in await memory.list_records(frozenset(kinds), agent_id=agent)
+        for agent in ([agent_id] if agent_id else await memory.conversations.agents())
+        for record in await memory.records.all(frozenset(kinds), agent_id=agent)
         if project in (None, record.project or PERSONAL) and _is_listed(record, what)
     ]
     found.sort(key=lambda one: -one.key)
-    names = project_names(one for one, _ in await memory.projects())
+    names = project_names(one for one, _ in await memory.projects.all())
     return [one.to_dict() for one in found], [_record_line(memory, one, names) for one in found]
 
 

@@ -33,9 +33,9 @@ def command(database: Path | None, config: Path | None, owner: str | None, sign_
     passphrase = _passphrase()
 
     async def set_it(memory: "Memory") -> Sequence[str]:
-        theirs = memory.of_owner(owner or memory.owner)
-        revoked = await theirs.sign_in.passphrases.set(theirs.owner, passphrase, sign_out=sign_out)
-        await theirs.log_access("passphrase", principal=replace(HOST, owner=theirs.owner))
+        theirs = memory.of_owner(owner or memory.place.owner)
+        revoked = await theirs.access.sign_in.passphrases.set(theirs.place.owner, passphrase, sign_out=sign_out)
+        await theirs.access.log("passphrase", principal=replace(HOST, owner=theirs.place.owner))
         return revoked
 
     revoked = with_memory(settings, set_it)

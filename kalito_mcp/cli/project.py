@@ -28,7 +28,7 @@ def command() -> None:
 @with_settings
 def list_all(database: Path | None, config: Path | None) -> None:
     """List the projects, the newest first."""
-    found = with_memory(settings_of_existing(database, config), lambda memory: memory.projects())
+    found = with_memory(settings_of_existing(database, config), lambda memory: memory.projects.all())
     tell(f"{plural(sessions, 'session'):>14}  {project}" for project, sessions in found)
     if not found:
         tell(["no projects: everything is personal"])
@@ -65,17 +65,17 @@ def rename(database: Path | None, config: Path | None, old: str, new: str) -> No
 
     If NEW is a known project, the two become one.
     """
-    name = with_memory(settings_of_existing(database, config), lambda memory: memory.rename_project(old, new))
+    name = with_memory(settings_of_existing(database, config), lambda memory: memory.projects.rename(old, new))
     tell([f"renamed to {name}"])
 
 
 async def _moved(memory: "Memory", one_id: str, project: str | None) -> str:
     """Move a session or a record. Returns a line that says so."""
     try:
-        session = await memory.move_session(one_id, project)
+        session = await memory.conversations.move(one_id, project)
     except SessionNotFound as unknown:
         try:
-            records = await memory.move_record(one_id, project, editor=this_person())
+            records = await memory.records.move(one_id, project, editor=this_person())
         except RecordNotFound:
             raise unknown from None
         return f"moved {one_id} to {records[0].project or 'personal'}"

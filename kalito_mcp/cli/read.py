@@ -77,11 +77,11 @@ async def _read(memory: "Memory", named: str, limit: int | None, before: int | N
         first = asked_seq - (limit or _AROUND) // 2
         last = first + (limit or _AROUND) - 1
     first, last = max(1, first), min(last, session.message_count)
-    _, said = await memory.messages(session.id, first_seq=first, last_seq=last)
-    names = project_names(one for one, _ in await memory.projects())
+    _, said = await memory.conversations.messages(session.id, first_seq=first, last_seq=last)
+    names = project_names(one for one, _ in await memory.projects.all())
     return _Excerpt(
         session,
-        title=(await memory.titles([session.id])).get(session.id, "(untitled)"),
+        title=(await memory.conversations.titles([session.id])).get(session.id, "(untitled)"),
         project=None if session.project is None else names.get(session.project, session.project),
         messages=[one for one in said if not one.is_hidden],
         first_seq=first,
@@ -93,25 +93,27 @@ async def _read(memory: "Memory", named: str, limit: int | None, before: int | N
 
 async def _session_of(memory: "Memory", named: str) -> tuple[Session, int | None]:
     """The session that is meant, and the number of the message, if a record was named."""
-    session = await memory.session(named)
+    session = await memory.conversations.get(named)
     if session is not None:
         return session, None
     try:
-        record = await memory.record(named)
+        record = await memory.records.get(named)
     except RecordNotFound:
-        begun = await memory.list_sessions(prefix=named, limit=_MOST_NAMED) if len(named) >= _LEAST_PREFIX else ()
+        begun = (
+            await memory.conversations.recent(prefix=named, limit=_MOST_NAMED) if len(named) >= _LEAST_PREFIX else ()
+        )
         if len(begun) > 1:
             ids = ", ".join(one.id for one in begun)
             raise InvalidInput(f"the ids of several conversations begin with {named}: {ids}") from None
         if not begun:
             raise SessionNotFound(named) from None
         return begun[0], None
-    session = None if record.session_id is None else await memory.session(record.session_id)
+    session = None if record.session_id is None else await memory.conversations.get(record.session_id)
     if session is None:
         raise InvalidInput(f"{record.id} is in no conversation; read it with: kalito-mcp show {record.id}")
     source = record.content.get("source_message_id")
     if source is not None:
-        return session, (await memory.record(source)).seq
+        return session, (await memory.records.get(source)).seq
     return session, record.seq if record.seq is not None else record.content.get("start_seq")
 
 

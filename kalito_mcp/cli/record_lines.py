@@ -127,7 +127,7 @@ def found_lines(found: Iterable[FoundRecord]) -> list[str]:
 
 
 def edit_line(edit: Mapping[str, Any]) -> str:
-    """One edit of `Memory.history`; `*` marks the current version."""
+    """One edit of `Records.history`; `*` marks the current version."""
     editor = " ".join(str(edit[name]) for name in ("editor_type", "editor_id") if edit.get(name))
     return (
         f"{'*' if edit['current'] else ' '} {edit['version']:>3}  {edit['timestamp'][:19].replace('T', ' ')} UTC  "

@@ -46,18 +46,18 @@ def show(
     async def found(memory: "Memory") -> Sequence[MemoryRecord]:
         moment_ms = None if as_of is None else last_moment(as_of, "--as-of", memory.zone)
         if version is not None:
-            return [await memory.version(record_id, version)]
+            return [await memory.records.version(record_id, version)]
         try:
-            records = await memory.records(record_id)
+            records = await memory.records.get_all(record_id)
         except RecordNotFound:
-            if await memory.session(record_id) is None:
+            if await memory.conversations.get(record_id) is None:
                 raise
             raise InvalidInput(f"{record_id} is a conversation; read it with: kalito-mcp read {record_id}") from None
         if moment_ms is None:
             return records
         # Parts that came later are left out. If all came later, reading the first raises the error that says so.
         then = [one for one in records if one.recorded_at <= moment_ms] or records[:1]
-        return [await memory.record_as_of(one.id, moment_ms) for one in then]
+        return [await memory.records.as_of(one.id, moment_ms) for one in then]
 
     records = with_memory(settings_of_existing(database, config), found)
     if is_json:
@@ -76,10 +76,10 @@ def history(database: Path | None, config: Path | None, record_id: str, has_diff
     """List who changed the record ID, when and how, the newest last."""
 
     async def found(memory: "Memory") -> list[dict[str, Any]]:
-        edits = await memory.history(record_id)
+        edits = await memory.records.history(record_id)
         if has_diff:
             for before, after in pairwise(edits):
-                after["diff"] = await memory.diff(record_id, before["version"], after["version"])
+                after["diff"] = await memory.records.diff(record_id, before["version"], after["version"])
         return edits
 
     edits = with_memory(settings_of_existing(database, config), found)
@@ -126,7 +126,7 @@ def forget(
     if token is not None:
         forgotten = with_memory(
             settings,
-            lambda memory: memory.forget_previewed(request, token, agent_id=agent_id, editor=this_person()),
+            lambda memory: memory.records.forget_previewed(request, token, agent_id=agent_id, editor=this_person()),
         )
         tell(f"forgot {one.id}" for one in forgotten)
 
@@ -162,7 +162,7 @@ def purge(
         token = confirmed_token(settings, request, agent_id, is_agreed=yes)
         if token is not None:
             _tell_erased(
-                with_memory(settings, lambda memory: memory.purge_previewed(request, token, agent_id=agent_id))
+                with_memory(settings, lambda memory: memory.records.purge_previewed(request, token, agent_id=agent_id))
             )
         return
     given = list(dict.fromkeys(record_ids))
@@ -171,14 +171,14 @@ def purge(
         lines: list[str] = []
         for one in given:
             try:
-                records = await memory.records(one)
+                records = await memory.records.get_all(one)
             except RecordErased as error:
                 lines.append(str(error).partition(";")[0])
                 continue
             lines.append(erasure_line(one, records, memory.zone))
             lines += [
                 f"with it {erasure_line(pin.id, [pin], memory.zone)}"
-                for pin in (await memory.derived_from(records[0].id))[0]
+                for pin in (await memory.records.derived_from(records[0].id))[0]
             ]
         return lines
 
@@ -212,7 +212,7 @@ def tasks(
         raise click.UsageError("give --all or --done, not both")
 
     async def read(memory: "Memory") -> tuple[datetime, list[MemoryRecord]]:
-        return memory.zone.local(memory.clock.now_ms()), await memory.tasks(
+        return memory.zone.local(memory.place.clock.now_ms()), await memory.records.tasks(
             agent_id=agent_id, is_done=None if is_all else is_done
         )
 
@@ -231,7 +231,7 @@ async def _forget_all(record_ids: Sequence[str], memory: "Memory") -> list[str]:
     return [
         one.id
         for record_id in record_ids
-        if not (await memory.record(record_id)).is_deleted
+        if not (await memory.records.get(record_id)).is_deleted
         for one in await memory.forget(record_id, editor=editor)
     ]
 
@@ -241,7 +241,7 @@ def _change_all(settings: "Settings", record_ids: Iterable[str], *, is_forgotten
     did, already = ("forgot", "is forgotten already") if is_forgotten else ("restored", "is not forgotten")
 
     async def act(memory: "Memory") -> list[str]:
-        found = {given: await memory.records(given) for given in record_ids}
+        found = {given: await memory.records.get_all(given) for given in record_ids}
         change = memory.forget if is_forgotten else memory.restore
         lines: list[str] = []
         for given, before in found.items():

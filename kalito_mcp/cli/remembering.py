@@ -181,7 +181,7 @@ def search(
     async def found(memory: "Memory") -> tuple[SearchPage, Zone, Mapping[str, str]]:
         memory = await memory.in_project(project)
         zone = memory.zone
-        now_ms = memory.clock.now_ms() if now is None else from_iso(now, "now", zone)
+        now_ms = memory.place.clock.now_ms() if now is None else from_iso(now, "now", zone)
         zone = zone if now is None else zone_of(now, now_ms, zone)
         filters = SearchFilters(
             types=frozenset(map(RecordType, types)),
@@ -195,7 +195,7 @@ def search(
         )
         request = SearchRequest(query, limit, filters, explain=is_explained, now_ms=now_ms, zone=zone, also=also)
         page = await memory.search_memory(request, session_id=session_id, agent_id=agent_id)
-        return page, zone, project_names(one for one, _ in await memory.projects())
+        return page, zone, project_names(one for one, _ in await memory.projects.all())
 
     page, zone, projects = with_memory(settings_of_existing(database, config), found)
     if page.note and (page.hits or is_json):

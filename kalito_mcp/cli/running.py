@@ -50,12 +50,12 @@ async def with_derived(
     memory: "Memory", record: MemoryRecord, change: Callable[[], Awaitable[Result]]
 ) -> tuple[Result, list[str]]:
     """Make the change. Returns its result and, if the record's words changed, lines about its pins and summaries."""
-    _, summaries = await memory.derived_from(record.id)
+    _, summaries = await memory.records.derived_from(record.id)
     result = await change()
-    after = await memory.record(record.id)
+    after = await memory.records.get(record.id)
     if not _REPEATED & changed_fields(record.content, after.content).keys():
         return result, []
-    pins, current = await memory.derived_from(record.id)
+    pins, current = await memory.records.derived_from(record.id)
     # Automatic pins changed with the message, so they are not among these.
     known = {one.version_id for one in summaries}
     return result, derived_lines(record.id, pins, [one for one in current if one.version_id not in known])

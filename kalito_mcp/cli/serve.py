@@ -174,7 +174,7 @@ async def _warm_up(server: "KalitoServer") -> None:
     with suppress(KalitoError):  # what is wrong with the memory, every call says
         memory = await server.opened.memory()
         await anyio.sleep(_CALLS_FIRST_S)
-        await memory.warm_up()
+        await memory.hooks.warm_up()
 
 
 async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config: Path | None) -> None:
@@ -187,7 +187,7 @@ async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config
             if read_connection(path) is not None:
                 return  # hooks of this machine are for its home
             listener = listener or _listener(server, path)
-            listener.wait_s = (await server.opened.memory()).injection.timeout_s
+            listener.wait_s = (await server.opened.memory()).hooks.policy.timeout_s
             await listener.run()
         await anyio.sleep(_LISTEN_AGAIN_S)
 
@@ -221,9 +221,9 @@ async def _first_token(memory: "Memory") -> str | None:
     """Make a token if there is none yet: nobody could connect. Its text."""
     from kalito_mcp.domain.access import Permission  # noqa: PLC0415 - only HTTP needs it
 
-    if await memory.tokens():
+    if await memory.access.tokens():
         return None
-    return (await memory.create_token(Permission.ADMIN, name="first")).text
+    return (await memory.access.create_token(Permission.ADMIN, name="first")).text
 
 
 def _announce(url: str, *, first_token: str | None, is_deprecated: bool, is_open: bool) -> None:

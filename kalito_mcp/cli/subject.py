@@ -38,7 +38,7 @@ def confirmed_session(settings: "Settings", session_id: str, *, is_agreed: bool)
         SessionNotFound: no such session.
         Conflict: there is no terminal to ask on. click.Abort: the person did not say yes.
     """
-    found = with_memory(settings, lambda memory: memory.transcript(session_id))
+    found = with_memory(settings, lambda memory: memory.conversations.transcript(session_id))
     said = [FoundRecord(one.record_id, " ".join(one.text.split())[:EXCERPT_CHARS]) for one in found.messages]
     others = [FoundRecord(one.id, " ".join(one.text.split())[:EXCERPT_CHARS]) for one in found.records[::-1]]
     listed = [*said, *others]
@@ -71,7 +71,7 @@ def confirmed_token(
     Raises:
         Conflict: there is no terminal to ask on. click.Abort: the person did not say yes.
     """
-    preview = with_memory(settings, lambda memory: memory.preview_forgetting(request, agent_id=agent_id))
+    preview = with_memory(settings, lambda memory: memory.records.preview_forgetting(request, agent_id=agent_id))
     done = "erased for good" if request.is_purge else "forgotten"
     if preview.token is None:
         tell([f"nothing matches; nothing was {done}"])

@@ -57,7 +57,7 @@ def create(
     """Make a token for the program NAME, and show it. It is not shown again."""
 
     async def made(memory: "Memory") -> "NewToken":
-        return await memory.create_token(
+        return await memory.access.create_token(
             Permission(permission),
             owner=owner,
             name=name,
@@ -76,7 +76,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
     """List the tokens, and the programs that were let in on the sign-in page, the newest first."""
 
     async def read(memory: "Memory") -> tuple[Sequence[Token], Sequence[Grant]]:
-        return await memory.tokens(), await memory.sign_in.consents.all()
+        return await memory.access.tokens(), await memory.access.sign_in.consents.all()
 
     tokens, grants = with_memory(settings_of_existing(database, config), read)
     now_ms = time.time_ns() // 1_000_000
@@ -92,7 +92,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
 def revoke(database: Path | None, config: Path | None, token_id: str) -> None:
     """Revoke the token ID, or the program that was let in as ID. It counts at once."""
     revoked: Sequence[str] = with_memory(
-        settings_of_existing(database, config), lambda memory: memory.revoke_token(token_id)
+        settings_of_existing(database, config), lambda memory: memory.access.revoke_token(token_id)
     )
     tell([f"revoked {', '.join(revoked)}"])
 

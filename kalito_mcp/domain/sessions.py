@@ -91,9 +91,9 @@ class Session:
     is_placed: bool = True
 
     @property
-    def place(self) -> "Place":
+    def cursor(self) -> "SessionCursor":
         """Where it is in the list of sessions."""
-        return Place(self.said_at, self.key)
+        return SessionCursor(self.said_at, self.key)
 
     @property
     def said_at(self) -> int:
@@ -133,7 +133,7 @@ class Session:
         }
 
 
-class Place(NamedTuple):
+class SessionCursor(NamedTuple):
     """Where a session is in the list of those in which something was said last: after it come older ones."""
 
     said_at: int

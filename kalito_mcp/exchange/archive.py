@@ -35,7 +35,7 @@ async def write_archive(memory: Memory, write: Callable[[bytes], object], select
     """Write an archive of the selection as it is at one moment, while others write. Holds some hundred rows at a time.
 
     Raises:
-        SessionNotFound, InvalidInput: see `Memory.reading_archive`.
+        SessionNotFound, InvalidInput: see `Archive.reading`.
     """
     writing = ArchiveWriting()
     async with aclosing(_pieces(memory, selection, writing)) as pieces:
@@ -50,11 +50,11 @@ def archive_pieces(memory: Memory, selection: Selection) -> AsyncGenerator[bytes
 
 
 async def _pieces(memory: Memory, selection: Selection, writing: ArchiveWriting) -> AsyncGenerator[bytes]:
-    async with memory.reading_archive(selection) as view:
+    async with memory.archive.reading(selection) as view:
         header = Header(
             view.schema,
             __version__,
-            to_iso(memory.clock.now_ms()),
+            to_iso(memory.place.clock.now_ms()),
             view.selection.to_dict(),
             view.selection.is_restorable,
         )
@@ -90,7 +90,7 @@ async def restore_archive(memory: Memory, path: Path) -> ArchiveReport:
         with _reading(path) as lines:
             reading = ArchiveReading(lines)
             _refuse_parts(reading.header)
-            rows = await memory.restore_rows(reading.header.schema, reading.rows())
+            rows = await memory.archive.restore_rows(reading.header.schema, reading.rows())
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
     return ArchiveReport(rows, reading.digest)

@@ -131,11 +131,11 @@ class Importer:
     async def run(self, files: Sequence[Found]) -> Report:
         """Import the files, all of one source. What cannot be read is counted, and never stops the rest. Raises
         Conflict, before it reads the next file, if the memory is paused."""
-        known = {} if self.memory is None or not files else await self.memory.files_read(files[0].source.name)
+        known = {} if self.memory is None or not files else await self.memory.imports.files_read(files[0].source.name)
         for file in files:
             await checkpoint()  # where Ctrl-C ends what only counts
             if self.memory is not None:
-                self.memory.check_remembered()
+                self.memory.place.check_remembered()
             await self._take_file(file, known.get(str(file.path.absolute())))
             self._done += file.size
             self._progress(self._done, self.report.messages)
@@ -184,7 +184,7 @@ class Importer:
             return
         if is_same:
             place = str(file.path.absolute())
-            await self.memory.keep_file_read(
+            await self.memory.imports.keep_file_read(
                 FileRead(file.source.name, place, file.size, file.modified_ns, reading.read_to, fingerprint)
             )
 
@@ -225,7 +225,7 @@ class Importer:
         """What is stored of a conversation; None if it is left alone."""
         if self.memory is None:
             return Stored(None)
-        session = await self.memory.session(conversation.session_id)
+        session = await self.memory.conversations.get(conversation.session_id)
         if session is None:
             return Stored(await self._memory_of(conversation.folder or await self._folder_named(conversation.project)))
         parts = [session]
@@ -234,7 +234,7 @@ class Importer:
                 break
             # As what hooks report goes on.
             conversation.session_id = Captured(session.id, number).session_id
-            if (following := await self.memory.session(conversation.session_id)) is None:
+            if (following := await self.memory.conversations.get(conversation.session_id)) is None:
                 break
             parts.append(following)
         messages = sum(part.message_count for part in parts)
@@ -267,7 +267,7 @@ class Importer:
             return None
         if self._named is None:
             self._named = {}
-            for project, _ in await self.memory.projects():
+            for project, _ in await self.memory.projects.all():
                 if Path(project).is_absolute():
                     self._named.setdefault(Path(project).name, []).append(project)
         found = self._named.get(name, [])
@@ -279,7 +279,7 @@ class Importer:
         assert self.memory is not None  # noqa: S101 - a count has no memory
         if note.project is None:
             return await self._memory_of(note.folder), note.text
-        known = await self.memory.project_of_document(note.name) or await self._folder_named(note.project)
+        known = await self.memory.imports.project_of_document(note.name) or await self._folder_named(note.project)
         if known in (None, PERSONAL):
             return await self._memory_of(None), f"{note.project}: {note.text}"
         return await self.memory.in_project(known), note.text
@@ -343,7 +343,7 @@ class Importer:
         fields = {"text": text, "source": note.name, **({"title": note.title} if note.title else {})}
         try:
             created_at = file.modified_ms if note.at is None else note.at
-            await memory.import_document(fields, origin=note.origin, created_at=created_at)
+            await memory.imports.import_document(fields, origin=note.origin, created_at=created_at)
         except (InvalidInput, NotFound):
             self.report.skipped["text that cannot be stored"] += 1
         except Conflict:

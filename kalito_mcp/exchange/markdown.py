@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import count, groupby
 from typing import Any, Final
 
-from kalito_mcp.archive_verbs import Transcript
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.kinds import DIGEST
 from kalito_mcp.domain.memory_records import MemoryRecord
@@ -24,6 +23,7 @@ from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.exchange.file_names import file_name, plain_name
 from kalito_mcp.memory import Memory
+from kalito_mcp.memory.conversations import Transcript
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.titles import is_named
 
@@ -47,12 +47,12 @@ async def pages(memory: Memory, selection: Selection) -> AsyncIterator[Page]:
     """The pages of the selection, one at a time.
 
     Raises:
-        SessionNotFound, InvalidInput: see `Memory.reading_archive`.
+        SessionNotFound, InvalidInput: see `Archive.reading`.
     """
-    async with memory.reading_archive(selection) as view:
+    async with memory.archive.reading(selection) as view:
         selection = view.selection
-    every = await memory.list_sessions(limit=_MOST_SESSIONS)
-    names = _Names(every, await memory.titles(one.id for one in every), memory.zone)
+    every = await memory.conversations.recent(limit=_MOST_SESSIONS)
+    names = _Names(every, await memory.conversations.titles(one.id for one in every), memory.zone)
     chosen = _Chosen(selection, memory.zone, names)
     sessions = [
         one
@@ -63,15 +63,15 @@ async def pages(memory: Memory, selection: Selection) -> AsyncIterator[Page]:
     ]
     shown: list[Session] = []
     for session in sessions:
-        page = _session_page(await memory.transcript(session.id), chosen)
+        page = _session_page(await memory.conversations.transcript(session.id), chosen)
         if page is not None:
             shown.append(session)
             yield page
     records = [
         record
-        for agent in await memory.agents()
+        for agent in await memory.conversations.agents()
         if selection.agent in (None, agent)
-        for record in await memory.list_records(_others(selection), agent_id=agent)
+        for record in await memory.records.all(_others(selection), agent_id=agent)
         if chosen.has_record(record) and selection.session in (None, record.session_id)
     ]
     lists: list[str] = []
@@ -183,7 +183,7 @@ async def _pages_of_records(memory: Memory, records: Sequence[MemoryRecord], cho
         yield _list_page("Notes", notes, chosen)
     others = [one for one in documents if not str(one.content.get("source", "")).startswith(_NOTE)]
     for document_id in dict.fromkeys(str(one.content.get("document_id", one.id)) for one in others):
-        parts = [one for one in await memory.records(document_id) if not one.is_deleted]
+        parts = [one for one in await memory.records.get_all(document_id) if not one.is_deleted]
         if parts:
             yield _document_page(document_id, parts, chosen.zone)
 
@@ -228,7 +228,7 @@ def _list_line(record: MemoryRecord, chosen: _Chosen) -> str:
 async def _profile_page(memory: Memory, selection: Selection, chosen: _Chosen) -> Page | None:
     if selection.session is not None or selection.types:
         return None
-    profile = await (await memory.in_project(selection.project)).profile(agent_id=selection.agent)
+    profile = await (await memory.in_project(selection.project)).records.profile(agent_id=selection.agent)
     lines = [line for line in profile.lines if chosen.has(line.record.type, line.record.created_at)]
     if selection.project not in (None, PERSONAL):
         lines = [line for line in lines if line.record.project == selection.project]

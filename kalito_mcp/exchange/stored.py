@@ -45,7 +45,7 @@ class Stored:
         client keys of the source begin with `prefix`."""
         stored = cls(memory, is_continued=parts[0].state is not SessionState.OPEN)
         for session in parts:
-            async for turns in memory.stored_turns(session):
+            async for turns in memory.conversations.turns(session):
                 stored.erased_count += sum(not turn.text for turn in turns)
                 for turn in turns:
                     is_of_source = turn.client_key is not None and turn.client_key.startswith(prefix)

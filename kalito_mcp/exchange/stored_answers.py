@@ -15,6 +15,8 @@ class Answer:
     text: str
     digest: bytes
     """Of its words, as it is stored."""
+    is_whole: bool = True
+    """Whether nothing of it was found yet."""
 
 
 @dataclass(slots=True)
@@ -41,8 +43,8 @@ class StoredAnswers:
         same = self._by_digest.get(digest)
         while same:
             answer = same.popleft()
-            if answer.text:
-                answer.text = ""
+            if answer.is_whole:
+                answer.text, answer.is_whole = "", False
                 return True
         return False
 
@@ -65,6 +67,7 @@ class StoredAnswers:
             left = _cut(self._words[place], words, " ") if answer.text and place in having else None
             if left is not None:
                 answer.text = self._words[place] = left
+                answer.is_whole = False
                 self._by_head.setdefault(left, []).append(place)
                 return answer, ""
         return None
@@ -73,7 +76,7 @@ class StoredAnswers:
         answer = self._answers[place]
         rest = _cut(text, answer.text.strip(), "\n\n")
         if rest is not None:
-            answer.text = ""
+            answer.text, answer.is_whole = "", False
         return rest
 
     def _at_heads_of(self, text: str) -> set[int]:

@@ -69,7 +69,7 @@ class MemoryTool:
         """A directory, two levels deep, or a file with numbered lines: from the first to the last of `view_range`,
         where -1 is the end."""
         normal = checked_path(path)
-        tree, file = await self._memory.look_at_files(normal)
+        tree, file = await self._memory.files.look(normal)
         if file is None:
             if not tree.is_directory(normal):
                 raise _missing(path)
@@ -113,7 +113,7 @@ class MemoryTool:
             return text[:first] + new_str + text[first + len(old_str) :]
 
         places: list[int] = []
-        written = await self._memory.write_file(normal, write, editor=self._editor)
+        written = await self._memory.files.write(normal, write, editor=self._editor)
         head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
         return f"{head}\n{snippet(written.text, places[-1])}" + _removed(written)
 
@@ -145,7 +145,7 @@ class MemoryTool:
                 raise NotFound(f"The path {path} does not exist")
             return found
 
-        await self._memory.delete_files(select, editor=self._editor)
+        await self._memory.files.delete(select, editor=self._editor)
         return f"Successfully deleted {path}"
 
     async def rename(self, old_path: str, new_path: str) -> str:
@@ -165,11 +165,11 @@ class MemoryTool:
             _check_parents(tree, new)
             return {one: checked_path(new + one.removeprefix(old)) for one in found}
 
-        await self._memory.rename_files(select, editor=self._editor)
+        await self._memory.files.rename(select, editor=self._editor)
         return f"Successfully renamed {old_path} to {new_path}"
 
     async def _write(self, path: str, write: Callable[[FileTree, str | None], str], done: str) -> str:
-        return done + _removed(await self._memory.write_file(path, write, editor=self._editor))
+        return done + _removed(await self._memory.files.write(path, write, editor=self._editor))
 
 
 def _ends(view_range: Sequence[int] | None, count: int) -> tuple[int, int]:

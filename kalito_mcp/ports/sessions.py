@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import Place, Session, SessionState
+from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
 
 
 class SessionReader(Protocol):
@@ -14,7 +14,7 @@ class SessionReader(Protocol):
         """The session that the scope names; None if the owner has no such session."""
 
     async def list_recent(
-        self, scope: Scope, *, prefix: str = "", limit: int, before: Place | None = None
+        self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
     ) -> Sequence[Session]:
         """At most `limit` sessions whose id starts with the prefix, those with the newest message first (see
         `Session.said_at`), that follow the place `before`."""

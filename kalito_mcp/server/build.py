@@ -133,7 +133,7 @@ class KalitoServer(MCPServer[None]):
         key = key_of(context)
         try:
             if key is not None:
-                await (await self.opened.memory()).check_not_taken_in(key)
+                await (await self.opened.memory()).imports.check_not_taken_in(key)
             with taken_once(key):
                 return await super().call_tool(name, arguments, context)
         except KalitoError as error:

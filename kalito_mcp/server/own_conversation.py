@@ -32,14 +32,14 @@ class OwnConversation:
         after = dict(await self._seen_after(memory))
         if asked_for in after:
             del after[asked_for]
-            after |= {one.id: one.message_count - 1 for one in await memory.unanswered() if one.id == asked_for}
-        return await memory.seen_parts(after) if after else frozenset()
+            after |= {one.id: one.message_count - 1 for one in await memory.hooks.unanswered() if one.id == asked_for}
+        return await memory.hooks.seen_parts(after) if after else frozenset()
 
     async def _seen_after(self, memory: "Memory") -> Mapping[str, int]:
         capture = self._captures.current()
         if name := self._opened.host_session:
             return await capture.seen_after(name, memory)
-        unanswered = await memory.unanswered()
+        unanswered = await memory.hooks.unanswered()
         if len(unanswered) == 1:
             return await capture.seen_after(unanswered[0].id, memory)
         return {one.id: one.message_count - 1 for one in unanswered}

@@ -46,8 +46,8 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     async def sessions() -> str:
         with protocol_errors("resource sessions"):
             memory = await opened.memory()
-            found = await memory.list_sessions(limit=_MAX_SESSIONS)
-            titles = await memory.titles(one.id for one in found)
+            found = await memory.conversations.recent(limit=_MAX_SESSIONS)
+            titles = await memory.conversations.titles(one.id for one in found)
         listed = [session.to_dict(titles.get(session.id)) for session in found]
         return _json({"sessions": listed, "shown": len(found), "limit": _MAX_SESSIONS})
 
@@ -61,7 +61,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     )
     async def session_stats(session_id: str) -> str:
         with _not_found_as_resource_error("session-stats", (SessionNotFound,)):
-            stats = await (await opened.memory_of(session_id)).session_stats(session_id)
+            stats = await (await opened.memory_of(session_id)).conversations.stats(session_id)
         return _json(stats.to_dict())
 
     @resource(
@@ -73,7 +73,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     )
     async def session_graph(session_id: str) -> str:
         with _not_found_as_resource_error("session-graph", (SessionNotFound,)):
-            found = await (await opened.memory()).graph_overview(session_id=session_id)
+            found = await (await opened.memory()).conversations.graph_overview(session_id=session_id)
         return _json(found)
 
     @resource(
@@ -84,7 +84,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     )
     async def agent() -> str:
         with protocol_errors("resource agent"):
-            return _json(await (await opened.memory()).graph_overview())
+            return _json(await (await opened.memory()).conversations.graph_overview())
 
     @resource(
         PROFILE_URI,
@@ -94,7 +94,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     )
     async def profile() -> str:
         with protocol_errors("resource profile"):
-            return _json((await (await opened.memory()).profile()).to_dict())
+            return _json((await (await opened.memory()).records.profile()).to_dict())
 
     @resource(
         SNAPSHOTS_URI,
@@ -126,7 +126,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     )
     async def record(record_id: str) -> str:
         with _not_found_as_resource_error("record"):
-            found = await (await opened.memory()).record(record_id)
+            found = await (await opened.memory()).records.get(record_id)
         return _json(found.to_dict())
 
     @resource(
@@ -137,7 +137,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     )
     async def record_history(record_id: str) -> str:
         with _not_found_as_resource_error("record-history"):
-            found = await (await opened.memory()).history(record_id)
+            found = await (await opened.memory()).records.history(record_id)
         return _json({"record_id": record_id, "edits": found})
 
     completions = {"session_id": _session_ids, "snapshot_id": _snapshot_ids, "record_id": _record_ids}
@@ -155,7 +155,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
 
 
 async def _session_ids(memory: "Memory", prefix: str) -> list[str]:
-    return [one.id for one in await memory.list_sessions(prefix=prefix, limit=_MAX_COMPLETIONS + 1)]
+    return [one.id for one in await memory.conversations.recent(prefix=prefix, limit=_MAX_COMPLETIONS + 1)]
 
 
 async def _snapshot_ids(memory: "Memory", prefix: str) -> list[str]:
@@ -163,7 +163,7 @@ async def _snapshot_ids(memory: "Memory", prefix: str) -> list[str]:
 
 
 async def _record_ids(memory: "Memory", prefix: str) -> list[str]:
-    return list(await memory.record_ids(prefix))
+    return list(await memory.records.ids(prefix))
 
 
 @contextmanager

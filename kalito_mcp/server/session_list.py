@@ -37,8 +37,8 @@ def register_session_list(server: MCPServer[Any], opened: MemoryHandle, subscrip
             await subscriptions.notify_of_sessions(context)
             try:
                 memory = await opened.memory()
-                found = await memory.sessions_before(before, limit=PAGE + 1)
-                titles = await memory.titles(one.id for one in found)
+                found = await memory.conversations.begun_before(before, limit=PAGE + 1)
+                titles = await memory.conversations.titles(one.id for one in found)
             except SessionNotFound:
                 said = f"the session that this page begins after is no longer there; {_START_AGAIN}"
                 raise MCPError(code=INVALID_PARAMS, message=said) from None

@@ -42,7 +42,7 @@ class StateKeys:
         """Has to come before the SDK's own middleware that opens and seals the state."""
         if self._codec is None and ctx.method in INPUT_REQUIRED_METHODS:
             with suppress(KalitoError):  # the call itself says that the memory cannot be opened
-                self._codec = AESGCMRequestStateCodec([await (await self._memory()).derived_key(_PURPOSE)])
+                self._codec = AESGCMRequestStateCodec([await (await self._memory()).access.derived_key(_PURPOSE)])
         return await call_next(ctx)
 
     def seal(self, payload: bytes) -> str:

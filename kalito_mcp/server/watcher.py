@@ -89,7 +89,7 @@ class Watcher:
             self._seen.clear()  # the next subscriber hears of changes from then on
             return
         memory = await self._memory()
-        revision = await memory.revision()
+        revision = await memory.changes.revision()
         await self._end_those_without_token(memory, revision)
         failures: list[Exception] = []
         for audience, watched in self._wanted().items():
@@ -124,10 +124,10 @@ class Watcher:
         here."""
         principals = self._principals()
         if self._ends_of != (revision, principals):
-            self._ends_ms = await memory.ends_of(principals)
+            self._ends_ms = await memory.access.ends_of(principals)
             self._ends_of = revision, principals
         for one in list(self._subscriptions):
-            if self._ends_ms.get(one.principal_id or "", math.inf) <= memory.clock.now_ms():
+            if self._ends_ms.get(one.principal_id or "", math.inf) <= memory.place.clock.now_ms():
                 one.end()
 
     async def _prepare(self, audience: Audience, watched: Collection[Watched]) -> None:
@@ -135,7 +135,7 @@ class Watcher:
         if all(one in self._seen[audience] for one in watched):
             return
         with suppress(KalitoError):  # of a memory that cannot be opened, there is nothing to be missed
-            revision = await (await self._memory()).revision()
+            revision = await (await self._memory()).changes.revision()
             found = await self._as_seen_by(audience, watched)
             # From here to the subscription nothing is awaited, so nothing is forgotten in between.
             seen = self._seen[audience]
@@ -148,7 +148,7 @@ class Watcher:
         memory = await self._memory()
         if audience.owner is not None:
             memory = memory.of_owner(audience.owner, audience.limits)
-        return await memory.versions(watched)
+        return await memory.changes.versions(watched)
 
     def _is_needed(self) -> bool:
         """Whether anybody is to be notified, or may have to be cut off."""

@@ -140,10 +140,10 @@ def _login(
     async def authenticate(token: str) -> Principal | None:
         if provider is not None and not token.startswith(PREFIX):
             return await provider.principal(token)
-        return await (await memory()).principal_of(token, site.resources)
+        return await (await memory()).access.principal_of(token, site.resources)
 
     async def why_refused(token: str) -> str | None:
-        return await (await memory()).why_refused(token, site.resources)
+        return await (await memory()).access.why_refused(token, site.resources)
 
     if oidc is not None and provider is not None:
         scopes = (*oidc.read_scopes[:1], *oidc.write_scopes[:1]) if oidc.scope_claim in ("scope", "scp") else ()

@@ -24,7 +24,7 @@ def health_routes(memory: "Callable[[], Awaitable[Memory]]", is_ending: Callable
         try:
             if is_ending():
                 return PlainTextResponse("ending\n", 503)
-            await (await memory()).list_sessions(limit=1)
+            await (await memory()).conversations.recent(limit=1)
         except KalitoError:
             return PlainTextResponse("not ready\n", 503)
         return PlainTextResponse("ready\n")

@@ -136,7 +136,10 @@ class Metrics:
         ):
             yield from _value(f"kalito_{name}_total", about, "counter", count)
         yield from _value(
-            "kalito_owed_age_seconds", "How long background work has been owed.", "gauge", memory.owed_age_s()
+            "kalito_owed_age_seconds",
+            "How long background work has been owed.",
+            "gauge",
+            memory.conversations.owed_age_s(),
         )
         yield from _value("kalito_subscriptions", "Open subscriptions.", "gauge", subscriptions)
         yield from _process()

@@ -81,7 +81,7 @@ class _Endpoints:
         if given is None:
             fault = "a parameter twice" if fields else "no parameters"
             return problem_page(f"The program sent {fault}. Start again in the program.", 400)
-        sign_in = (await self._memory()).sign_in
+        sign_in = (await self._memory()).access.sign_in
         address = caller_of(request)
         client_id = given.get("client_id", "")
         try:
@@ -128,7 +128,7 @@ class _Endpoints:
 
     async def _provider(self, request: Request) -> OAuthProvider:
         base = self._site.base_for(request.headers.get("host", ""))
-        return OAuthProvider((await self._memory()).sign_in, self._site, base, address=caller_of(request))
+        return OAuthProvider((await self._memory()).access.sign_in, self._site, base, address=caller_of(request))
 
 
 def _guarded(endpoint: Endpoint) -> Endpoint:

@@ -60,7 +60,7 @@ class RefusalLog:
         with suppress(KalitoError):
             for (action, principal), count in counts.items():
                 memory = await self._memory()
-                await memory.log_access(action, principal=principal, outcome=Outcome.REFUSED, count=count)
+                await memory.access.log(action, principal=principal, outcome=Outcome.REFUSED, count=count)
 
     def _count(self, action: str, principal: Principal | None) -> None:
         kind = (action, principal or NOBODY)

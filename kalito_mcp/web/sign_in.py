@@ -48,10 +48,10 @@ class SignInPage:
         handle = request.query_params.get("request", "")
         memory = await self._memory()
         try:
-            asked, cookie = await memory.sign_in.consents.bind(handle, self._cookie_of(request, handle))
+            asked, cookie = await memory.access.sign_in.consents.bind(handle, self._cookie_of(request, handle))
         except NotFound as error:
             return problem_page(_sentence(error), 404)
-        page = await self._page(memory, handle, asked, owner=memory.owner)
+        page = await self._page(memory, handle, asked, owner=memory.place.owner)
         page.set_cookie(
             self._cookie_name(handle),
             cookie,
@@ -72,9 +72,9 @@ class SignInPage:
         if not self._is_from_page(request):
             return problem_page("Another page sent this form. Start again in the program that you came from.", 403)
         try:
-            asked = await memory.sign_in.consents.read_request(handle, cookie)
+            asked = await memory.access.sign_in.consents.read_request(handle, cookie)
             if form.get("answer") != "allow":
-                return self._back(request, await memory.sign_in.consents.deny(handle, cookie))
+                return self._back(request, await memory.access.sign_in.consents.deny(handle, cookie))
             return await self._allowed(request, memory, handle, asked, form)
         except NotFound as error:
             return problem_page(_sentence(error), 403)
@@ -87,7 +87,7 @@ class SignInPage:
         chosen = Permission(named) if named in [*Permission] else Permission.READ
         passphrase, address = form.get("passphrase", ""), caller_of(request)
         try:
-            is_right = await memory.sign_in.passphrases.check(owner, passphrase, address=address)
+            is_right = await memory.access.sign_in.passphrases.check(owner, passphrase, address=address)
         except TooManyAttempts as error:
             page = await self._page(
                 memory, handle, asked, owner=owner, chosen=chosen, problem=_sentence(error), status=429
@@ -98,10 +98,10 @@ class SignInPage:
             request.scope[REFUSED_KEY] = "sign_in"
             return await self._page(memory, handle, asked, owner=owner, chosen=chosen, problem=_WRONG, status=403)
         cookie = self._cookie_of(request, handle)
-        answer = await memory.sign_in.consents.allow(handle, cookie, owner=owner, permission=chosen)
+        answer = await memory.access.sign_in.consents.allow(handle, cookie, owner=owner, permission=chosen)
         if (grant := answer.grant) is not None:
             let_in = Principal(grant.id, grant.owner, grant.permission, client=grant.client_id)
-            await memory.log_access("sign_in", principal=let_in)
+            await memory.access.log("sign_in", principal=let_in)
         return self._back(request, answer)
 
     async def _page(
@@ -115,7 +115,7 @@ class SignInPage:
         problem: str | None = None,
         status: int = 200,
     ) -> Response:
-        client = await memory.sign_in.clients.find(asked.client_id)
+        client = await memory.access.sign_in.clients.find(asked.client_id)
         question = Question(
             handle,
             asked.client_name,
@@ -125,7 +125,7 @@ class SignInPage:
             permission=asked.permission,
             chosen=chosen,
             owner=owner,
-            can_sign_in=await memory.sign_in.passphrases.has_any(),
+            can_sign_in=await memory.access.sign_in.passphrases.has_any(),
             problem=problem,
         )
         return question_page(question, status)

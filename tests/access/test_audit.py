@@ -64,7 +64,7 @@ NOT_NOTICED: Final[Mapping[str, str]] = {
 
 
 WHOLE: Final[Mapping[str, test_paused.Verb]] = {
-    "import_document": lambda memory: memory.import_document(
+    "imports.import_document": lambda memory: memory.imports.import_document(
         {"text": "Bees.", "source": "bees.md"}, origin=Origin.IMPORT, created_at=1
     )
 }
@@ -83,7 +83,7 @@ async def memory(database: Path) -> AsyncIterator[Memory]:
 
 
 async def entries(memory: Memory) -> list[AuditEntry]:
-    return [*reversed(await memory.audit(limit=10_000, all_owners=True))]
+    return [*reversed(await memory.access.audit(limit=10_000, all_owners=True))]
 
 
 async def only_entry(memory: Memory) -> AuditEntry:
@@ -92,7 +92,7 @@ async def only_entry(memory: Memory) -> AuditEntry:
 
 
 async def fault(memory: Memory) -> str | None:
-    return (await memory.check_audit())[0]
+    return (await memory.access.check_audit())[0]
 
 
 def test_every_table_is_noticed_or_left_out_for_a_reason(database: Path) -> None:
@@ -116,7 +116,7 @@ async def logged(memory: Memory, verbs: Mapping[str, test_paused.Verb]) -> dict[
     return found
 
 
-@pytest.mark.parametrize("name", [one for one in test_paused.REFUSED if one != "restore_rows"])
+@pytest.mark.parametrize("name", [one for one in test_paused.REFUSED if one != "archive.restore_rows"])
 async def test_each_verb_that_takes_words_is_logged(
     tmp_path: Path,
     folder: Path,  # noqa: F811
@@ -125,7 +125,7 @@ async def test_each_verb_that_takes_words_is_logged(
     async with remembering(tmp_path, folder) as (_, memory):
         found = await logged(memory, {name: {**test_paused.REFUSED, **WHOLE}[name]})
         # How far a file was read is no change of the memory.
-        assert bool(found[name]) is (name != "keep_file_read")
+        assert bool(found[name]) is (name != "imports.keep_file_read")
 
 
 async def test_each_verb_that_hides_erases_or_brings_back_is_logged(
@@ -135,23 +135,23 @@ async def test_each_verb_that_hides_erases_or_brings_back_is_logged(
     async with remembering(tmp_path, folder) as (_, memory):
         found = await logged(memory, test_paused.GOES_ON_TOO)
         # After `restore` there is nothing to revert, and the scores are those of the words already.
-        unchanged = {"principal_of", "revert", "score_messages", "settled"}
+        unchanged = {"access.principal_of", "records.revert", "conversations.score", "settled"}
         assert {name for name, new in found.items() if not new} == unchanged
 
 
 async def test_a_revert_is_logged(memory: Memory) -> None:
     [note] = await memory.remember("note", {"text": "Bees."})
     await memory.update_memory(note.id, {"text": "Wasps."}, expected_revision=1)
-    assert all((await logged(memory, {"revert": lambda memory: memory.revert(note.id, 1)})).values())
+    assert all((await logged(memory, {"records.revert": lambda memory: memory.records.revert(note.id, 1)})).values())
 
 
 async def test_a_restored_archive_is_logged(tmp_path: Path, memory: Memory) -> None:
     async with open_memory(lay_empty_database(tmp_path / "other.db")) as other:
         await other.record_messages("trip", [NewMessage(Role.USER, "We fly to Oslo.")])
-        async with other.reading_archive(Selection()) as view:
+        async with other.archive.reading(Selection()) as view:
             rows = [row async for page in view.rows() for row in page]
             with acting_as(ANN, "import"):
-                await memory.restore_rows(view.schema, rows)
+                await memory.archive.restore_rows(view.schema, rows)
     assert {"trip", "msg_1"} <= {one for entry in await entries(memory) for c in entry.said.changes for one in c.ids}
 
 
@@ -204,7 +204,7 @@ async def test_what_is_rolled_back_leaves_no_entry(memory: Memory) -> None:
 
     with acting_as(ANN, "call"):
         with pytest.raises(ZeroDivisionError):
-            await memory._store.write(fail)
+            await memory.place.store.write(fail)
         await memory.record_messages("trip", [NewMessage(Role.USER, "One.")])
     assert (await only_entry(memory)).said.changes == (Change("added", 2, ("trip", "msg_1")),)
 
@@ -213,7 +213,7 @@ async def test_background_work_after_a_logged_call_is_nobodys(memory: Memory) ->
     with acting_as(ANN, "record_messages"):
         await memory.record_messages("trip", [NewMessage(Role.USER, "Remember: my cat is called Mina.")])
     await memory.settled()
-    assert (await memory.session_stats("trip")).total_pins == 1
+    assert (await memory.conversations.stats("trip")).total_pins == 1
     await only_entry(memory)
 
 
@@ -225,7 +225,7 @@ async def test_no_word_of_the_memory_is_in_the_log(memory: Memory, database: Pat
         [note] = await memory.remember("note", {"text": canary, "tags": [canary]})
         await memory.update_memory(note.id, {"text": f"{canary} again"}, expected_revision=1)
         await memory.record_feedback("msg_1", "up", canary)
-        await memory.write_file(f"/memories/{canary}.md", lambda _tree, _text: canary)
+        await memory.files.write(f"/memories/{canary}.md", lambda _tree, _text: canary)
         await (await memory.in_project(canary)).remember("note", {"text": "of a project"})
         await memory.forget(note.id)
         await memory.finalize_session("s")
@@ -237,15 +237,15 @@ async def test_no_word_of_the_memory_is_in_the_log(memory: Memory, database: Pat
 
 async def test_an_action_that_is_no_name_of_ours_is_not_kept(memory: Memory) -> None:
     for action in ("PATCH /api/records/{id}", "caf\u00e9", "a\nb", "", "x" * 101):
-        await memory.log_access(action)
+        await memory.access.log(action)
     assert [one.said.action for one in await entries(memory)] == ["PATCH /api/records/{id}", *["other"] * 4]
 
 
 async def test_tokens_are_logged_also_when_the_command_line_makes_them(memory: Memory) -> None:
-    made = await memory.create_token(Permission.READ)
+    made = await memory.access.create_token(Permission.READ)
     with acting_as(ANN, "POST /api/tokens"):
-        await memory.create_token(Permission.READ)
-    await memory.revoke_token(made.token.id)
+        await memory.access.create_token(Permission.READ)
+    await memory.access.revoke_token(made.token.id)
     found = [(one.said.principal, one.said.action, one.said.changes[0].what) for one in await entries(memory)]
     assert found == [
         (HOST.id, "create_token", "added"),
@@ -255,9 +255,11 @@ async def test_tokens_are_logged_also_when_the_command_line_makes_them(memory: M
 
 
 async def test_each_step_of_a_sign_in_is_logged_with_its_consent_and_its_client(memory: Memory) -> None:
-    consents = memory.sign_in.consents
-    client = await memory.sign_in.clients.register("Notes", ["https://notes.example.org/back"], address="192.0.2.1")
-    await memory.sign_in.passphrases.set("ann", "correct horse battery staple")
+    consents = memory.access.sign_in.consents
+    client = await memory.access.sign_in.clients.register(
+        "Notes", ["https://notes.example.org/back"], address="192.0.2.1"
+    )
+    await memory.access.sign_in.passphrases.set("ann", "correct horse battery staple")
     handle = await consents.begin(
         client,
         redirect_uri="https://notes.example.org/back",
@@ -289,15 +291,15 @@ async def test_each_step_of_a_sign_in_is_logged_with_its_consent_and_its_client(
 
 
 async def test_a_use_of_a_token_is_no_change(memory: Memory) -> None:
-    made = await memory.create_token(Permission.READ)
-    assert await memory.principal_of(made.text) is not None
+    made = await memory.access.create_token(Permission.READ)
+    assert await memory.access.principal_of(made.text) is not None
     await only_entry(memory)
 
 
 async def test_what_changes_nothing_is_logged_on_request(memory: Memory) -> None:
-    await memory.log_access("sign_in", principal=ANN, outcome=Outcome.REFUSED, count=7)
+    await memory.access.log("sign_in", principal=ANN, outcome=Outcome.REFUSED, count=7)
     with acting_as(ANN, "GET /api/export"):
-        await memory.log_access("export")
+        await memory.access.log("export")
     first, second = (one.said for one in await entries(memory))
     assert (first.principal, first.action, first.outcome, first.count) == (ANN.id, "sign_in", Outcome.REFUSED, 7)
     assert (second.principal, second.action, second.outcome, second.count) == (ANN.id, "export", Outcome.DONE, 1)
@@ -305,20 +307,20 @@ async def test_what_changes_nothing_is_logged_on_request(memory: Memory) -> None
 
 async def test_an_owner_sees_their_own_entries_in_pages(memory: Memory) -> None:
     for owner in ("ann", "ben", "ann", "ann"):
-        await memory.log_access("sign_in", principal=Principal("tok", owner))
+        await memory.access.log("sign_in", principal=Principal("tok", owner))
     ann = memory.of_owner("ann")
-    assert [one.number for one in await ann.audit(limit=2)] == [4, 3]
-    assert [one.number for one in await ann.audit(limit=2, before=3)] == [1]
-    assert await ann.audit(since_ms=START_MS + 1) == []
+    assert [one.number for one in await ann.access.audit(limit=2)] == [4, 3]
+    assert [one.number for one in await ann.access.audit(limit=2, before=3)] == [1]
+    assert await ann.access.audit(since_ms=START_MS + 1) == []
     with pytest.raises(AccessDenied, match="whole memory"):
-        await memory.of_owner("ann", Limits(project="shop")).audit()
+        await memory.of_owner("ann", Limits(project="shop")).access.audit()
 
 
 async def test_two_processes_write_one_chain(memory: Memory, database: Path) -> None:
     async with open_memory(database) as other, anyio.create_task_group() as tasks:
         for number in range(10):
             for one in (memory, other):
-                tasks.start_soon(one.log_access, f"call_{number}")
+                tasks.start_soon(one.access.log, f"call_{number}")
     assert [one.number for one in await entries(memory)] == [*range(1, 21)]
     assert await fault(memory) is None
 
@@ -329,10 +331,10 @@ async def _filled(database: Path) -> AuditHead:
         with acting_as(ANN, "record_messages"):
             for text in ("One.", "Two.", "Three."):
                 await memory.record_messages("trip", [NewMessage(Role.USER, text)])
-        await memory.log_access("sign_in")
-        _, head = await memory.check_audit()
+        await memory.access.log("sign_in")
+        _, head = await memory.access.check_audit()
         for _ in range(2):
-            await memory.log_access("sign_in", outcome=Outcome.REFUSED)
+            await memory.access.log("sign_in", outcome=Outcome.REFUSED)
         return head
 
 
@@ -409,12 +411,12 @@ def test_a_cut_end_is_found_even_if_what_is_kept_of_it_is_removed(database: Path
 async def test_a_forged_log_does_not_begin_with_a_head_that_was_noted(database: Path) -> None:
     head = await _filled(database)
     async with open_memory(database) as memory:
-        assert (await memory.check_audit(head))[0] is None
+        assert (await memory.access.check_audit(head))[0] is None
     forge: Any = "DELETE FROM audit_log; UPDATE audit_head SET count = 0, hash = zeroblob(32)"
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.executescript(forge)
     async with open_memory(database) as memory:
         for _ in range(6):
-            await memory.log_access("sign_in")
+            await memory.access.log("sign_in")
         assert await fault(memory) is None
-        assert (await memory.check_audit(head))[0] == "entry 4 is not the one that was noted, or is missing"
+        assert (await memory.access.check_audit(head))[0] == "entry 4 is not the one that was noted, or is missing"

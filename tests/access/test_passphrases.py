@@ -17,7 +17,7 @@ WORDS = "five quiet otters at dawn"
 async def test_a_passphrase_is_stored_as_what_scrypt_makes_of_it_at_the_full_cost(tmp_path: Path) -> None:
     database = lay_empty_database(tmp_path / "memory.db")
     async with open_memory(database) as memory:
-        await memory.sign_in.passphrases.set("local", WORDS)
+        await memory.access.sign_in.passphrases.set("local", WORDS)
     with closing(sqlite3.connect(database)) as connection:
         [[salt, kept, n, r, p]] = connection.execute("SELECT salt, hash, n, r, p FROM passphrases")
     assert (n, r, p, len(salt)) == (32_768, 8, 3, 16)

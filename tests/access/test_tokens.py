@@ -37,10 +37,10 @@ async def memory(tmp_path: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
 
 async def test_a_token_calls_on_behalf_of_its_owner_within_its_limits(memory: Memory) -> None:
     limits = Limits("coder", "shop")
-    made = await memory.create_token(Permission.WRITE, owner="ann", name="laptop", limits=limits)
-    assert await memory.principal_of(made.text) == Principal(made.token.id, "ann", Permission.WRITE, limits)
-    assert await memory.principal_of(f"{made.text}x") is None
-    assert await memory.principal_of("") is None
+    made = await memory.access.create_token(Permission.WRITE, owner="ann", name="laptop", limits=limits)
+    assert await memory.access.principal_of(made.text) == Principal(made.token.id, "ann", Permission.WRITE, limits)
+    assert await memory.access.principal_of(f"{made.text}x") is None
+    assert await memory.access.principal_of("") is None
 
 
 async def test_a_limit_to_a_project_names_it_as_its_owner_does(memory: Memory, tmp_path: Path) -> None:
@@ -49,14 +49,14 @@ async def test_a_limit_to_a_project_names_it_as_its_owner_does(memory: Memory, t
     ann = memory.of_owner("ann")
     await (await ann.in_project(str(tmp_path / "shop"))).remember("note", {"text": "The till sticks."})
     for named in ("shop", str(tmp_path / "shop"), str(tmp_path / "shop" / "src")):
-        made = await memory.create_token(Permission.READ, owner="ann", limits=Limits(project=named))
+        made = await memory.access.create_token(Permission.READ, owner="ann", limits=Limits(project=named))
         assert made.token.limits == Limits(project=str(tmp_path / "shop"))
-    made = await memory.create_token(Permission.READ, owner="ben", limits=Limits(project="shop"))
+    made = await memory.access.create_token(Permission.READ, owner="ben", limits=Limits(project="shop"))
     assert made.token.limits == Limits(project="shop"), "Ben has no such project yet"
 
 
 async def test_the_text_of_a_token_is_nowhere_on_disk(memory: Memory, tmp_path: Path) -> None:
-    made = await memory.create_token(Permission.ADMIN, name="laptop")
+    made = await memory.access.create_token(Permission.ADMIN, name="laptop")
     assert made.text.startswith(PREFIX)
     assert made.text.startswith(made.token.prefix)
     assert len(made.token.prefix) < len(made.text) / 3
@@ -65,21 +65,21 @@ async def test_the_text_of_a_token_is_nowhere_on_disk(memory: Memory, tmp_path: 
 
 
 async def test_an_expired_token_is_unknown_from_that_moment_on(memory: Memory, clock: ScriptedClock) -> None:
-    made = await memory.create_token(Permission.READ, lifetime_ms=HOUR_MS)
+    made = await memory.access.create_token(Permission.READ, lifetime_ms=HOUR_MS)
     clock.wall_ms = START_MS + HOUR_MS - 1
-    assert await memory.principal_of(made.text) is not None
+    assert await memory.access.principal_of(made.text) is not None
     clock.wall_ms = START_MS + HOUR_MS
-    assert await memory.principal_of(made.text) is None
+    assert await memory.access.principal_of(made.text) is None
     with pytest.raises(NotFound, match="token list"):
-        await memory.revoke_token(made.token.id)
+        await memory.access.revoke_token(made.token.id)
 
 
 async def test_a_revoked_token_is_unknown_at_once_and_still_listed(memory: Memory) -> None:
-    kept, lost = await memory.create_token(Permission.READ), await memory.create_token(Permission.READ)
-    assert await memory.revoke_token(lost.token.id) == [lost.token.id]
-    assert await memory.principal_of(lost.text) is None
-    assert await memory.principal_of(kept.text) is not None
-    assert [(one.id, one.revoked_at) for one in await memory.tokens()] == [
+    kept, lost = await memory.access.create_token(Permission.READ), await memory.access.create_token(Permission.READ)
+    assert await memory.access.revoke_token(lost.token.id) == [lost.token.id]
+    assert await memory.access.principal_of(lost.text) is None
+    assert await memory.access.principal_of(kept.text) is not None
+    assert [(one.id, one.revoked_at) for one in await memory.access.tokens()] == [
         (lost.token.id, START_MS),
         (kept.token.id, None),
     ]
@@ -89,32 +89,32 @@ async def test_a_token_that_was_made_by_hand_is_listed_however_often_hosts_renew
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tokens, "_MOST_LISTED", 3)
-    made = await memory.create_token(Permission.READ)
+    made = await memory.access.create_token(Permission.READ)
 
     async def add(transaction: WriteTransaction) -> None:
         for number in range(5):
             renewed = tokens.new_token("local", Permission.READ, now_ms=START_MS, kind=TokenKind.ACCESS)
             await transaction.access.add_token(renewed.token, b"%d" % number)
 
-    await memory._store.write(add)
-    listed = await memory.tokens()
+    await memory.place.store.write(add)
+    listed = await memory.access.tokens()
     assert (listed[0].id, len(listed)) == (made.token.id, 3)
 
 
 async def test_another_owners_token_is_not_revoked(memory: Memory) -> None:
-    made = await memory.create_token(Permission.READ, owner="ann")
+    made = await memory.access.create_token(Permission.READ, owner="ann")
     with pytest.raises(NotFound):
-        await memory.revoke_token(made.token.id, "ben")
-    assert await memory.tokens("ben") == []
-    assert await memory.principal_of(made.text) is not None
+        await memory.access.revoke_token(made.token.id, "ben")
+    assert await memory.access.tokens("ben") == []
+    assert await memory.access.principal_of(made.text) is not None
 
 
 async def test_the_last_use_is_noted_once_a_minute(memory: Memory, clock: ScriptedClock) -> None:
-    made = await memory.create_token(Permission.READ)
+    made = await memory.access.create_token(Permission.READ)
     uses = []
     for _ in range(3):
-        await memory.principal_of(made.text)
-        uses += [one.last_used_at for one in await memory.tokens()]
+        await memory.access.principal_of(made.text)
+        uses += [one.last_used_at for one in await memory.access.tokens()]
         clock.advance(40)
     assert uses == [START_MS, START_MS, START_MS + 80_000]
 
@@ -122,21 +122,21 @@ async def test_the_last_use_is_noted_once_a_minute(memory: Memory, clock: Script
 async def test_who_may_read_is_let_in_while_nobody_can_write(tmp_path: Path) -> None:
     database = lay_empty_database(tmp_path / "memory.db")
     async with open_memory(database, Settings(storage=StoragePolicy(busy_timeout_s=0.05))) as memory:
-        made = await memory.create_token(Permission.READ)
+        made = await memory.access.create_token(Permission.READ)
         with closing(sqlite3.connect(database, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            assert await memory.principal_of(made.text) == made.token.principal
+            assert await memory.access.principal_of(made.text) == made.token.principal
             other.execute("ROLLBACK")
-        assert [one.last_used_at for one in await memory.tokens()] == [None], "its use is noted the next time"
+        assert [one.last_used_at for one in await memory.access.tokens()] == [None], "its use is noted the next time"
 
 
 async def test_a_principal_may_call_until_its_token_ends(memory: Memory) -> None:
     lasting, hour, lost = [
-        (await memory.create_token(Permission.READ, owner="ann", lifetime_ms=lifetime)).token
+        (await memory.access.create_token(Permission.READ, owner="ann", lifetime_ms=lifetime)).token
         for lifetime in (None, HOUR_MS, None)
     ]
-    await memory.revoke_token(lost.id)
-    found = await memory.ends_of([lasting.id, hour.id, lost.id, "https://id.example.org#ann"])
+    await memory.access.revoke_token(lost.id)
+    found = await memory.access.ends_of([lasting.id, hour.id, lost.id, "https://id.example.org#ann"])
     assert found == {hour.id: START_MS + HOUR_MS, lost.id: 0}
 
 
@@ -156,8 +156,8 @@ async def test_what_could_never_be_used_is_refused(
     memory: Memory, owner: str, limits: Limits, lifetime_ms: int | None
 ) -> None:
     with pytest.raises(InvalidInput):
-        await memory.create_token(Permission.READ, owner=owner, limits=limits, lifetime_ms=lifetime_ms)
-    assert await memory.tokens() == []
+        await memory.access.create_token(Permission.READ, owner=owner, limits=limits, lifetime_ms=lifetime_ms)
+    assert await memory.access.tokens() == []
 
 
 def test_each_permission_includes_those_before_it() -> None:

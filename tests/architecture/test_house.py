@@ -69,6 +69,7 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "editing/cascade.py": 3,
     "editing/eraser.py": 1,
     "editing/snapshot_eraser.py": 1,
+    "memory/changes.py": 4,
     "orchestrator/graph_cache.py": 3,
     "orchestrator/snapshot_import.py": 3,
     "pins/collector.py": 1,
@@ -80,7 +81,6 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "upkeep/finalizer.py": 1,
     "upkeep/owed_worker.py": 1,
     "upkeep/store_layers.py": 1,
-    "watch_verbs.py": 4,
 }
 """How many scopes a module makes without the limits of a caller: of what follows a record that the caller reaches, in
 background work, and for keys of what is in memory. Whoever adds one makes sure that nobody is shown what it reads."""

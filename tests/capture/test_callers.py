@@ -43,11 +43,11 @@ async def report(server: KalitoServer, principal: Principal, event: str, **paylo
 
 async def said(memory: Memory) -> list[str]:
     """The texts of the conversation in a memory."""
-    session = await memory.session("chat")
+    session = await memory.conversations.get("chat")
     if session is None:
         return []
     narrowed = await memory.in_project_of("chat")
-    _, messages = await narrowed.messages("chat", last_seq=session.message_count)
+    _, messages = await narrowed.conversations.messages("chat", last_seq=session.message_count)
     return [one.text for one in messages]
 
 

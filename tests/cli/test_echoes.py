@@ -32,7 +32,7 @@ def changed(tmp_path: Path) -> Changed:
             request = CreatePinRequest("trip", f"Flight:\nOslo {COLOUR}.", source_message_id="msg_1")
             pin = await memory.create_pin(request)
             await memory.settled()
-            [summary] = await memory.summarize_session("trip")
+            [summary] = await memory.conversations.summarize("trip")
             return pin.id, summary.id
 
     pin, summary = anyio.run(fill)

@@ -164,7 +164,7 @@ def test_a_summarised_conversation_leaves_nothing_behind_when_it_is_forgotten(in
         async with open_memory(remembered) as memory:
             said = [NewMessage(Role.USER, f"The heron number {n} lives near Moss.") for n in range(40)]
             await memory.record_messages("birds", said)
-            await memory.summarize_session("birds")
+            await memory.conversations.summarize("birds")
             await memory.settled()
 
     anyio.run(summarise)

@@ -44,8 +44,12 @@ def stored(database: Path, session_id: str = SESSION) -> list[StoredTurn]:
 
     async def look() -> list[StoredTurn]:
         async with open_memory(database) as memory:
-            session = await memory.session(session_id)
-            return [] if session is None else [turn async for turns in memory.stored_turns(session) for turn in turns]
+            session = await memory.conversations.get(session_id)
+            return (
+                []
+                if session is None
+                else [turn async for turns in memory.conversations.turns(session) for turn in turns]
+            )
 
     return anyio.run(look)
 
@@ -181,7 +185,7 @@ def test_a_closed_session_goes_on_as_another_and_an_erased_one_is_left_alone(
     async def close_and_erase() -> None:
         async with open_memory(database) as memory:
             await memory.finalize_session(SESSION, FinalizeOptions())
-            records = [await memory.record(f"msg_{number}") for number in range(1, 5)]
+            records = [await memory.records.get(f"msg_{number}") for number in range(1, 5)]
             await memory.purge([record.id for record in records if record.session_id == OTHER_SESSION])
 
     anyio.run(close_and_erase)

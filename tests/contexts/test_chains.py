@@ -71,7 +71,7 @@ async def test_a_structured_context_has_the_turns_around_a_match(database: Path)
 async def test_a_prompt_gets_what_mended_or_decided_it_too(database: Path, prompt: str, mended: str) -> None:
     async with opened(database) as memory:
         await filled(memory)
-        assert mended in (await memory.inject("new", prompt)).text
+        assert mended in (await memory.hooks.inject("new", prompt)).text
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ async def test_a_prompt_gets_what_mended_or_decided_it_too(database: Path, promp
 async def test_an_order_that_names_little_of_what_was_said_gets_nothing(database: Path, prompt: str) -> None:
     async with opened(database) as memory:
         await filled(memory)
-        assert (await memory.inject("new", prompt)).text == ""
+        assert (await memory.hooks.inject("new", prompt)).text == ""

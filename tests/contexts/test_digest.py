@@ -39,7 +39,7 @@ async def left(memory: Memory, session: str, pins: Sequence[tuple[Kind, str]]) -
     """Pins as the memory makes them."""
     for kind, text in pins:
         pin = await memory.create_pin(CreatePinRequest(session, text, scope=Reach.SESSION))
-        record = await memory.record(pin.id)
+        record = await memory.records.get(pin.id)
         await memory.update_memory(pin.id, {"kind": kind}, expected_revision=record.revision)
 
 
@@ -67,7 +67,7 @@ async def test_who_asks_where_the_work_was_left_gets_what_is_open_and_the_end(me
 
 
 async def test_a_session_starts_with_it_and_a_conversation_under_way_does_not_repeat_it(memory: Memory) -> None:
-    assert "The barcode waits for Ana." in (await memory.inject_known()).text
+    assert "The barcode waits for Ana." in (await memory.hooks.inject_known()).text
     await talk(memory, "friday", "And the barcode?", "It waits.", "Then tomorrow.")
     assert HEADING not in (await memory.build_context("friday")).text
 

@@ -66,7 +66,7 @@ async def filled(memory: Memory) -> None:
 async def test_a_prompt_that_needs_nothing_gets_nothing(database: Path, by: str, prompt: str) -> None:
     async with opened(database) as memory:
         await filled(memory)
-        assert (await memory.inject("new", prompt)).text == "", by
+        assert (await memory.hooks.inject("new", prompt)).text == "", by
 
 
 @pytest.mark.parametrize(("prompt", "remembered"), ANSWERED)
@@ -75,4 +75,4 @@ async def test_a_question_and_an_order_that_names_specific_things_get_what_was_s
 ) -> None:
     async with opened(database) as memory:
         await filled(memory)
-        assert remembered in (await memory.inject("new", prompt)).text, by
+        assert remembered in (await memory.hooks.inject("new", prompt)).text, by

@@ -47,7 +47,7 @@ async def test_of_what_is_not_pinned_on_request_the_newest_comes_first_and_a_sta
 ) -> None:
     old, new = "Deploy the shop on Fridays.", "No Fridays for the shop, better Mondays."
     for text, importance in ((old, 0.79), ("A doubt.", 0.7), ("A wish.", 0.85), ("A rule.", 0.75), (new, 0.7)):
-        record = await memory.record(await pin(memory, text, importance_score=importance))
+        record = await memory.records.get(await pin(memory, text, importance_score=importance))
         await memory.update_memory(record.id, {"kind": "rule"}, expected_revision=record.revision)
         clock.advance(1)
     assert await known(memory) == ["A wish.", "A rule.", old, new, "A doubt."]
@@ -146,8 +146,8 @@ async def test_words_of_a_tool_that_read_like_an_instruction_are_withheld(memory
     assert "evil" not in context.text
     assert context.left_out == {"untrusted": 1}
     assert await known(memory, include=[Include.UNTRUSTED]) == [INJECTION]
-    assert (await memory.profile()).lines == ()
-    assert len((await memory.profile(include_untrusted=True)).lines) == 1
+    assert (await memory.records.profile()).lines == ()
+    assert len((await memory.records.profile(include_untrusted=True)).lines) == 1
 
 
 ALLERGY = "I have been allergic to peanuts since 2019."
@@ -188,7 +188,7 @@ async def test_what_is_known_counts_as_used(memory: Memory) -> None:
     pin_id = await pin(memory, "The user is tall.")
     await memory.build_context(query=UNRELATED)
     await memory.settled()
-    assert (await memory.record(pin_id)).usage_count == 1
+    assert (await memory.records.get(pin_id)).usage_count == 1
 
 
 async def test_structured_it_fits_the_budget_and_names_its_records(memory: Memory) -> None:

@@ -80,7 +80,7 @@ async def test_who_asks_where_the_work_was_left_gets_the_end_of_the_newest_conve
         context = await memory.build_context("new", 600, query=asked)
         assert context.text.splitlines()[2] == HEADING
         assert ENDED in context.text
-        assert ENDED in (await memory.inject("new", asked)).text
+        assert ENDED in (await memory.hooks.inject("new", asked)).text
 
 
 async def test_a_past_day_that_is_named_says_which_conversations_are_meant(database: Path) -> None:
@@ -107,15 +107,15 @@ async def test_a_memory_without_a_conversation_has_no_beginning_and_finds_nothin
     async with opened(database) as memory:
         assert HEADING not in (await memory.build_context(None)).text
         assert (await memory.search_memory(SearchRequest("where did I leave off"))).hits == ()
-        assert (await memory.inject("new", "where did I leave off")).text == ""
+        assert (await memory.hooks.inject("new", "where did I leave off")).text == ""
 
 
 async def test_the_start_of_a_session_says_how_the_latest_conversations_ended(database: Path) -> None:
     async with opened(database) as memory:
         await week(memory)
-        start = await memory.inject_known()
+        start = await memory.hooks.inject_known()
         assert HEADING in start.text
         assert ENDED in start.text
         # What was put in already is not put in again.
-        again = await memory.inject("new", "where did I leave off", shown=frozenset(start.record_ids))
+        again = await memory.hooks.inject("new", "where did I leave off", shown=frozenset(start.record_ids))
         assert ENDED not in again.text

@@ -226,7 +226,7 @@ async def test_a_session_is_listed_where_it_was_said_not_where_it_was_written(st
     async with store.view() as view:
         listed = await view.sessions.list_recent(Scope(), limit=9)
         assert [one.id for one in listed] == ["newest", "new", "empty", "imported"]
-        after = await view.sessions.list_recent(Scope(), limit=9, before=listed[1].place)
+        after = await view.sessions.list_recent(Scope(), limit=9, before=listed[1].cursor)
     assert [one.id for one in after] == ["empty", "imported"]
 
 

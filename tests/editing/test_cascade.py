@@ -50,7 +50,7 @@ async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
 
 async def listed(memory: Memory, kind: RecordType) -> list[MemoryRecord]:
     """Pins or summaries that are not forgotten, the oldest first."""
-    async with memory._store.view() as view:
+    async with memory.place.store.view() as view:
         found = await view.records.list_records(Scope(), frozenset({kind}), limit=100)
     return list(found)[::-1]
 
@@ -65,7 +65,7 @@ async def graph_of(memory: Memory, session_id: str | None = "trip") -> GraphStor
 
 
 async def change(memory: Memory, record_id: str, text: str) -> None:
-    record = await memory.record(record_id)
+    record = await memory.records.get(record_id)
     await memory.update_memory(record_id, {"text": text}, expected_revision=record.revision)
 
 
@@ -147,7 +147,7 @@ async def test_a_corrected_question_keeps_its_answer_with_what_was_thought_of_it
 
 async def test_an_edit_that_changes_no_words_changes_nothing_else(memory: Memory, database: Path) -> None:
     before = tables(database)
-    record = await memory.record("msg_1")
+    record = await memory.records.get("msg_1")
     await memory.update_memory("msg_1", {"tags": ["family"]}, expected_revision=record.revision)
     after = tables(database)
     assert [row for row in after["records"] if row["type"] != "message"] == [
@@ -195,7 +195,7 @@ async def test_a_summarys_history_does_not_quote_what_was_erased(memory: Memory)
     [summary] = await listed(memory, RecordType.SUMMARY)
     await memory.forget("msg_1")
     await memory.purge(["msg_1"])
-    [only] = await memory.history(summary.id)
+    [only] = await memory.records.history(summary.id)
     assert only["current"]
     assert "sister" not in repr(only)
 
@@ -268,7 +268,7 @@ async def test_a_graph_that_was_collected_is_not_created_again(
 
 
 async def test_graphs_that_are_switched_off_are_cleaned_and_get_nothing_new(memory: Memory, database: Path) -> None:
-    await memory._finalizer._observer.observe(Scope(session="trip"))
+    await memory._services.finalizer._observer.observe(Scope(session="trip"))
     off = Settings(graph=GraphPolicy(enabled=False), window=SMALL.window)
     async with open_memory(database, off) as other:
         await other.forget("msg_4")
@@ -281,10 +281,10 @@ async def test_what_answers_a_forgotten_question_is_no_answer_to_the_one_before_
     async with open_memory(database) as memory:
         await memory.record_messages("trip", said(ASKED))
         await memory.settled()
-        memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # paid when this says so
+        memory._services.owed.nudge = lambda scope: None  # type: ignore[method-assign]  # paid when this says so
         await memory.record_messages("trip", said("How do I bake bread?", "With flour."))
         await memory.forget("msg_2")
-        await memory._finalizer._observer.observe(Scope(session="trip"))
+        await memory._services.finalizer._observer.observe(Scope(session="trip"))
         assert answers(await graph_of(memory), ASKED) == []
         await memory.restore("msg_2")
         assert answers(await graph_of(memory), "How do I bake bread?") == ["With flour."]
@@ -343,11 +343,11 @@ async def test_a_forgotten_summary_is_in_no_summary_above_it(database: Path) -> 
         first = next(one for one in summaries if one.content["start_seq"] == 1 and one.content["level"] == 0)
         assert "customer A" in fold.text
         await memory.forget(first.id)
-        assert "customer A" not in (await memory.record(fold.id)).text
+        assert "customer A" not in (await memory.records.get(fold.id)).text
         await memory.restore(first.id)
-        assert (await memory.record(fold.id)).text == fold.text
+        assert (await memory.records.get(fold.id)).text == fold.text
         await memory.purge([first.id])
-        assert "customer A" not in repr([await memory.record(fold.id), await memory.history(fold.id)])
+        assert "customer A" not in repr([await memory.records.get(fold.id), await memory.records.history(fold.id)])
 
 
 async def test_neighbours_that_change_at_the_same_time_have_the_pins_of_both_new_texts(memory: Memory) -> None:

@@ -98,16 +98,16 @@ Call = Callable[[Memory], Awaitable[object]]
 def of_id(record_id: str) -> list[Call]:
     """Every call that takes an id."""
     return [
-        lambda memory: memory.record(record_id),
-        lambda memory: memory.records(record_id),
-        lambda memory: memory.history(record_id),
-        lambda memory: memory.version(record_id, 1),
-        lambda memory: memory.record_as_of(record_id, START_MS),
-        lambda memory: memory.diff(record_id, 1, 1),
+        lambda memory: memory.records.get(record_id),
+        lambda memory: memory.records.get_all(record_id),
+        lambda memory: memory.records.history(record_id),
+        lambda memory: memory.records.version(record_id, 1),
+        lambda memory: memory.records.as_of(record_id, START_MS),
+        lambda memory: memory.records.diff(record_id, 1, 1),
         lambda memory: memory.update_memory(record_id, {"text": "x"}, expected_revision=1),
         lambda memory: memory.forget(record_id),
         lambda memory: memory.restore(record_id),
-        lambda memory: memory.revert(record_id, 1),
+        lambda memory: memory.records.revert(record_id, 1),
         lambda memory: memory.remember("task", {"text": "x", "caused_by": record_id}),
         lambda memory: memory.update_memory(NOTE, {"caused_by": record_id}, expected_revision=2),
         lambda memory: memory.purge([NOTE, record_id]),
@@ -166,10 +166,10 @@ def update(record_id: str, changes: Mapping[str, Any], revision: int = 1) -> Cal
         (update(FORGOTTEN, {"status": "completed"}, 2), Conflict, "is forgotten; restore it first"),
         (update(THOUGHT, {"visibility": "chat"}), InvalidInput, "of a thought is always 'internal'"),
         (update(TASK, {"caused_by": TASK}), Conflict, "cannot be its cause; leave caused_by out"),
-        (lambda memory: memory.revert(NOTE, 0), InvalidInput, "has no version 0; its newest is 2"),
-        (lambda memory: memory.revert(NOTE, 3), InvalidInput, "has no version 3; its newest is 2"),
-        (lambda memory: memory.diff(NOTE, 1, 9), InvalidInput, "has no version 9; its newest is 2"),
-        (lambda memory: memory.record_as_of(NOTE, START_MS - 1), RecordNotFound, "did not exist on 2026"),
+        (lambda memory: memory.records.revert(NOTE, 0), InvalidInput, "has no version 0; its newest is 2"),
+        (lambda memory: memory.records.revert(NOTE, 3), InvalidInput, "has no version 3; its newest is 2"),
+        (lambda memory: memory.records.diff(NOTE, 1, 9), InvalidInput, "has no version 9; its newest is 2"),
+        (lambda memory: memory.records.as_of(NOTE, START_MS - 1), RecordNotFound, "did not exist on 2026"),
         (lambda memory: memory.purge([TASK, "task_9"]), RecordNotFound, "no record 'task_9'; use an id that"),
         (remember("thought", {"visibility": "chat"}), InvalidInput, "always 'internal'; leave it out, or remember a"),
         (remember("thought", {"notForChat": False}), InvalidInput, "always 'internal'"),
@@ -216,8 +216,8 @@ async def test_what_is_refused_says_what_to_do_and_writes_nothing(
         update(NOTE, {"text": "The keys are in the red box.", "tags": None, "importance": "medium"}, 2),
         lambda memory: memory.forget(FORGOTTEN),
         lambda memory: memory.restore(NOTE),
-        lambda memory: memory.revert(NOTE, 2),
-        lambda memory: memory.revert(FORGOTTEN, 2),
+        lambda memory: memory.records.revert(NOTE, 2),
+        lambda memory: memory.records.revert(FORGOTTEN, 2),
     ],
 )
 async def test_a_call_that_changes_nothing_makes_no_version(memory: Memory, database: Path, call: Call) -> None:
@@ -240,7 +240,7 @@ async def test_an_id_that_is_named_twice_is_purged_once(memory: Memory, database
 
 
 async def test_a_forgotten_record_can_be_reverted_and_purged(memory: Memory) -> None:
-    assert not (await memory.revert(FORGOTTEN, 1)).is_deleted
+    assert not (await memory.records.revert(FORGOTTEN, 1)).is_deleted
     await memory.forget(FORGOTTEN)
     assert (await memory.purge([FORGOTTEN])).erased == (FORGOTTEN,)
 
@@ -249,7 +249,7 @@ async def test_a_version_comes_back_without_the_cause_that_was_erased_meanwhile(
     [task] = await memory.remember("task", {"text": "Open the box.", "caused_by": NOTE})
     await memory.update_memory(task.id, {"caused_by": None, "text": "Leave it."}, expected_revision=1)
     await memory.purge([NOTE])
-    reverted = await memory.revert(task.id, 1)
+    reverted = await memory.records.revert(task.id, 1)
     assert (reverted.text, reverted.content.get("caused_by")) == ("Open the box.", None)
 
 
@@ -268,8 +268,8 @@ async def test_restoring_a_document_leaves_out_parts_it_no_longer_has(memory: Me
     await memory.remember("document", {"text": "# Chapter 0", "source": "book"})
     await memory.forget(document)
     assert [one.id for one in await memory.restore(document)] == [made[0].id]
-    assert (await memory.record(document)).text == "# Chapter 0"
-    assert [one.is_deleted for one in await memory.records(document)] == [False] + [True] * (len(made) - 1)
+    assert (await memory.records.get(document)).text == "# Chapter 0"
+    assert [one.is_deleted for one in await memory.records.get_all(document)] == [False] + [True] * (len(made) - 1)
 
 
 async def test_a_document_of_several_parts_is_changed_by_one_of_them(memory: Memory, database: Path) -> None:
@@ -281,7 +281,12 @@ async def test_a_document_of_several_parts_is_changed_by_one_of_them(memory: Mem
 
 
 async def test_what_another_owner_has_is_as_if_it_did_not_exist(memory: Memory, database: Path) -> None:
-    store, editor, eraser, historian = memory._store, memory._editor, memory._eraser, memory._historian
+    store, editor, eraser, historian = (
+        memory.place.store,
+        memory._services.editor,
+        memory._services.eraser,
+        memory._services.historian,
+    )
     draft = drafts.record(RecordType.THOUGHT, "Mallory's own.", record_id="thought_own")
     await store.write(lambda transaction: transaction.records.add_records(MALLORY, [draft], now_ms=START_MS))
     before = stored(database)
@@ -296,7 +301,7 @@ async def test_what_another_owner_has_is_as_if_it_did_not_exist(memory: Memory, 
         lambda: editor.revert(MALLORY, NOTE, 1, editor=ANN),
         lambda: eraser.purge(MALLORY, ["thought_own", NOTE]),
         lambda: editor.update(MALLORY, "thought_own", {"caused_by": NOTE}, expected_revision=1, editor=ANN),
-        lambda: memory.record("thought_own"),
+        lambda: memory.records.get("thought_own"),
     ]
     for call in mine:
         with pytest.raises(RecordNotFound, match="no record"):
@@ -308,11 +313,11 @@ async def test_what_another_owner_has_is_as_if_it_did_not_exist(memory: Memory, 
 async def test_the_same_source_is_another_document_for_another_owner(memory: Memory) -> None:
     fields = {"text": "# Chapter 0", "source": "book"}
     [mine] = await memory.remember("document", fields)
-    [other] = await memory._editor.remember(
+    [other] = await memory._services.editor.remember(
         MALLORY, RecordType.DOCUMENT, {**fields, "text": "x"}, editor=ANN, origin=Origin.DOCUMENT
     )
     assert other.id != mine.id
-    assert await memory.record(mine.id) == mine
+    assert await memory.records.get(mine.id) == mine
 
 
 @pytest.mark.parametrize("character", ["x", "é"])
@@ -348,7 +353,7 @@ async def test_what_the_editor_takes_is_written_with_who_and_when(memory: Memory
     )
     assert changed.content["completed_at"] == "2026-03-04T05:07:07.089Z"
     assert changed.visibility is Visibility.CHAT
-    edit = (await memory.history(TASK))[-1]
+    edit = (await memory.records.history(TASK))[-1]
     assert (edit["editor_id"], edit["timestamp"]) == ("ann", "2026-03-04T05:07:07.089Z")
 
 

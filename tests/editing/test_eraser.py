@@ -35,7 +35,7 @@ async def test_an_owed_sweep_is_tried_again_after_twice_as_long_each_time(
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM records").fetchone()
             assert (await memory.purge(["msg_1"])).remaining
-            finish = memory._eraser.finish
+            finish = memory._services.eraser.finish
             for pause_s in (2.0, 4.0, 8.0):
                 clock.advance(pause_s)
                 assert [await finish(), await finish()] == [pause_s, pause_s]

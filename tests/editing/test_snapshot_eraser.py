@@ -114,7 +114,7 @@ async def test_an_erasure_that_was_interrupted_is_finished_by_the_next(
     shutil.copy(folder / "default.json", tmp_path / "old.json")
     await memory.purge(["msg_3"])
     shutil.copy(tmp_path / "old.json", folder / "default.json")
-    eraser = SnapshotEraser(memory.orchestrator()._snapshots, memory._store)
+    eraser = SnapshotEraser(memory.orchestrator()._snapshots, memory.place.store)
     assert (await eraser.erase())["local"].rewritten == ("snapshot default",)
     assert "Quahog" not in (folder / "default.json").read_text(encoding="utf-8")
     assert (await eraser.erase())["local"].rewritten == ()
@@ -176,7 +176,7 @@ async def test_a_snapshot_that_names_nothing_erased_is_not_read_as_a_graph(
 
 
 async def test_snapshots_belong_to_their_owner(memory: Memory, folder: Path) -> None:
-    ann = memory._orchestrators.of(Scope(owner="ann/../x"))
+    ann = memory._services.orchestrators.of(Scope(owner="ann/../x"))
     await ann.save_snapshot("mine")
     assert [one.name for one in ann.list_snapshots()] == ["mine"]
     assert [one.name for one in memory.orchestrator().list_snapshots()] == ["default"]

@@ -54,7 +54,7 @@ async def edit(memory: Memory, witness: Witness, clock: ScriptedClock, choice: r
         elif act == "restore":
             [record] = await memory.restore(witness.id, editor=editor)
         elif act == "revert":
-            record = await memory.revert(witness.id, choice.randrange(1, witness.revision + 1), editor=editor)
+            record = await memory.records.revert(witness.id, choice.randrange(1, witness.revision + 1), editor=editor)
         else:
             changes: dict[str, Any] = {
                 "text": {"text": f"We go to {choice.choice(WORDS)} with {choice.choice(WORDS)}."},
@@ -74,22 +74,22 @@ async def edit(memory: Memory, witness: Witness, clock: ScriptedClock, choice: r
         assert repeats or DELETED_AT in before, "an edit of what is not forgotten was refused"
     else:
         witness.see(record, clock.now_ms())
-    current = await memory.record(witness.id)
+    current = await memory.records.get(witness.id)
     assert (current.content, current.revision) == (witness.content, witness.revision)
 
 
 async def check(memory: Memory, witness: Witness) -> None:
     """History, versions and as-of reads agree with what the witness saw."""
-    record = await memory.record(witness.id)
-    history = await memory.history(witness.id)
+    record = await memory.records.get(witness.id)
+    history = await memory.records.history(witness.id)
     assert [one["id"] for one in history] == [f"{witness.id}@{n + 1}" for n in range(witness.revision)]
     assert [one["current"] for one in history] == [False] * (witness.revision - 1) + [True]
     assert record.content == witness.content
     for number, (at_ms, content) in enumerate(witness.versions, 1):
         newest_then = max(n for n, (moment, _) in enumerate(witness.versions, 1) if moment <= at_ms)
-        assert (await memory.record_as_of(witness.id, at_ms)).content == witness.versions[newest_then - 1][1]
-        assert await memory.diff(witness.id, number, number) == []
-        assert dict(content) == dict((await memory.version(witness.id, number)).content)
+        assert (await memory.records.as_of(witness.id, at_ms)).content == witness.versions[newest_then - 1][1]
+        assert await memory.records.diff(witness.id, number, number) == []
+        assert dict(content) == dict((await memory.records.version(witness.id, number)).content)
 
 
 @given(seed=st.integers(0, 2**32))
@@ -106,7 +106,7 @@ async def test_history_replays_to_what_is_there_whoever_edits(
         pin = await one.create_pin(CreatePinRequest("trip", "Ines is allergic to nuts."))
         [task] = await one.remember("task", {"text": "Book the hotel"})
         await one.settled()
-        witnesses = [Witness(await one.record(name), clock.now_ms()) for name in ("msg_1", pin.id, task.id)]
+        witnesses = [Witness(await one.records.get(name), clock.now_ms()) for name in ("msg_1", pin.id, task.id)]
         for _ in range(25):
             clock.advance(choice.choice((0.0, 1.0, 3600.0)))
             memory, editor = choice.choice(
@@ -118,5 +118,5 @@ async def test_history_replays_to_what_is_there_whoever_edits(
             numbers = range(1, witness.revision + 1)
             wanted = choice.choice(numbers)
             content = dict(witness.versions[wanted - 1][1])
-            reverted = await one.revert(witness.id, wanted)
+            reverted = await one.records.revert(witness.id, wanted)
             assert dict(reverted.content) == content

@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice, pairwise
 from pathlib import Path
@@ -181,7 +182,7 @@ async def test_an_archive_is_of_one_owner_and_becomes_that_of_who_restores_it(tm
     assert "bob" not in (tmp_path / "bob.jsonl").read_text()
     await restored(tmp_path / "bob.jsonl", tmp_path / "new.db", "carl")
     async with opened(tmp_path / "new.db", "carl") as memory:
-        assert [one.text for one in (await memory.transcript("s")).messages] == ["Bob's own words."]
+        assert [one.text for one in (await memory.conversations.transcript("s")).messages] == ["Bob's own words."]
 
 
 @pytest.mark.anyio
@@ -340,8 +341,8 @@ async def test_an_archive_of_an_older_schema_gets_the_defaults_of_new_columns(ar
     steps = [*migrations(), Migration(len(migrations()) + 1, "mood", added)]
     store = await SqliteStore.open(tmp_path / "new.db", steps=steps)
     async with opened(tmp_path / "other.db") as memory:
-        memory._store = store
-        report = await restore_archive(memory, archive)
+        elsewhere = Memory(replace(memory.place, store=store), memory._services)
+        report = await restore_archive(elsewhere, archive)
     await store.close()
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
         [[count, moods]] = connection.execute("SELECT count(*), min(mood) || max(mood) FROM records")
@@ -399,7 +400,7 @@ async def test_an_archive_shows_one_moment_while_others_write(tmp_path: Path) ->
             await memory.record_messages("s", [NewMessage(Role.USER, f"Turn {turn}.")])
         await memory.settled()
         written: list[bytes] = []
-        async with memory.reading_archive(ALL) as view:
+        async with memory.archive.reading(ALL) as view:
             rows = view.rows()
             first = await anext(rows)
             assert first[0].table == "identity"
@@ -441,7 +442,7 @@ async def test_neither_writing_nor_restoring_holds_more_than_some_hundred_rows(t
             ahead.append(read)
 
     async with opened(tmp_path / "new.db") as memory:
-        await memory._store.write(add)
+        await memory.place.store.write(add)
     assert [after - before for before, after in pairwise(ahead)][:-1] == [500] * (len(ahead) - 2)
 
 
@@ -553,7 +554,7 @@ async def act(memory: Memory, what: str, number: int, made: list[str]) -> None:
         place = await memory.in_project("boats" if number % 2 else None)
         made += [one.id for one in await place.remember("task", {"text": f"Task {number} of {len(made)}"})]
     elif what == "edit":
-        record = await memory.record(target)
+        record = await memory.records.get(target)
         await memory.update_memory(target, {"text": f"Changed {number}"}, expected_revision=record.revision)
     elif what in ("forget", "restore"):
         await (memory.forget if what == "forget" else memory.restore)(target)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kalito_mcp.capture.capturer import Capture
@@ -53,9 +53,9 @@ async def imported(memory: Memory, path: Path, source: str = "claude-code") -> t
 
 
 async def said(memory: Memory, session_id: str = SESSION) -> list[tuple[str, str]]:
-    session = await memory.session(session_id)
+    session = await memory.conversations.get(session_id)
     assert session is not None
-    return [(str(turn.role), turn.text) async for turns in memory.stored_turns(session) for turn in turns]
+    return [(str(turn.role), turn.text) async for turns in memory.conversations.turns(session) for turn in turns]
 
 
 async def test_a_reply_that_is_one_block_of_the_message_is_stored_once(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_what_hooks_missed_of_a_session_that_ended_continues_it(tmp_path: 
         await memory.finalize_session(f"{SESSION}~3")
         (tmp_path / "moved").mkdir()
         assert await imported(memory, told.write(tmp_path / "moved")) == (0, 6)
-        assert await memory.session(f"{SESSION}~4") is None
+        assert await memory.conversations.get(f"{SESSION}~4") is None
 
 
 async def test_a_message_that_was_erased_of_a_session_that_ended_does_not_come_back(tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ async def test_a_message_that_was_erased_of_a_session_that_ended_does_not_come_b
     path = told.write(tmp_path)
     async with open_memory(tmp_path / "memory.db") as memory:
         await capture(memory, prompt(ASKED), stop(ANSWERED), ("SessionEnd", {"reason": "other"}))
-        await memory.purge([(await memory.record("msg_1")).id])
+        await memory.purge([(await memory.records.get("msg_1")).id])
         assert await imported(memory, path) == (0, 0)
-        assert await memory.session(f"{SESSION}~2") is None
+        assert await memory.conversations.get(f"{SESSION}~2") is None
 
 
 async def test_a_session_that_is_closed_meanwhile_is_read_again(
@@ -213,6 +213,11 @@ _WORDS = st.sampled_from(["Done.", "At pier 4.", "Noon.", "At pier 4.\n\nNoon.",
 _TALK = st.lists(st.tuples(st.sampled_from([Role.USER, Role.ASSISTANT]), _WORDS), max_size=8)
 
 
+_BOTH = "At pier 4.\n\nNoon."
+_PART_AND_WHOLE = [(Role.USER, "Done.")] + [(Role.ASSISTANT, one) for one in ("At pier 4.", _BOTH, "At pier 4.")]
+
+
+@example(captured=[(Role.USER, "Done."), (Role.ASSISTANT, _BOTH), (Role.ASSISTANT, _BOTH)], told=_PART_AND_WHOLE)
 @given(captured=_TALK, told=_TALK)
 def test_no_word_of_a_transcript_is_lost(captured: list[tuple[Role, str]], told: list[tuple[Role, str]]) -> None:
     stored = Stored(None)

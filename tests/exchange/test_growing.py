@@ -40,9 +40,9 @@ def talk(count: int, first: int = 0) -> Transcript:
 
 
 async def said(memory: Memory) -> list[str]:
-    session = await memory.session(SESSION)
+    session = await memory.conversations.get(SESSION)
     assert session is not None
-    return [turn.text async for turns in memory.stored_turns(session) for turn in turns]
+    return [turn.text async for turns in memory.conversations.turns(session) for turn in turns]
 
 
 def texts(told: Transcript) -> list[str]:

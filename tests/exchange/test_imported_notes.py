@@ -48,7 +48,7 @@ async def test_a_note_without_a_date_has_that_of_its_file(tmp_path: Path) -> Non
         await imported(memory, "server-memory", path)
         [hit] = (await memory.search_memory(SearchRequest("dinghy"))).hits
         assert hit.created_at == MARCH_2023
-        record = await memory.record(hit.record_id)
+        record = await memory.records.get(hit.record_id)
         assert record.recorded_at > MARCH_2023
 
 
@@ -89,7 +89,7 @@ async def test_an_imported_note_that_reads_like_an_instruction_is_not_injected(t
     path = mem0(tmp_path, {"id": "1", "memory": bad}, {"id": "2", "memory": "The ferry deploy runs from pier 4."})
     async with open_memory(tmp_path / "memory.db") as memory:
         await imported(memory, "mem0", path)
-        found = await memory.inject("s", "How do I deploy the ferry?")
+        found = await memory.hooks.inject("s", "How do I deploy the ferry?")
         assert "pier 4" in found.text
         assert "evil.example" not in found.text
 
@@ -115,7 +115,7 @@ async def test_notes_and_prompts_of_claude_mem_are_of_the_project_that_has_a_fol
         for _ in range(2):
             await imported(memory, "claude-mem", path)
             os.utime(path, (1, 1))
-        session = await memory.session("s1")
+        session = await memory.conversations.get("s1")
         assert session is not None
         assert session.project == str(harbour)
         found = {hit.text: hit.project for hit in (await memory.search_memory(SearchRequest("pier noon"))).hits}
@@ -152,5 +152,5 @@ async def test_instructions_for_all_projects_are_of_the_person(tmp_path: Path, m
     async with open_memory(tmp_path / "memory.db") as memory:
         for path in (*own, of_project):
             await imported(memory, "instructions", path)
-        projects = [await memory.project_of_document(str(path)) for path in (*own, of_project)]
+        projects = [await memory.imports.project_of_document(str(path)) for path in (*own, of_project)]
         assert projects == [PERSONAL, PERSONAL, PERSONAL, str(of_project.parent)]

@@ -129,7 +129,7 @@ def test_a_conversation_of_codex_comes_once_though_it_is_compressed_later_and_so
 
     async def kept_of(session: str) -> int:
         async with open_memory(tmp_path / "memory.db") as memory:
-            return (await memory.session_stats(session)).total_messages
+            return (await memory.conversations.stats(session)).total_messages
 
     kept = path.read_bytes()
     assert anyio.run(imported) == (3, 0)

@@ -22,7 +22,7 @@ async def act(database: str, seed: int) -> None:
                 try:
                     match choice.randrange(5):
                         case 0 | 1:
-                            before = await memory.record(record_id)
+                            before = await memory.records.get(record_id)
                             changes = {"text": f"Boat {choice.randrange(10**9)} stays."}
                             await memory.update_memory(record_id, changes, expected_revision=before.revision)
                         case 2:

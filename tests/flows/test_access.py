@@ -161,7 +161,7 @@ async def anns(memory: Memory, name: str) -> Anns:
     recorded = await memory.record_messages(session, turns)
     [note] = await memory.remember("note", {"text": f"{TEXT} Its code is {code}."})
     await memory.remember("task", {"text": f"Fetch the {MARK}."})
-    await memory.write_file(file, lambda _tree, _text: TEXT)
+    await memory.files.write(file, lambda _tree, _text: TEXT)
     return Anns(session, recorded.message_ids[1], note.id, file, code)
 
 
@@ -170,10 +170,10 @@ async def laid(database: Path) -> tuple[dict[str, str], dict[tuple[int, str], An
     async with open_memory(lay_empty_database(database)) as memory:
 
         async def token(permission: Permission, owner: str = "ann", limits: Limits | None = None, **more: Any) -> str:
-            return (await memory.create_token(permission, owner=owner, limits=limits or Limits(), **more)).text
+            return (await memory.access.create_token(permission, owner=owner, limits=limits or Limits(), **more)).text
 
-        revoked = await memory.create_token(Permission.ADMIN, owner="ann")
-        await memory.revoke_token(revoked.token.id)
+        revoked = await memory.access.create_token(Permission.ADMIN, owner="ann")
+        await memory.access.revoke_token(revoked.token.id)
         tokens = {
             "no token": "",
             "unknown": "kal_of_nobody",
@@ -305,12 +305,12 @@ async def check_untouched(database: Path, named: Mapping[tuple[int, str], Anns])
     async with open_memory(database) as memory:
         shop = await memory.of_owner("ann").in_project(SHOP)
         for theirs in named.values():
-            stats = await shop.session_stats(theirs.session)
+            stats = await shop.conversations.stats(theirs.session)
             assert (stats.total_messages, stats.total_pins, stats.state) == (2, 0, "OPEN")
             for record_id in (theirs.message, theirs.note):
-                record = await shop.record(record_id)
+                record = await shop.records.get(record_id)
                 assert (record.revision, record.is_deleted, record.led_to) == (1, False, ())
-            assert (await shop.look_at_files(theirs.file))[1] is not None
+            assert (await shop.files.look(theirs.file))[1] is not None
 
 
 def test_the_tools_that_only_read_are_those_that_a_reading_token_may_call() -> None:

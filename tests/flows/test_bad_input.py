@@ -56,7 +56,7 @@ async def test_a_text_is_kept_as_it_was_sent_and_comes_back_with_all_of_it_to_be
             first = await h.facts("record_messages", session_id=f"s{place}", messages=messages)
             assert (first["recorded"], first["total_messages"]) == (1, 1)
             assert await texts(h, f"s{place}") == [visible(text)]
-            kept = await (await h.server.opened.memory()).record(first["message_ids"][0])
+            kept = await (await h.server.opened.memory()).records.get(first["message_ids"][0])
             assert kept.text == text
             again = await h.facts("record_messages", session_id=f"s{place}", messages=messages)
             assert (again["recorded"], again["message_ids"]) == (0, first["message_ids"])

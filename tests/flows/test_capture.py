@@ -140,7 +140,7 @@ async def test_a_conversation_stays_in_the_project_that_it_began_in(database: Pa
         await told(h, "UserPromptSubmit", prompt="And on.", prompt_id="p3", cwd=str(web))
         memory = await h.server.opened.memory()
         in_shop = await memory.in_project(str(shop))
-        assert {one.id: one.message_count for one in await in_shop.list_sessions()} == {"s1": 3, "s1~2": 1}
+        assert {one.id: one.message_count for one in await in_shop.conversations.recent()} == {"s1": 3, "s1~2": 1}
         # Where nothing is remembered, nothing is, in whatever conversation.
         write_switch(database, Switch(None, (str(web),)))
         await told(h, "UserPromptSubmit", prompt="A secret.", prompt_id="p4", cwd=str(web))
@@ -377,7 +377,7 @@ async def test_a_stranger_on_the_port_is_not_listened_to(database: Path, era: st
             with pytest.raises(anyio.EndOfStream):
                 await stream.receive()
         memory = await (await h.server.opened.memory()).in_project(None)
-        assert await memory.list_sessions() == []
+        assert await memory.conversations.recent() == []
 
 
 async def test_a_prompt_does_not_wait_for_a_database_that_is_busy(database: Path, era: str) -> None:
@@ -505,7 +505,7 @@ async def test_a_conversation_is_kept_whatever_its_folder_is_called(database: Pa
         assert await messages(h, "s1") == [("user", STAGING)]
         await h.settled()
         memory = await h.server.opened.memory()
-        [session] = await memory.list_sessions()
+        [session] = await memory.conversations.recent()
         assert session.project is not None
 
 

@@ -49,7 +49,7 @@ async def remember_it(memory: Memory) -> list[str]:
     [task] = await memory.remember("task", {"text": f"Paint {CANARY}", "tags": [CANARY]})
     await memory.update_memory(task.id, {"text": "Paint the boat"}, expected_revision=1)
     await memory.settled()
-    await memory.summarize_session("trip")
+    await memory.conversations.summarize("trip")
     await memory.record_feedback("msg_2", "up", f"Yes, {CANARY}!")
     await memory.finalize_session("trip")
     return [*recorded.message_ids[:2], pin.id, *(part.id for part in parts), task.id]

@@ -62,7 +62,7 @@ async def test_a_fact_is_pinned_without_a_session_by_the_library(database: Path)
     async with open_memory(database, Settings()) as memory:
         pin = await memory.create_pin(CreatePinRequest(content=GHENT))
         assert (pin.reach, pin.session_id) == (Reach.PERSON, None)
-        assert [one.record.text for one in (await memory.profile()).lines] == [GHENT]
+        assert [one.record.text for one in (await memory.records.profile()).lines] == [GHENT]
         with pytest.raises(InvalidInput, match="session_id is missing"):
             await memory.create_pin(CreatePinRequest(content="The bell rings at six.", scope="session"))
 

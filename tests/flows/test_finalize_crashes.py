@@ -112,7 +112,7 @@ async def session_of(database: Path) -> Session:
         await memory.settled()
         with pytest.raises(SessionFinalized):
             await memory.record_messages("trip", talk(1))
-        [session] = [one for one in await memory.list_sessions() if one.id == "trip"]
+        [session] = [one for one in await memory.conversations.recent() if one.id == "trip"]
         return session
 
 

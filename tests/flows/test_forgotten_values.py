@@ -138,18 +138,18 @@ async def test_no_pin_of_a_forgotten_value_is_made_in_another_session(tmp_path: 
     async with open_memory(tmp_path / "memory.db", clock=clock) as memory:
         [message_id] = (await memory.record_messages("first", [by_user("Hi! I never eat nuts. Bye!")])).message_ids
         await memory.settled()
-        assert (await memory.session_stats("first")).total_pins == 1
+        assert (await memory.conversations.stats("first")).total_pins == 1
         clock.advance(60)
         await memory.forget(message_id)
         clock.advance(60)
         await memory.record_messages("second", [by_user("Oh well, I never eat nuts?"), by_assistant("You are.")])
         await memory.record_messages("second", [by_assistant("As you said: I never eat nuts.")])
         await memory.settled()
-        assert (await memory.session_stats("second")).total_pins == 0
+        assert (await memory.conversations.stats("second")).total_pins == 0
         recorded = await memory.record_messages("second", [by_user("I never eat nuts.")])
         await memory.settled()
         assert recorded.ids_of(Repetition.BROUGHT_BACK) == recorded.message_ids
-        assert (await memory.session_stats("second")).total_pins == 1
+        assert (await memory.conversations.stats("second")).total_pins == 1
 
 
 async def test_the_users_word_brings_it_back_and_their_older_word_does_not(tmp_path: Path) -> None:
@@ -223,9 +223,9 @@ async def test_what_is_kept_of_a_forgotten_identifier_cannot_be_read(tmp_path: P
     async with open_memory(folder / "memory.db", clock=clock) as memory:
         await memory.record_messages("first", [by_user("My locker is ZX-4471-QP.")])
         request = ForgetRequest(identifier="zx4471qp", is_purge=True)
-        preview = await memory.preview_forgetting(request)
+        preview = await memory.records.preview_forgetting(request)
         assert preview.token
-        await memory.purge_previewed(request, preview.token)
+        await memory.records.purge_previewed(request, preview.token)
         clock.advance(60)
         recorded = await memory.record_messages("second", [by_assistant("Your locker: ZX 4471 QP.")])
         assert recorded.left_out_count in (0, 1)
@@ -251,7 +251,7 @@ async def test_tags_and_speakers_are_of_the_subject_too(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as memory:
         await memory.record_messages("s", [by_user("I play the oboe.", name="Mia"), by_user("So do I.", name="Leo")])
         [task] = await memory.remember("task", {"text": "Buy a card.", "tags": ["mia"]})
-        preview = await memory.preview_forgetting(ForgetRequest(about="Mia"))
+        preview = await memory.records.preview_forgetting(ForgetRequest(about="Mia"))
         assert [one.id for one in preview.records] == ["msg_1", task.id]
 
 
@@ -298,8 +298,8 @@ async def test_what_was_made_from_hundreds_of_records_is_found_in_batches(tmp_pa
             for one in (first, last)
         ]
         await memory.settled()
-        summaries = await memory.list_records(frozenset({RecordType.SUMMARY}))
-        found = await memory.derived_from_all([await memory.record(one) for one in recorded.message_ids])
+        summaries = await memory.records.all(frozenset({RecordType.SUMMARY}))
+        found = await memory.records.derived_from_all([await memory.records.get(one) for one in recorded.message_ids])
         assert [(pin.id, source) for pin, source in found.pins] == list(zip(pins, (first, last), strict=True))
         assert sorted(found.summary_ids) == sorted(one.id for one in summaries) != []
 
@@ -415,24 +415,24 @@ async def test_a_summary_in_other_words_may_not_repeat_it(tmp_path: Path) -> Non
     async with open_memory(tmp_path / "memory.db", clock=clock) as memory:
         await forgotten_home(memory, clock)
         with pytest.raises(Conflict, match="forgotten or erased"):
-            await memory.adopt_summary("first", f"They introduced themselves. {HOME}")
-        assert await memory.adopt_summary("first", "They introduced themselves.")
+            await memory.conversations.adopt_summary("first", f"They introduced themselves. {HOME}")
+        assert await memory.conversations.adopt_summary("first", "They introduced themselves.")
 
 
 async def test_summaries_of_what_is_about_a_subject_are_rewritten_and_not_forgotten(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as memory:
         texts = ["Mia plays the oboe.", "We fly to Oslo on May 3.", "The boat is called Nina.", "Mia's brother is Leo."]
         await memory.record_messages("s", [by_user(one) for one in texts])
-        [summary] = await memory.summarize_session("s")
+        [summary] = await memory.conversations.summarize("s")
         assert "Mia" in summary.summary
         request = ForgetRequest(about="Mia")
-        preview = await memory.preview_forgetting(request)
+        preview = await memory.records.preview_forgetting(request)
         assert [one.id for one in preview.records] == ["msg_1", "msg_4"]
         assert preview.token
-        await memory.forget_previewed(request, preview.token)
-        assert "Mia" not in (await memory.record(summary.id)).text
-        assert "Oslo" in (await memory.record(summary.id)).text
-        assert (await memory.preview_forgetting(request)).token is None
+        await memory.records.forget_previewed(request, preview.token)
+        assert "Mia" not in (await memory.records.get(summary.id)).text
+        assert "Oslo" in (await memory.records.get(summary.id)).text
+        assert (await memory.records.preview_forgetting(request)).token is None
 
 
 async def test_a_subject_is_forgotten_in_one_project_and_in_what_is_personal(tmp_path: Path, era: str) -> None:
@@ -464,5 +464,5 @@ async def test_no_view_stays_open_while_the_memory_is_read_page_by_page(
         await memory.record_messages("s", [NewMessage(Role.USER, f"{one} is here.") for one in ("Ann", "Bob", "Eve")])
         monkeypatch.setattr(forgetter, "_PAGE", 2)
         monkeypatch.setattr(forgetter, "_matching", match)
-        preview = await memory.preview_forgetting(ForgetRequest(about="Ann"))
+        preview = await memory.records.preview_forgetting(ForgetRequest(about="Ann"))
     assert [one.text for one in preview.records] == ["Ann is here.", "Ann is away."]

@@ -77,7 +77,7 @@ async def hosts(tmp_path: Path, *owners: str) -> AsyncIterator[list[Host]]:
     """A server, and one host for each of the owners, with a token of its own."""
     database = tmp_path / "memory.db"
     async with open_memory(database) as memory:
-        made = [await memory.create_token(Permission.WRITE, owner=owner, name=owner) for owner in owners]
+        made = [await memory.access.create_token(Permission.WRITE, owner=owner, name=owner) for owner in owners]
     with web("http", database, login=True) as served:
         async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
             yield [Host(http, served.url, one.text) for one in made]
@@ -107,7 +107,7 @@ async def test_a_program_that_forgets_its_sessions_leaves_the_others_theirs(
 ) -> None:
     monkeypatch.setattr(mcp_sessions, "MOST_OF_ONE", 3)
     async with home(tmp_path) as at, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        tokens = [await at.memory.create_token(Permission.WRITE, owner="ann") for _ in range(2)]
+        tokens = [await at.memory.access.create_token(Permission.WRITE, owner="ann") for _ in range(2)]
         forgetful, other = [Host(http, at.url, one.text) for one in tokens]
         for _ in range(3):
             await forgetful.begin()

@@ -170,7 +170,7 @@ class World:
                 # The files of a memory are those of an agent: of the one that is meant without a name.
                 if place.agent != (caller.limits.agent or CODER) or caller.limits.agent is None:
                     return "no file", ""
-                kept = await memory.write_file(f"/memories/{place.mark}.md", lambda _tree, _text: text)
+                kept = await memory.files.write(f"/memories/{place.mark}.md", lambda _tree, _text: text)
                 self.records[kept.id] = place
                 return verb, repr(kept)
             if verb == "up":
@@ -209,19 +209,19 @@ class World:
             "context": lambda: memory.build_context(session, 1500, agent_id=agent, query=query, include=every),
             "plain": lambda: memory.build_context(session or "new one", 900, include=every),
             "json": lambda: memory.build_context(session, 900, query=query, as_json=True),
-            "inject": lambda: memory.inject(session or "new", query),
-            "known": memory.inject_known,
-            "profile": lambda: memory.profile(agent_id=agent),
-            "tasks": lambda: memory.tasks(agent_id=agent),
-            "sessions": lambda: memory.list_sessions(agent_id=agent),
-            "completion": lambda: memory.list_sessions(prefix="zq"),
-            "projects": memory.projects,
-            "agents": memory.agents,
-            "records": lambda: memory.list_records(frozenset(RecordType) - {RecordType.MESSAGE}, agent_id=agent),
-            "files": lambda: memory.look_at_files("/memories/x"),
-            "preview": lambda: memory.preview_forgetting(ForgetRequest(f"{foreign} kettle"), agent_id=agent),
-            "graph": lambda: memory.graph_overview(session_id=session, agent_id=agent),
-            "mistyped": lambda: memory.session_stats(mistyped),
+            "inject": lambda: memory.hooks.inject(session or "new", query),
+            "known": memory.hooks.inject_known,
+            "profile": lambda: memory.records.profile(agent_id=agent),
+            "tasks": lambda: memory.records.tasks(agent_id=agent),
+            "sessions": lambda: memory.conversations.recent(agent_id=agent),
+            "completion": lambda: memory.conversations.recent(prefix="zq"),
+            "projects": memory.projects.all,
+            "agents": memory.conversations.agents,
+            "records": lambda: memory.records.all(frozenset(RecordType) - {RecordType.MESSAGE}, agent_id=agent),
+            "files": lambda: memory.files.look("/memories/x"),
+            "preview": lambda: memory.records.preview_forgetting(ForgetRequest(f"{foreign} kettle"), agent_id=agent),
+            "graph": lambda: memory.conversations.graph_overview(session_id=session, agent_id=agent),
+            "mistyped": lambda: memory.conversations.stats(mistyped),
             "mistyped agent": lambda: memory.search_memory(SearchRequest(query), agent_id=f"w{GARDENER[2:]}"),
             "mistyped project": lambda: memory.in_project(GARDEN[:-1]),
         }
@@ -247,30 +247,30 @@ class World:
             elif name == "restore":
                 answer = await memory.restore(record_id)
             elif name == "edit":
-                now = await memory.record(record_id)
+                now = await memory.records.get(record_id)
                 changed = {"text": self.said(place)}
                 answer = await memory.update_memory(record_id, changed, expected_revision=now.revision)
             elif name == "history":
-                answer = (await memory.record(record_id), await memory.history(record_id))
-                answer = (answer, await memory.derived_from(record_id))
+                answer = (await memory.records.get(record_id), await memory.records.history(record_id))
+                answer = (answer, await memory.records.derived_from(record_id))
             elif name == "purge" and self.chance.random() < 0.3:
                 answer = await memory.purge([record_id])
                 for one in answer.erased:
                     self.erased[one] = self.records.pop(one, place)
             elif name == "subject" and self.chance.random() < 0.2:
                 request = ForgetRequest(f"{place.mark} kettle number {self.chance.randrange(60)}")
-                preview = await memory.preview_forgetting(request, agent_id=place.agent)
+                preview = await memory.records.preview_forgetting(request, agent_id=place.agent)
                 answer = preview
                 if preview.token is not None:
-                    answer = await memory.forget_previewed(request, preview.token, agent_id=place.agent)
+                    answer = await memory.records.forget_previewed(request, preview.token, agent_id=place.agent)
             elif name in ("summarize", "finalize") and (theirs := self.sessions_of(caller, place)):
                 session = self.chance.choice(theirs)
                 if name == "summarize":
-                    answer = await memory.summarize_session(session)
+                    answer = await memory.conversations.summarize(session)
                 elif self.chance.random() < 0.3:
                     answer = await memory.finalize_session(session)
                 else:
-                    answer = await memory.session_stats(session)
+                    answer = await memory.conversations.stats(session)
             else:
                 return f"no {name}", ""
         except KalitoError as error:
@@ -286,7 +286,7 @@ class World:
         """What the caller does not reach is still there."""
         beyond = [one for one, where in self.records.items() if not caller.reaches(where)]
         for one in self.chance.sample(beyond, min(3, len(beyond))):
-            await self.opened.of_owner(self.records[one].owner).record(one)
+            await self.opened.of_owner(self.records[one].owner).records.get(one)
 
     async def name_foreign(self, caller: Caller) -> tuple[str, str]:
         """Name something beyond the caller's reach, and something that never was: the words are the same."""
@@ -322,19 +322,19 @@ class World:
 
 Verb = Callable[[Memory, str], Awaitable[object]]
 FOREIGN_RECORD: Final[dict[str, Verb]] = {
-    "record": lambda memory, one: memory.record(one),
-    "records": lambda memory, one: memory.records(one),
-    "derived": lambda memory, one: memory.derived_from(one),
-    "history": lambda memory, one: memory.history(one),
-    "version": lambda memory, one: memory.version(one, 1),
-    "as of": lambda memory, one: memory.record_as_of(one, 1),
-    "diff": lambda memory, one: memory.diff(one, 1, 1),
+    "record": lambda memory, one: memory.records.get(one),
+    "records": lambda memory, one: memory.records.get_all(one),
+    "derived": lambda memory, one: memory.records.derived_from(one),
+    "history": lambda memory, one: memory.records.history(one),
+    "version": lambda memory, one: memory.records.version(one, 1),
+    "as of": lambda memory, one: memory.records.as_of(one, 1),
+    "diff": lambda memory, one: memory.records.diff(one, 1, 1),
     "update": lambda memory, one: memory.update_memory(one, {"text": "stolen"}, expected_revision=1),
     "forget": lambda memory, one: memory.forget(one),
     "restore": lambda memory, one: memory.restore(one),
-    "revert": lambda memory, one: memory.revert(one, 1),
+    "revert": lambda memory, one: memory.records.revert(one, 1),
     "purge": lambda memory, one: memory.purge([one]),
-    "move": lambda memory, one: memory.move_record(one, None),
+    "move": lambda memory, one: memory.records.move(one, None),
     "feedback": lambda memory, one: memory.record_feedback(one, "down", "stolen"),
     "cause": lambda memory, one: memory.remember("note", {"text": "Caused by it.", "caused_by": one}),
     "importance": lambda memory, one: memory.manager.update_message_importance(one, 0.9),
@@ -343,21 +343,21 @@ FOREIGN_SESSION: Final[dict[str, Verb]] = {
     "say": lambda memory, one: memory.record_messages(one, [NewMessage(Role.USER, "Hello there.")]),
     "pin in": lambda memory, one: memory.create_pin(CreatePinRequest(one, "Hello there.", scope="session")),
     "task in": lambda memory, one: memory.remember("task", {"text": "Say hello."}, session_id=one),
-    "stats": lambda memory, one: memory.session_stats(one),
-    "session": lambda memory, one: memory.session(one),
+    "stats": lambda memory, one: memory.conversations.stats(one),
+    "session": lambda memory, one: memory.conversations.get(one),
     "context": lambda memory, one: memory.build_context(one, 800),
     "asking": lambda memory, one: memory.build_context(one, 9_000, query="kettle 999"),
-    "summarize": lambda memory, one: memory.summarize_session(one),
-    "adopt": lambda memory, one: memory.adopt_summary(one, "They spoke of kettles."),
+    "summarize": lambda memory, one: memory.conversations.summarize(one),
+    "adopt": lambda memory, one: memory.conversations.adopt_summary(one, "They spoke of kettles."),
     "keep": lambda memory, one: memory.keep_digest(one, Digest(open=("They need a kettle.",))),
     "range": lambda memory, one: memory.create_summary(CreateSummaryRequest(one, "msg_1", "msg_2", summary="x")),
     "finalize": lambda memory, one: memory.finalize_session(one),
-    "graph": lambda memory, one: memory.graph_overview(session_id=one),
+    "graph": lambda memory, one: memory.conversations.graph_overview(session_id=one),
     "search in": lambda memory, one: memory.search_memory(SearchRequest("kettle"), session_id=one),
     "past in": lambda memory, one: memory.past_answers("Where is the ladder 7?", session_id=one),
-    "transcript": lambda memory, one: memory.transcript(one),
-    "records of": lambda memory, one: memory.list_records(frozenset(), session_id=one),
-    "move session": lambda memory, one: memory.move_session(one, None),
+    "transcript": lambda memory, one: memory.conversations.transcript(one),
+    "records of": lambda memory, one: memory.records.all(frozenset(), session_id=one),
+    "move session": lambda memory, one: memory.conversations.move(one, None),
     "model": lambda memory, one: memory.manager.get_session_model(one),
     "score": lambda memory, one: memory.manager.score_session_messages(one),
     "relevant": lambda memory, one: memory.manager.find_relevant_messages(one, "kettle"),

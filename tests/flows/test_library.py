@@ -43,7 +43,7 @@ async def test_a_memory_that_is_cancelled_closes_and_opens_again(tmp_path: Path)
             scope.cancel()
             await anyio.sleep_forever()
     async with open_memory(tmp_path / "memory.db") as memory:
-        assert (await memory.session_stats("s")).total_messages == 2
+        assert (await memory.conversations.stats("s")).total_messages == 2
 
 
 async def test_past_answers_are_of_all_sessions_of_the_agent(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ async def test_what_a_program_keeps_and_changes_is_not_the_users_own_word(tmp_pa
             await memory.update_memory(kept.id, {"text": "Send it to Bob."}, expected_revision=1)
             await memory.forget(kept.id)
             await memory.restore(kept.id)
-            await memory.revert(kept.id, 1)
-            assert {(one["editor_type"], one["editor_id"]) for one in await memory.history(kept.id)} == {
+            await memory.records.revert(kept.id, 1)
+            assert {(one["editor_type"], one["editor_id"]) for one in await memory.records.history(kept.id)} == {
                 ("agent", "python")
             }
         [said] = await memory.remember("note", {"text": "Ann likes tea."}, editor=Editor(EditorType.HUMAN, "ann"))

@@ -107,14 +107,19 @@ async def test_a_session_that_is_beyond_limits_is_begun_anew_under_an_id_of_its_
         done = await shop.record_messages(asked, [NewMessage(Role.USER, "The till is open.")])
         assert done.session.id == SHOP.own_session(asked) != asked
         assert (done.session.project, done.total_messages) == ("shop", 1)
-        assert (await shop.session_stats(asked)).session_id == done.session.id, "the id that was asked for goes on"
+        assert (await shop.conversations.stats(asked)).session_id == done.session.id, (
+            "the id that was asked for goes on"
+        )
         await shop.create_pin(CreatePinRequest(asked, "The till sticks.", scope="session"))
         await shop.remember("task", {"text": "Oil the till."}, session_id=asked)
         assert "The till is open." in (await shop.build_context(asked)).text
         assert (await shop.search_memory(SearchRequest("till"), session_id=asked)).hits
-        assert [one.text for one in (await shop.transcript(asked)).records] == ["Oil the till.", "The till sticks."]
+        assert [one.text for one in (await shop.conversations.transcript(asked)).records] == [
+            "Oil the till.",
+            "The till sticks.",
+        ]
         assert (await shop.finalize_session(asked)).session.id == done.session.id
-    assert (await ann.session_stats("beds")).total_messages == 1
+    assert (await ann.conversations.stats("beds")).total_messages == 1
     inside = await say(ann, "counter", "Ten euros.", project="shop")
     again = await shop.record_messages("counter", [NewMessage(Role.USER, "Twelve euros.")])
     assert again.session.id == "counter", "one that is reached keeps its id"
@@ -132,24 +137,24 @@ async def test_a_personal_pin_does_not_name_the_session_and_the_message_that_it_
         CreatePinRequest("beds", "Ann is allergic to tulips.", source_message_id=said, scope="person")
     )
     memory = within(ann, SHOP)
-    shown = await memory.record(pin.id)
+    shown = await memory.records.get(pin.id)
     assert (shown.session_id, shown.content.get("source_message_id")) == (None, None)
     everything = [
-        await memory.records(pin.id),
-        await memory.history(pin.id),
-        await memory.version(pin.id, 1),
+        await memory.records.get_all(pin.id),
+        await memory.records.history(pin.id),
+        await memory.records.version(pin.id, 1),
         (await memory.search_memory(SearchRequest("allergic"))).hits,
-        await memory.profile(),
+        await memory.records.profile(),
         (await memory.build_context(query="allergic")).to_dict(),
         await memory.forget(pin.id),
         await memory.restore(pin.id),
         await memory.update_memory(pin.id, {"text": "Ann sneezes at tulips."}, expected_revision=3),
-        await memory.history(pin.id),
-        await memory.revert(pin.id, 1),
+        await memory.records.history(pin.id),
+        await memory.records.revert(pin.id, 1),
     ]
     assert "allergic" in repr(everything)
     assert not [one for one in map(repr, everything) if "beds" in one or said in one]
-    kept = await ann.record(pin.id)
+    kept = await ann.records.get(pin.id)
     assert (kept.session_id, kept.content["source_message_id"]) == ("beds", said), "what is not shown is kept"
 
 
@@ -158,18 +163,18 @@ async def test_causes_and_effects_beyond_limits_are_not_named_and_stay(ann: Memo
     mine = await note(ann, "Water costs two euros.", PERSONAL, caused_by=beds.id)
     effect = await note(ann, "Buy a hose.", "garden", caused_by=mine.id)
     shop = within(ann, SHOP)
-    shown = await shop.record(mine.id)
+    shown = await shop.records.get(mine.id)
     assert ("caused_by" in shown.content, shown.led_to) == (False, ())
     changed = await shop.update_memory(mine.id, {"text": "Water costs three euros."}, expected_revision=1)
     assert ("caused_by" in changed.content, changed.led_to) == (False, ())
-    stored = await ann.record(mine.id)
+    stored = await ann.records.get(mine.id)
     assert (stored.content["caused_by"], stored.led_to) == (beds.id, (effect.id,))
-    file = await shop.write_file("/memories/till.md", lambda _tree, _text: "It sticks.")
+    file = await shop.files.write("/memories/till.md", lambda _tree, _text: "It sticks.")
     await note(ann, "Oil it.", "garden", caused_by=file.id)
-    _, looked_at = await shop.look_at_files("/memories/till.md")
-    written = await shop.write_file("/memories/till.md", lambda _tree, _text: "It sticks again.")
-    renamed = await shop.rename_files(lambda _: {"/memories/till.md": "/memories/desk.md"})
-    deleted = await shop.delete_files(lambda _: ["/memories/desk.md"])
+    _, looked_at = await shop.files.look("/memories/till.md")
+    written = await shop.files.write("/memories/till.md", lambda _tree, _text: "It sticks again.")
+    renamed = await shop.files.rename(lambda _: {"/memories/till.md": "/memories/desk.md"})
+    deleted = await shop.files.delete(lambda _: ["/memories/desk.md"])
     assert [one and one.led_to for one in (looked_at, written, *renamed, *deleted)] == [()] * 4
     for cause in (beds.id, "note_never"):
         with pytest.raises(RecordNotFound, match=f"no record '{cause}' for caused_by; send the id of a record"):
@@ -191,24 +196,28 @@ async def test_what_a_record_is_related_to_beyond_limits_is_not_named_and_stays(
     [said] = (await personal.record_messages("pictures", [sent])).message_ids
     shop = within(ann, SHOP)
     await shop.update_memory(one.id, {"text": "Both need oil."}, expected_revision=1)
-    for shown in (await shop.record(one.id), await shop.version(one.id, 1)):
+    for shown in (await shop.records.get(one.id), await shop.records.version(one.id, 1)):
         assert shown.content["related_to"] == [till.id, book]
-    assert "vision_response_for" not in (await shop.record(said)).content
-    assert beds.id not in repr([await shop.history(one.id), await shop.diff(one.id, 1, 2)])
-    assert (await ann.record(one.id)).content["related_to"] == all_of_them
-    assert (await ann.record(said)).content["vision_response_for"] == beds.id
+    assert "vision_response_for" not in (await shop.records.get(said)).content
+    assert beds.id not in repr([await shop.records.history(one.id), await shop.records.diff(one.id, 1, 2)])
+    assert (await ann.records.get(one.id)).content["related_to"] == all_of_them
+    assert (await ann.records.get(said)).content["vision_response_for"] == beds.id
 
 
 async def test_the_history_of_a_record_does_not_name_the_project_that_it_came_from(ann: Memory) -> None:
     one = await note(ann, "The hose is green.", "garden")
-    await ann.move_record(one.id, "shop")
+    await ann.records.move(one.id, "shop")
     shop = within(ann, SHOP)
-    seen = [await shop.history(one.id), await shop.diff(one.id, 1, 2), await shop.version(one.id, 1)]
+    seen = [
+        await shop.records.history(one.id),
+        await shop.records.diff(one.id, 1, 2),
+        await shop.records.version(one.id, 1),
+    ]
     assert "garden" not in repr(seen)
-    assert "garden" in repr(await ann.history(one.id))
+    assert "garden" in repr(await ann.records.history(one.id))
     with pytest.raises(AccessDenied, match="beyond what this token reaches; nothing was written"):
-        await shop.revert(one.id, 1)
-    assert (await ann.record(one.id)).project == "shop"
+        await shop.records.revert(one.id, 1)
+    assert (await ann.records.get(one.id)).project == "shop"
 
 
 async def test_nothing_moves_beyond_limits(ann: Memory) -> None:
@@ -217,11 +226,11 @@ async def test_nothing_moves_beyond_limits(ann: Memory) -> None:
     shop = within(ann, SHOP)
     for target in ("garden", "/srv/garden", "never"):
         for move in (
-            lambda target=target: shop.move_session("counter", target),
-            lambda target=target: shop.move_record(one.id, target),
+            lambda target=target: shop.conversations.move("counter", target),
+            lambda target=target: shop.records.move(one.id, target),
             lambda target=target: shop.update_memory(one.id, {"project": target}, expected_revision=1),
             lambda target=target: shop.in_project(target),
-            lambda target=target: shop.project_named(target),
+            lambda target=target: shop.projects.named(target),
         ):
             with pytest.raises(AccessDenied, match="this token reaches only the project 'shop' and what is personal"):
                 await move()
@@ -232,10 +241,10 @@ async def test_nothing_moves_beyond_limits(ann: Memory) -> None:
         with pytest.raises(AccessDenied, match="beyond what this token reaches"):
             await shop.update_memory(pin.id, {"scope": scope}, expected_revision=1)
     with pytest.raises(Conflict, match="belongs to a session, and so to its project") as caught:
-        await shop.move_record(pin.id, "shop")
+        await shop.records.move(pin.id, "shop")
     assert "beds" not in str(caught.value)
-    assert (await shop.move_session("counter", None)).project is None
-    assert (await shop.move_session("counter", "shop")).project == "shop"
+    assert (await shop.conversations.move("counter", None)).project is None
+    assert (await shop.conversations.move("counter", "shop")).project == "shop"
 
 
 async def test_another_agent_is_refused_in_the_words_for_none(ann: Memory) -> None:
@@ -249,19 +258,19 @@ async def test_another_agent_is_refused_in_the_words_for_none(ann: Memory) -> No
             lambda agent=agent: coder.record_messages("x", [NewMessage(Role.USER, "y")], agent_id=agent),
             lambda agent=agent: coder.remember("note", {"text": "y"}, agent_id=agent),
             lambda agent=agent: coder.past_answers("soup?", agent_id=agent),
-            lambda agent=agent: coder.graph_overview(agent_id=agent),
-            lambda agent=agent: coder.profile(agent_id=agent),
-            lambda agent=agent: coder.tasks(agent_id=agent),
-            lambda agent=agent: coder.list_sessions(agent_id=agent),
-            lambda agent=agent: coder.list_records(frozenset(), agent_id=agent),
-            lambda agent=agent: coder.preview_forgetting(ForgetRequest("soup"), agent_id=agent),
+            lambda agent=agent: coder.conversations.graph_overview(agent_id=agent),
+            lambda agent=agent: coder.records.profile(agent_id=agent),
+            lambda agent=agent: coder.records.tasks(agent_id=agent),
+            lambda agent=agent: coder.conversations.recent(agent_id=agent),
+            lambda agent=agent: coder.records.all(frozenset(), agent_id=agent),
+            lambda agent=agent: coder.records.preview_forgetting(ForgetRequest("soup"), agent_id=agent),
         ):
             with pytest.raises(AccessDenied, match=r"^this token reaches only the agent 'coder'; leave agent_id out$"):
                 await verb()
     [made] = await coder.remember("note", {"text": "The sprint ends."})
     assert made.agent_id == "coder", "without a name it is the one of the limits"
-    assert [one.id for one in await coder.list_sessions()] == ["plan"]
-    assert list(await coder.agents()) == ["coder"]
+    assert [one.id for one in await coder.conversations.recent()] == ["plan"]
+    assert list(await coder.conversations.agents()) == ["coder"]
 
 
 async def test_the_order_of_agents_does_not_tell_which_of_them_were_there_before(ann: Memory) -> None:
@@ -270,18 +279,18 @@ async def test_the_order_of_agents_does_not_tell_which_of_them_were_there_before
     for memory in (shop, lone):
         for agent in ("baker", "cook"):
             await say(memory, f"plan of {agent}", "Ten euros.", agent=agent)
-    assert list(await shop.agents()) == list(await lone.agents())
-    assert list(await ann.agents()) == ["baker", "cook"], "newest first"
+    assert list(await shop.conversations.agents()) == list(await lone.conversations.agents())
+    assert list(await ann.conversations.agents()) == ["baker", "cook"], "newest first"
 
 
 async def test_a_mistyped_name_is_not_corrected_to_one_beyond_limits(ann: Memory) -> None:
     await say(ann, "flowerbeds", "The tulips are red.", project="flowergarden", agent="gardener")
     await say(ann, "counter", "Ten euros.", project="shop")
     with pytest.raises(SessionNotFound, match="did you mean 'flowerbeds'"):
-        await ann.session_stats("flowerbedz")
+        await ann.conversations.stats("flowerbedz")
     shop = within(ann, SHOP)
     with pytest.raises(SessionNotFound, match="no session 'flowerbedz'; check the id"):
-        await shop.session_stats("flowerbedz")
+        await shop.conversations.stats("flowerbedz")
     with pytest.raises(InvalidInput, match="did you mean 'gardener'"):
         await ann.search_memory(SearchRequest("tulips"), agent_id="gardenor")
     assert (await shop.search_memory(SearchRequest("tulips"), agent_id="gardenor")).hits == ()
@@ -295,7 +304,7 @@ async def test_a_mistyped_name_is_not_corrected_to_one_beyond_limits(ann: Memory
         await ann.in_project("flowergarten")
     with pytest.raises(AccessDenied):
         await shop.in_project("flowergarten")
-    assert (await within(ann, CODER).in_project("flowergarten")).limits == CODER
+    assert (await within(ann, CODER).in_project("flowergarten")).place.limits == CODER
 
 
 async def test_words_beyond_limits_neither_correct_nor_weigh_a_search(ann: Memory) -> None:
@@ -373,11 +382,11 @@ async def test_a_call_that_was_taken_in_for_another_owner_or_beyond_limits_is_ne
     for owner, limits in callers:
         memory = ann.of_owner(owner, limits)
         with acting_as(Principal("tok", owner, Permission.WRITE, limits), verb):
-            await memory.check_not_taken_in("call 1")
+            await memory.imports.check_not_taken_in("call 1")
             with once("call 1"):
                 await write(memory)
             with pytest.raises(AlreadyTakenIn):
-                await memory.check_not_taken_in("call 1")
+                await memory.imports.check_not_taken_in("call 1")
             with once("call 1"), pytest.raises(AlreadyTakenIn):
                 await write(memory)
 
@@ -387,15 +396,15 @@ async def test_pages_and_messages_are_those_that_are_reached(ann: Memory) -> Non
     await note(ann, "Water costs two euros.", PERSONAL, caused_by=beds.id)
     await say(ann, "beds", "The tulips are red.", project="garden")
     shop = within(ann, SHOP)
-    assert [one.content.get("caused_by") for one in await shop.page_of_records(frozenset())] == [None]
+    assert [one.content.get("caused_by") for one in await shop.records.page(frozenset())] == [None]
     with pytest.raises(RecordNotFound, match="to continue after"):
-        await shop.page_of_records(frozenset(), after=beds.id)
+        await shop.records.page(frozenset(), after=beds.id)
     with pytest.raises(SessionNotFound):
-        await shop.messages("beds", last_seq=9)
+        await shop.conversations.messages("beds", last_seq=9)
     await say(shop, "beds", "Ten euros.")
-    _, said = await shop.messages("beds", last_seq=9)
+    _, said = await shop.conversations.messages("beds", last_seq=9)
     assert [one.text for one in said] == ["Ten euros."]
-    counted = await shop.totals()
+    counted = await shop.conversations.totals()
     assert (counted["sessions"], counted["messages"], counted["notes"]) == (1, 1, 1)
 
 
@@ -415,13 +424,13 @@ async def test_the_graph_of_an_agent_is_beyond_a_limit_to_a_project(ann: Memory)
         with pytest.raises(RecordNotFound, match=f"'{target}' is not a question or answer in this graph"):
             await shop.record_feedback(target, "up")
     with pytest.raises(AccessDenied, match="the graph of an agent covers the whole memory"):
-        await shop.graph_overview()
+        await shop.conversations.graph_overview()
     await shop.record_messages("counter", turns)
     closed = await shop.finalize_session("counter")
     assert (closed.promotion, closed.snapshot) == (None, None), "nor does it learn that the question was known"
     preview = await shop.finalize_session("counter", FinalizeOptions(dry_run=True))
     assert preview.promotion is None
-    assert (await within(ann, Limits(agent="default")).graph_overview())["nodes"] > 0
+    assert (await within(ann, Limits(agent="default")).conversations.graph_overview())["nodes"] > 0
 
 
 async def test_what_is_of_the_whole_memory_needs_no_limits(ann: Memory) -> None:
@@ -430,7 +439,7 @@ async def test_what_is_of_the_whole_memory_needs_no_limits(ann: Memory) -> None:
         memory = within(ann, limits)
 
         async def archived(memory: Memory = memory) -> None:
-            async with memory.reading_archive(Selection()):
+            async with memory.archive.reading(Selection()):
                 pass
 
         async def orchestrated(memory: Memory = memory) -> None:
@@ -439,14 +448,14 @@ async def test_what_is_of_the_whole_memory_needs_no_limits(ann: Memory) -> None:
         for verb in (
             archived,
             orchestrated,
-            lambda memory=memory: memory.rename_project("shop", "store"),
-            lambda memory=memory: memory.restore_rows(1, []),
-            lambda memory=memory: memory.files_read("codex"),
-            lambda memory=memory: memory.tokens(),
-            lambda memory=memory: memory.create_token(Permission.READ),
-            lambda memory=memory: memory.revoke_token("tok_1"),
-            lambda memory=memory: memory.audit(),
-            lambda memory=memory: memory.check_audit(),
+            lambda memory=memory: memory.projects.rename("shop", "store"),
+            lambda memory=memory: memory.archive.restore_rows(1, []),
+            lambda memory=memory: memory.imports.files_read("codex"),
+            lambda memory=memory: memory.access.tokens(),
+            lambda memory=memory: memory.access.create_token(Permission.READ),
+            lambda memory=memory: memory.access.revoke_token("tok_1"),
+            lambda memory=memory: memory.access.audit(),
+            lambda memory=memory: memory.access.check_audit(),
         ):
             with pytest.raises(AccessDenied, match="covers the whole memory; use a token without an agent or project"):
                 await verb()
@@ -460,16 +469,16 @@ async def test_a_purge_within_limits_erases_there_and_names_no_snapshot(ann: Mem
     await (await ann.in_project("garden")).finalize_session("garden")
     shop = within(ann, SHOP)
     request = ForgetRequest(identifier="vetiver-4417", is_purge=True)
-    preview = await shop.preview_forgetting(request)
+    preview = await shop.records.preview_forgetting(request)
     assert [one.id for one in preview.records] == ids["shop"]
     assert preview.token is not None
-    report = await shop.purge_previewed(request, preview.token)
+    report = await shop.records.purge_previewed(request, preview.token)
     assert set(ids["shop"]) <= set(report.erased)
     assert not [one for one in report.rewritten if "snapshot" in one]
-    assert "4417" in (await ann.record(ids["garden"][0])).text
+    assert "4417" in (await ann.records.get(ids["garden"][0])).text
     with pytest.raises(Conflict, match="this token is for an older list"):
-        everything = await ann.preview_forgetting(request)
-        await shop.purge_previewed(request, everything.token or "")
+        everything = await ann.records.preview_forgetting(request)
+        await shop.records.purge_previewed(request, everything.token or "")
 
 
 async def test_a_cursor_of_one_caller_is_not_anothers(ann: Memory) -> None:
@@ -490,13 +499,13 @@ async def test_what_is_watched_within_limits_changes_only_there(ann: Memory) -> 
     await shop.record_messages("beds", [NewMessage(Role.USER, "Ten euros.")])
     await ann.settled()
     watched = [Watched(WatchedKind.SESSION, "beds"), Watched(WatchedKind.RECORD, one.id), Watched(WatchedKind.SESSIONS)]
-    before = await shop.versions(watched)
+    before = await shop.changes.versions(watched)
     assert all(before.values())
     await say(ann, "beds", "They are yellow.", project="garden")
     await note(ann, "Buy a hose.", "garden", caused_by=one.id)
-    assert await shop.versions(watched) == before
+    assert await shop.changes.versions(watched) == before
     await shop.record_messages("beds", [NewMessage(Role.USER, "Eleven euros.")])
-    after = await shop.versions(watched)
+    after = await shop.changes.versions(watched)
     assert after[watched[0]] != before[watched[0]]
 
 
@@ -522,8 +531,8 @@ async def test_hooks_of_two_callers_with_one_name_for_their_conversations_stay_a
                 call = {"host": "claude-code", "event": event, "session_id": "chat", "prompt_id": one.id, **said}
                 call |= {"cwd": "/srv/garden"} if one.id == "a" else {}
                 await capture.take(report_of_call(call))
-    assert (await (await ann.in_project("/srv/garden")).session_stats("chat")).total_messages == 2
-    assert (await ann.of_owner("ben").session_stats("chat")).total_messages == 2
-    within_shop = await within(ann, SHOP).session("chat")
+    assert (await (await ann.in_project("/srv/garden")).conversations.stats("chat")).total_messages == 2
+    assert (await ann.of_owner("ben").conversations.stats("chat")).total_messages == 2
+    within_shop = await within(ann, SHOP).conversations.get("chat")
     assert within_shop is not None
     assert (within_shop.project, within_shop.message_count) == ("shop", 2)

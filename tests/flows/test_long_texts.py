@@ -79,7 +79,7 @@ async def test_no_pass_over_a_long_text_runs_on_the_event_loop(tmp_path: Path, m
         await memory.settled()
         note = (await memory.remember(RecordType.THOUGHT, {"text": _LONG}))[0]
         await memory.update_memory(note.id, {"text": f"{_LONG} And coffee."}, expected_revision=1)
-        await memory.diff(note.id, 1, 2)
+        await memory.records.diff(note.id, 1, 2)
         await memory.build_context("a", query="where did I move")
         await memory.purge([long, note.id])
     assert ran == set(_READERS)
@@ -207,7 +207,7 @@ async def test_others_can_write_while_a_message_that_changes_is_searched_for_pin
                 await memory.record_messages("b", [NewMessage(Role.USER, "Water is wet.")])
 
         async def pins() -> list[str]:
-            async with memory._store.view() as view:
+            async with memory.place.store.view() as view:
                 found = await view.records.list_records(Scope(), frozenset({RecordType.PIN}), limit=10)
             return [pin.text for pin in found]
 

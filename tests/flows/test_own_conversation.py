@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kalito_mcp.contexts.injector import Injection
-from kalito_mcp.memory import Memory
+from kalito_mcp.memory.hooks import Hooks
 from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.settings import Settings
 from tests.flows.harness import Harness, served
@@ -99,9 +99,9 @@ async def test_what_was_said_earlier_comes_back_after_a_compaction_and_what_came
 async def test_a_prompt_that_is_said_while_the_end_of_its_conversation_is_taken_in_is_no_hit(
     database: Path, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inject = Memory.inject
+    inject = Hooks.inject
 
-    async def inject_late(memory: Memory, *arguments: Any, **named: Any) -> Injection:
+    async def inject_late(memory: Hooks, *arguments: Any, **named: Any) -> Injection:
         monkeypatch.undo()
         for event in ("SessionEnd", "SessionStart"):
             payload = {"session_id": "now", "cwd": SHOP, "reason": "other"}
@@ -111,7 +111,7 @@ async def test_a_prompt_that_is_said_while_the_end_of_its_conversation_is_taken_
 
     async with served(database, era, default_session="now", project=SHOP) as h:
         await turn(h, "now", 1, STAGING, "Noted.")
-        monkeypatch.setattr(Memory, "inject", inject_late)
+        monkeypatch.setattr(Hooks, "inject", inject_late)
         await turn(h, "now", 2, ASKED)
         await h.settled()
         assert [one["session_id"] for one in (await h.resource("memory://sessions"))["sessions"]] == ["now~2", "now"]

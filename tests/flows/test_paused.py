@@ -17,6 +17,8 @@ from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, NewMessage, Origin, Role
 from kalito_mcp.errors import Conflict
 from kalito_mcp.memory import Memory
+from kalito_mcp.memory.noting import Noting
+from kalito_mcp.memory.part import Part
 from kalito_mcp.server.build import build_server
 from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from kalito_mcp.wiring import open_memory
@@ -122,64 +124,81 @@ Verb = Callable[[Memory], Awaitable[object]]
 
 
 async def _revoked(memory: Memory) -> object:
-    return await memory.revoke_token((await memory.tokens())[0].id)
+    return await memory.access.revoke_token((await memory.access.tokens())[0].id)
 
 
 REFUSED: Final[Mapping[str, Verb]] = {
     "record_messages": lambda memory: memory.record_messages("s", [NewMessage(Role.USER, TEXT)]),
     "create_pin": lambda memory: memory.create_pin(CreatePinRequest("s", TEXT)),
-    "summarize_session": lambda memory: memory.summarize_session("s"),
+    "conversations.summarize": lambda memory: memory.conversations.summarize("s"),
     "create_summary": lambda memory: memory.create_summary(CreateSummaryRequest("s", "msg_1", "msg_2", summary=TEXT)),
-    "adopt_summary": lambda memory: memory.adopt_summary("s", TEXT),
+    "conversations.adopt_summary": lambda memory: memory.conversations.adopt_summary("s", TEXT),
     "keep_digest": lambda memory: memory.keep_digest("s", Digest(open=(TEXT,))),
     "record_feedback": lambda memory: memory.record_feedback("msg_2", "up", TEXT),
     "finalize_session": lambda memory: memory.finalize_session("s"),
     "remember": lambda memory: memory.remember("note", {"text": TEXT}),
     "update_memory": lambda memory: memory.update_memory("msg_1", {"text": TEXT}, expected_revision=1),
-    "write_file": lambda memory: memory.write_file(FILE, lambda _tree, _text: TEXT),
-    "import_document": lambda memory: memory.import_document({"text": TEXT}, origin=Origin.IMPORT, created_at=1),
-    "restore_rows": lambda memory: memory.restore_rows(1, [ArchiveRow("records", {"text": TEXT})]),
-    "keep_file_read": lambda memory: memory.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
+    "files.write": lambda memory: memory.files.write(FILE, lambda _tree, _text: TEXT),
+    "imports.import_document": lambda memory: memory.imports.import_document(
+        {"text": TEXT}, origin=Origin.IMPORT, created_at=1
+    ),
+    "archive.restore_rows": lambda memory: memory.archive.restore_rows(1, [ArchiveRow("records", {"text": TEXT})]),
+    "imports.keep_file_read": lambda memory: memory.imports.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
 }
 GOES_ON_TOO: Final[Mapping[str, Verb]] = {
-    "score_messages": lambda memory: memory.score_messages("s"),
-    "move_session": lambda memory: memory.move_session("s", None),
-    "rename_files": lambda memory: memory.rename_files(lambda _: {FILE: "/memories/trips.md"}),
-    "delete_files": lambda memory: memory.delete_files(lambda _: ["/memories/trips.md"]),
+    "conversations.score": lambda memory: memory.conversations.score("s"),
+    "conversations.move": lambda memory: memory.conversations.move("s", None),
+    "files.rename": lambda memory: memory.files.rename(lambda _: {FILE: "/memories/trips.md"}),
+    "files.delete": lambda memory: memory.files.delete(lambda _: ["/memories/trips.md"]),
     "forget": lambda memory: memory.forget("msg_1"),
     "restore": lambda memory: memory.restore("msg_1"),
-    "revert": lambda memory: memory.revert("msg_1", 1),
-    "forget_previewed": lambda memory: _previewed(memory, is_purge=False),
-    "purge_previewed": lambda memory: _previewed(memory, is_purge=True),
+    "records.revert": lambda memory: memory.records.revert("msg_1", 1),
+    "records.forget_previewed": lambda memory: _previewed(memory, is_purge=False),
+    "records.purge_previewed": lambda memory: _previewed(memory, is_purge=True),
     "purge": lambda memory: memory.purge(["msg_2"]),
-    "log_access": lambda memory: memory.log_access("log_access"),
+    "access.log": lambda memory: memory.access.log("access.log"),
     "settled": lambda memory: memory.settled(),
-    "create_token": lambda memory: memory.create_token(Permission.READ, name="later"),
-    "principal_of": lambda memory: memory.principal_of("kal_unknown"),
-    "revoke_token": _revoked,
+    "access.create_token": lambda memory: memory.access.create_token(Permission.READ, name="later"),
+    "access.principal_of": lambda memory: memory.access.principal_of("kal_unknown"),
+    "access.revoke_token": _revoked,
 }
 READS: Final = frozenset(
-    "agents audit build_context check_audit check_not_taken_in conversation_of derived_from "
-    "derived_from_all derived_key diff ends_of files_read for_question graph_overview history in_project "
-    "in_project_of inject inject_known list_records list_sessions look_at_files messages page_of_records past_answers "
-    "preview_forgetting profile project_named project_of_document projects record record_as_of record_ids records "
-    "revision search_memory seen_parts session session_stats sessions_before tasks titles tokens totals transcript "
-    "unanswered version versions warm_up why_refused".split()
+    "access.audit access.check_audit access.derived_key access.ends_of access.tokens access.why_refused "
+    "build_context changes.revision changes.versions conversations.agents conversations.begun_before "
+    "conversations.get conversations.graph_overview conversations.messages conversations.recent "
+    "conversations.stats conversations.titled conversations.titles conversations.totals conversations.transcript "
+    " files.look for_question hooks.conversation_of hooks.inject hooks.inject_known "
+    "hooks.seen_parts hooks.unanswered hooks.warm_up imports.check_not_taken_in imports.files_read "
+    "imports.project_of_document in_project in_project_of past_answers projects.all projects.named records.all "
+    "records.as_of records.derived_from records.derived_from_all records.diff records.get records.get_all "
+    "records.history records.ids records.page records.preview_forgetting records.profile records.tasks "
+    "records.version search_memory".split()
 )
-MOVES_PROJECTS: Final = frozenset({"move_record", "rename_project"})
+MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename"})
 
 
 async def _previewed(memory: Memory, *, is_purge: bool) -> None:
     request = ForgetRequest("Oslo", None, is_purge=is_purge)
-    token = (await memory.preview_forgetting(request)).token
+    token = (await memory.records.preview_forgetting(request)).token
     assert token is not None
-    await (memory.purge_previewed if is_purge else memory.forget_previewed)(request, token)
+    await (memory.records.purge_previewed if is_purge else memory.records.forget_previewed)(request, token)
+
+
+def verbs_of_all_parts() -> set[str]:
+    """Such as `forget` and `records.history`."""
+    parts = [one for one in Part.__subclasses__() if one not in (Memory, Noting)]
+    classes = {"": Memory, **{f"{one.__name__.lower()}.": one for one in parts}}
+    return {
+        f"{part}{name}"
+        for part, one in classes.items()
+        for name, _ in inspect.getmembers(one, inspect.iscoroutinefunction)
+        if not name.startswith("_")
+    }
 
 
 async def test_each_verb_refuses_new_words_while_paused(tmp_path: Path, folder: Path) -> None:
-    verbs = {name for name, _ in inspect.getmembers(Memory, inspect.iscoroutinefunction) if not name.startswith("_")}
     # Whoever adds a verb says here what it does while the memory is paused.
-    assert verbs == REFUSED.keys() | GOES_ON_TOO.keys() | READS | MOVES_PROJECTS
+    assert verbs_of_all_parts() == REFUSED.keys() | GOES_ON_TOO.keys() | READS | MOVES_PROJECTS
     async with remembering(tmp_path, folder) as (_, memory):
         write_switch(tmp_path / "memory.db", Switch(FOR_EVER))
         for name, verb in REFUSED.items():
@@ -195,8 +214,8 @@ async def test_records_and_projects_are_moved_and_renamed_while_paused(tmp_path:
     async with remembering(tmp_path, folder) as (_, memory):
         [note] = await memory.remember("note", {"text": "The shop has bees."})
         write_switch(tmp_path / "memory.db", Switch(FOR_EVER))
-        assert await memory.rename_project(str(folder), "bees") == "bees"
-        [moved] = await memory.move_record(note.id, None)
+        assert await memory.projects.rename(str(folder), "bees") == "bees"
+        [moved] = await memory.records.move(note.id, None)
         assert moved.project is None
 
 
@@ -216,4 +235,4 @@ async def test_what_was_owed_before_a_pause_is_done_meanwhile(tmp_path: Path) ->
         await memory.record_messages("s", [NewMessage(Role.USER, "Remember: my cat is called Mina.")])
         write_switch(database, Switch(FOR_EVER))
         await memory.settled()
-        assert (await memory.session_stats("s")).total_pins == 1
+        assert (await memory.conversations.stats("s")).total_pins == 1

@@ -260,8 +260,8 @@ async def test_a_checkpoint_copied_before_a_purge_that_is_killed_is_cleaned_with
         writer.communicate(b"\n")
         assert writer.returncode == -signal.SIGKILL
         assert holding(folder, CANARY)
-        assert isinstance(memory.clock, ScriptedClock)
-        memory.clock.advance(2)
+        assert isinstance(memory.place.clock, ScriptedClock)
+        memory.place.clock.advance(2)
         await memory.record_messages("next", TALK[2:3])
         await memory.settled()
         assert holding(folder, CANARY) == []

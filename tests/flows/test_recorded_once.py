@@ -59,9 +59,9 @@ class Desk:
 
     async def said(self) -> list[str]:
         memory = await (await self.h.server.opened.memory()).in_project(None)
-        session = await memory.session(self.session)
+        session = await memory.conversations.get(self.session)
         assert session is not None
-        return [turn.text async for turns in memory.stored_turns(session) for turn in turns]
+        return [turn.text async for turns in memory.conversations.turns(session) for turn in turns]
 
 
 async def test_what_a_tool_records_between_two_hooks_is_stored_once_however_often_it_is_said(
@@ -179,12 +179,12 @@ async def test_a_session_name_that_cannot_be_kept_is_hashed_as_an_import_does(
         await desk.prompt("My zebra is called Otto.")
         await desk.reply("A fine name.")
         memory = await (await h.server.opened.memory()).in_project(None)
-        [session] = await memory.list_sessions()
+        [session] = await memory.conversations.recent()
         assert session.id == usable_handle(name, "codex") != name
         # It goes on under another name when it is over.
         await memory.finalize_session(session.id)
         await desk.prompt("And my lion?")
-        assert {one.id for one in await memory.list_sessions()} == {session.id, f"{session.id}~2"}
+        assert {one.id for one in await memory.conversations.recent()} == {session.id, f"{session.id}~2"}
 
 
 async def test_what_is_purged_is_erased_from_events_that_wait(database: Path, era: str) -> None:

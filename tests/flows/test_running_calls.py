@@ -113,7 +113,7 @@ async def test_a_call_that_its_host_cancels_stops(tmp_path: Path, transport: str
             await model.is_left.wait()
         await record(connected)
     async with open_memory(tmp_path / "memory.db") as memory:
-        assert (await memory.session_stats("s")).total_summaries == 0
+        assert (await memory.conversations.stats("s")).total_summaries == 0
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -138,7 +138,7 @@ async def test_at_its_end_a_server_finishes_what_runs(tmp_path: Path, transport:
         assert await anyio.to_thread.run_sync(one.process.wait, PATIENCE_S) == 0
     assert b"Traceback" not in b"".join(one.log)
     async with open_memory(tmp_path / "memory.db") as memory:
-        assert (await memory.session_stats("s")).total_summaries == 1
+        assert (await memory.conversations.stats("s")).total_summaries == 1
 
 
 async def test_the_end_waits_for_requests_of_rest_too(database: Path) -> None:

@@ -30,7 +30,7 @@ async def first_context(h: Harness, project: str = "shop") -> str:
 async def pins_of(h: Harness, session: str) -> list[tuple[str, str | None]]:
     """The session's pins in the order in which they were made: the words, and whose they are."""
     memory = await h.server.opened.memory()
-    pins = await memory.list_records(frozenset({RecordType.PIN}), session_id=session)
+    pins = await memory.records.all(frozenset({RecordType.PIN}), session_id=session)
     return [(one.text, one.content.get("scope")) for one in reversed(pins)]
 
 

@@ -17,6 +17,7 @@ from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.watching import Watched, WatchedKind
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.memory import Memory
+from kalito_mcp.memory.changes import Changes
 from kalito_mcp.server import subscriptions, watcher
 from kalito_mcp.server.addresses import graph_uri, stats_uri
 from kalito_mcp.server.subscriptions import Audience
@@ -62,7 +63,7 @@ def serving(database: Path, elsewhere: Memory) -> Iterator[Web]:
 
 
 async def token(memory: Memory, owner: str, limits: Limits = NO_LIMITS) -> str:
-    return (await memory.create_token(Permission.WRITE, owner=owner, limits=limits)).text
+    return (await memory.access.create_token(Permission.WRITE, owner=owner, limits=limits)).text
 
 
 async def test_a_subscriber_hears_of_no_other_owner_s_memory(serving: Web, elsewhere: Memory, era: str) -> None:
@@ -150,10 +151,10 @@ async def test_an_audience_that_cannot_be_read_now_keeps_nothing_from_the_others
 async def test_what_changes_while_somebody_subscribes_is_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
-    read, asks, goes_on = Memory.revision, anyio.Event(), anyio.Event()
+    read, asks, goes_on = Changes.revision, anyio.Event(), anyio.Event()
     is_slow = False
 
-    async def revision(memory: Memory) -> int:
+    async def revision(memory: Changes) -> int:
         nonlocal is_slow
         if is_slow:
             is_slow = False
@@ -161,7 +162,7 @@ async def test_what_changes_while_somebody_subscribes_is_not_missed(
             await goes_on.wait()
         return await read(memory)
 
-    monkeypatch.setattr(Memory, "revision", revision)
+    monkeypatch.setattr(Changes, "revision", revision)
     async with (
         home(tmp_path) as at,
         subscribed(at.url, era, ["memory://sessions"], token=await token(at.memory, "ann")),
@@ -196,8 +197,8 @@ async def test_nobody_hears_of_what_changed_while_nobody_was_subscribed(
 
 async def let_in(memory: Memory, owner: str, url: str) -> tuple[str, str]:
     """Let an OAuth client in to read at the URL. Its access token, and the id of the consent."""
-    client = await memory.sign_in.clients.register("Kite", [REDIRECT], address="127.0.0.1")
-    handle = await memory.sign_in.consents.begin(
+    client = await memory.access.sign_in.clients.register("Kite", [REDIRECT], address="127.0.0.1")
+    handle = await memory.access.sign_in.consents.begin(
         client,
         redirect_uri=REDIRECT,
         is_redirect_explicit=True,
@@ -207,9 +208,9 @@ async def let_in(memory: Memory, owner: str, url: str) -> tuple[str, str]:
         state=None,
         address="127.0.0.1",
     )
-    _, cookie = await memory.sign_in.consents.bind(handle, None)
-    answer = await memory.sign_in.consents.allow(handle, cookie, owner=owner, permission=Permission.READ)
-    issued = await memory.sign_in.consents.redeem(client.id, answer.code or "")
+    _, cookie = await memory.access.sign_in.consents.bind(handle, None)
+    answer = await memory.access.sign_in.consents.allow(handle, cookie, owner=owner, permission=Permission.READ)
+    issued = await memory.access.sign_in.consents.redeem(client.id, answer.code or "")
     assert issued is not None
     assert answer.grant is not None
     return issued.access.text, answer.grant.id
@@ -217,7 +218,7 @@ async def let_in(memory: Memory, owner: str, url: str) -> tuple[str, str]:
 
 async def test_a_subscription_ends_with_its_token_or_its_consent(serving: Web, elsewhere: Memory, era: str) -> None:
     ann = elsewhere.of_owner("ann")
-    made = await elsewhere.create_token(Permission.READ, owner="ann")
+    made = await elsewhere.access.create_token(Permission.READ, owner="ann")
     consented, consent = await let_in(elsewhere, "ann", serving.url)
     lasting = await token(elsewhere, "ann")
     sessions = ["memory://sessions"]
@@ -230,7 +231,7 @@ async def test_a_subscription_ends_with_its_token_or_its_consent(serving: Web, e
         for one in (heard, heard_by_client, heard_by_others):
             await one.all_of(*sessions)
         for ended in (made.token.id, consent):
-            await elsewhere.revoke_token(ended)
+            await elsewhere.access.revoke_token(ended)
         for one in (heard, heard_by_client):
             if era != "legacy":
                 await one.all_of("ended")
@@ -241,9 +242,9 @@ async def test_a_subscription_ends_with_its_token_or_its_consent(serving: Web, e
 
 async def test_a_subscription_to_nothing_of_the_memory_ends_with_its_token_too(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
-        made = await at.memory.create_token(Permission.READ, owner="ann")
+        made = await at.memory.access.create_token(Permission.READ, owner="ann")
         async with subscribed(at.url, "2026-07-28", [], token=made.text) as (_, heard):
-            await at.memory.revoke_token(made.token.id)
+            await at.memory.access.revoke_token(made.token.id)
             await heard.all_of("ended")
 
 
@@ -258,7 +259,7 @@ async def test_what_lies_beyond_the_limits_has_no_version(elsewhere: Memory) -> 
     asked += [Watched(WatchedKind.RECORD, f"msg_{number}") for number in (1, 2, 3)]
 
     async def seen(memory: Memory) -> list[str]:
-        return [f"{one.kind} {one.id}" for one, version in (await memory.versions(asked)).items() if version]
+        return [f"{one.kind} {one.id}" for one, version in (await memory.changes.versions(asked)).items() if version]
 
     assert len(await seen(ann)) == len(asked)
     assert await seen(ann.of_owner("ann", SHOP)) == [
@@ -269,7 +270,7 @@ async def test_what_lies_beyond_the_limits_has_no_version(elsewhere: Memory) -> 
     ]  # fmt: skip
     assert await seen(elsewhere.of_owner("ben")) == []
     limited = ann.of_owner("ann", SHOP)
-    assert [one.id for one in await limited.sessions_before(limit=10)] == ["other", "shop"]
-    assert await ann.versions([Watched(WatchedKind.SESSION_LIST)]) != await limited.versions(
+    assert [one.id for one in await limited.conversations.begun_before(limit=10)] == ["other", "shop"]
+    assert await ann.changes.versions([Watched(WatchedKind.SESSION_LIST)]) != await limited.changes.versions(
         [Watched(WatchedKind.SESSION_LIST)]
     )

@@ -297,7 +297,7 @@ def test_whatever_is_written_by_any_verb_has_its_vector(embeddings: Embeddings, 
             await memory.settled()
             assert (has_all(), embeddings.texts) == (True, [pin.content])
             await memory.purge([recorded.message_ids[0], note.id])
-            await memory.summarize_session("trip")
+            await memory.conversations.summarize("trip")
             await memory.finalize_session("trip")
             await memory.settled()
             assert has_all()

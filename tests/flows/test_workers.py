@@ -69,7 +69,7 @@ def call(tool: str, **arguments: Any) -> tuple[dict[str, Any], dict[str, str]]:
 async def test_the_answer_to_a_question_is_only_accepted_from_whom_it_was_put_to(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     async with open_memory(database) as memory:
-        tokens = [(await memory.create_token(Permission.ADMIN, name=name)).text for name in ("ann", "ben")]
+        tokens = [(await memory.access.create_token(Permission.ADMIN, name=name)).text for name in ("ann", "ben")]
     with web("http", database, login=True) as served:
         async with httpx2.AsyncClient(timeout=PATIENCE_S) as host:
 
@@ -124,8 +124,8 @@ async def test_nothing_acknowledged_is_lost_if_a_worker_is_killed(
     assert workers[0].process.wait(PATIENCE_S) == -signal.SIGKILL
     async with open_memory(tmp_path / "memory.db") as memory:
         for key, message_id in acknowledged.items():
-            assert (await memory.record(message_id)).text == f"Message {key}."
-        assert [len((await memory.transcript(f"s{number}")).messages) for number in range(4)] == [30] * 4
+            assert (await memory.records.get(message_id)).text == f"Message {key}."
+        assert [len((await memory.conversations.transcript(f"s{number}")).messages) for number in range(4)] == [30] * 4
 
 
 async def test_a_host_of_one_worker_hears_of_what_another_one_wrote(workers: list[Web]) -> None:

@@ -42,8 +42,8 @@ CALLS: Final[Sequence[tuple[str, Sequence[Any], dict[str, Any]]]] = (
     ("past_answers", ("gate",), {"session_id": "s", "agent_id": None}),
     ("create_pin", (CreatePinRequest("s", "The code is on the fridge.", scope="session"),), {}),
     ("create_summary", (CreateSummaryRequest("s", "msg_1", "msg_1", message_count=1),), {}),
-    ("summarize_session", ("s",), {}),
-    ("adopt_summary", ("s", "The gate."), {}),
+    ("conversations.summarize", ("s",), {}),
+    ("conversations.adopt_summary", ("s", "The gate."), {}),
     ("keep_digest", ("s", Digest(decided=("The gate stays.",), open=("It squeaks.",))), {}),
     ("record_feedback", ("msg_1", "up", "thanks"), {"session_id": "s", "agent_id": None}),
     ("finalize_session", ("s", FinalizeOptions(dry_run=True)), {}),
@@ -51,22 +51,22 @@ CALLS: Final[Sequence[tuple[str, Sequence[Any], dict[str, Any]]]] = (
     ("update_memory", ("msg_1", {"text": "The gate code is 7."}), {"expected_revision": 1}),
     ("forget", ("msg_1",), {"expected_revision": 1}),
     ("restore", ("msg_1",), {}),
-    ("revert", ("msg_1", 1), {}),
-    ("history", ("msg_1",), {}),
-    ("record", ("msg_1",), {}),
-    ("record_as_of", ("msg_1", 5), {}),
-    ("version", ("msg_1", 1), {}),
-    ("diff", ("msg_1", 1, 2), {}),
-    ("tasks", (), {"agent_id": None, "is_done": None}),
-    ("preview_forgetting", (ForgetRequest(about="gate"),), {}),
-    ("forget_previewed", (ForgetRequest(about="gate"), "x"), {}),
-    ("purge_previewed", (ForgetRequest(about="gate"), "x"), {}),
+    ("records.revert", ("msg_1", 1), {}),
+    ("records.history", ("msg_1",), {}),
+    ("records.get", ("msg_1",), {}),
+    ("records.as_of", ("msg_1", 5), {}),
+    ("records.version", ("msg_1", 1), {}),
+    ("records.diff", ("msg_1", 1, 2), {}),
+    ("records.tasks", (), {"agent_id": None, "is_done": None}),
+    ("records.preview_forgetting", (ForgetRequest(about="gate"),), {}),
+    ("records.forget_previewed", (ForgetRequest(about="gate"), "x"), {}),
+    ("records.purge_previewed", (ForgetRequest(about="gate"), "x"), {}),
     ("purge", ([],), {}),
-    ("session_stats", ("s",), {}),
-    ("score_messages", ("s",), {}),
-    ("list_sessions", (), {"prefix": "", "limit": 5, "before": None}),
-    ("graph_overview", (), {"session_id": "s", "agent_id": None}),
-    ("transcript", ("s",), {}),
+    ("conversations.stats", ("s",), {}),
+    ("conversations.score", ("s",), {}),
+    ("conversations.recent", (), {"prefix": "", "limit": 5, "before": None}),
+    ("conversations.graph_overview", (), {"session_id": "s", "agent_id": None}),
+    ("conversations.transcript", ("s",), {}),
     ("manager.needs_summarization", ("s",), {}),
     ("manager.auto_summarize_session", ("s",), {}),
     ("manager.find_relevant_messages", ("s", "gate", 3), {}),
@@ -100,7 +100,7 @@ def spoilt(value: Any) -> Iterator[Any]:
 
 def verb(memory: Memory, name: str) -> Callable[..., Any]:
     part, _, last = name.rpartition(".")
-    owner = {"": memory, "manager": memory.manager, "orchestrator()": memory.orchestrator()}[part]
+    owner = {"": memory, "orchestrator()": memory.orchestrator()}.get(part) or getattr(memory, part)
     found: Callable[..., Any] = getattr(owner, last)
     return found
 
@@ -123,8 +123,8 @@ async def test_any_argument_of_any_type_is_taken_or_refused_in_words(
         except Exception as error:
             raise AssertionError(f"{name}{arguments!r} {keywords!r}") from error
     await memory.settled()
-    for session in await memory.list_sessions():
-        for message in (await memory.transcript(session.id)).messages:
+    for session in await memory.conversations.recent():
+        for message in (await memory.conversations.transcript(session.id)).messages:
             message.to_dict()
         await memory.build_context(session.id)
 
@@ -145,13 +145,13 @@ async def test_a_pin_of_a_type_that_does_not_exist_is_refused_and_the_session_go
 async def test_a_message_with_a_wrong_number_of_tokens_is_refused(memory: Memory, tokens: Any) -> None:
     with pytest.raises(InvalidInput, match="token_usage must be"):
         await memory.record_messages("s", [replace(SAID, token_usage=tokens)])
-    assert (await memory.session_stats("s")).total_messages == 1
+    assert (await memory.conversations.stats("s")).total_messages == 1
 
 
 async def test_roles_and_origins_may_be_strings(memory: Memory) -> None:
     message = NewMessage("assistant", "It is on the fridge.", origin="document")  # type: ignore[arg-type] # as the documents write them
     await memory.record_messages("s", [message])
-    stored = (await memory.transcript("s")).messages
+    stored = (await memory.conversations.transcript("s")).messages
     assert (stored[-1].role, stored[-1].origin) == (Role.ASSISTANT, Origin.DOCUMENT)
     with pytest.raises(InvalidInput, match=r"messages\[0\]\.role must be 'user', 'assistant' or 'system', not 'robot'"):
         await memory.record_messages("s", [NewMessage("robot", "x")])  # type: ignore[arg-type] # what is refused
@@ -177,7 +177,7 @@ async def test_json_is_stored_as_deep_as_it_can_be_shown_and_refused_beyond(memo
 
     kept = replace(SAID, details={"attachments": [{"name": nested(200)}]})
     [record_id] = (await memory.record_messages("s", [kept])).message_ids
-    assert (await memory.record(record_id)).content["attachments"] == [{"name": nested(200)}]
+    assert (await memory.records.get(record_id)).content["attachments"] == [{"name": nested(200)}]
     with pytest.raises(InvalidInput, match="nested more than 220 levels deep"):
         await memory.record_messages("s", [replace(SAID, details={"attachments": nested(900)})])
     with pytest.raises(InvalidInput, match="nested more than 220 levels deep"):

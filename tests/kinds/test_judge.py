@@ -132,16 +132,16 @@ async def test_nothing_to_judge_needs_no_model() -> None:
 async def test_what_was_judged_is_not_embedded_again_and_after_a_purge_nothing_of_it_is_left(database: Path) -> None:
     async with open_memory(database) as memory:
         embedder = ScriptedEmbedder()
-        memory._judge._embedder = embedder
+        memory._services.judge._embedder = embedder
         embedder.dimension = 512
         await memory.record_messages("trip", said("The canary sings at noon in the mine of Moss."))
         await memory.settled()
         [[sentence]] = [embedder.asked[:1]]
-        assert len(memory._judge._remembered) == 1
-        await memory._judge.judge([Sentence(sentence)])
+        assert len(memory._services.judge._remembered) == 1
+        await memory._services.judge.judge([Sentence(sentence)])
         assert embedder.asked == [sentence]
         await memory.purge(["msg_1"])
-        assert memory._judge._remembered == {}
+        assert memory._services.judge._remembered == {}
 
 
 @pytest.mark.parametrize(

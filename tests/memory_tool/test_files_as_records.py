@@ -28,7 +28,7 @@ EMPTY = "0B\t/memories"
 
 
 async def file_at(memory: Memory, path: str = PATH) -> MemoryRecord:
-    _, found = await memory.look_at_files(path)
+    _, found = await memory.files.look(path)
     assert found is not None
     return found
 
@@ -56,13 +56,13 @@ async def test_every_change_is_an_edit_that_can_be_undone(memory: Memory) -> Non
     await tool.insert(PATH, 2, "- Bo Larsen eats anything")
     await tool.rename(PATH, "/memories/trip/guests.md")
     record = await file_at(memory, "/memories/trip/guests.md")
-    edits = await memory.history(record.id)
+    edits = await memory.records.history(record.id)
     assert [(one["edit_type"], one["editor_id"]) for one in edits] == [
         ("create", "claude-code"),
         *[("update", "claude-code")] * 3,
     ]
-    assert (await memory.version(record.id, 1)).text == GUESTS
-    await memory.revert(record.id, 1)
+    assert (await memory.records.version(record.id, 1)).text == GUESTS
+    await memory.records.revert(record.id, 1)
     assert (await file_at(memory)).text == GUESTS
     assert (await tool.view("/memories")).endswith(f"\t{PATH}")
 
@@ -71,13 +71,13 @@ async def test_a_file_is_also_named_by_its_path(memory: Memory, tool: MemoryTool
     await tool.create(PATH, GUESTS)
     await tool.str_replace(PATH, "nuts", "eggs")
     await tool.delete(PATH)
-    assert [one["edit_type"] for one in await memory.history(PATH)] == ["create", "update", "delete"]
+    assert [one["edit_type"] for one in await memory.records.history(PATH)] == ["create", "update", "delete"]
     await memory.restore(PATH)
     assert "eggs" in await tool.view(PATH)
-    await memory.revert(PATH, 1)
-    assert (await memory.record(PATH)).text == GUESTS
+    await memory.records.revert(PATH, 1)
+    assert (await memory.records.get(PATH)).text == GUESTS
     with pytest.raises(RecordNotFound, match=r"no file '/memories/other\.md'"):
-        await memory.record("/memories/other.md")
+        await memory.records.get("/memories/other.md")
 
 
 async def test_a_deleted_directory_is_restored_file_by_file(memory: Memory, tool: MemoryTool) -> None:
@@ -136,7 +136,7 @@ async def test_an_erased_file_is_in_no_list_and_on_no_disk(tmp_path: Path) -> No
         assert (report.erased, report.remaining) == ((record.id,), {})
         assert (await tool.view("/memories")).endswith(EMPTY)
         with pytest.raises(RecordErased):
-            await memory.record(record.id)
+            await memory.records.get(record.id)
         with pytest.raises(Conflict):
             await tool.create(PATH, GUESTS)
         await memory.settled()
@@ -163,9 +163,9 @@ async def test_each_project_has_its_own_files_and_personal_ones_are_of_none(memo
     texts = await found(shop, "Ines")
     assert any("shop" in one for one in texts) and any("tea" in one for one in texts)
     assert not any("blog" in one for one in texts)
-    assert (await shop.record(PATH)).text == f"shop {GUESTS}"
+    assert (await shop.records.get(PATH)).text == f"shop {GUESTS}"
     with pytest.raises(InvalidInput, match="several projects; name one of them by its id"):
-        await memory.record(PATH)
+        await memory.records.get(PATH)
 
 
 async def test_other_documents_are_no_files(memory: Memory, tool: MemoryTool) -> None:
@@ -173,7 +173,7 @@ async def test_other_documents_are_no_files(memory: Memory, tool: MemoryTool) ->
     await memory.remember("note", {"text": "Ines likes tea."})
     assert (await tool.view("/memories")).endswith(EMPTY)
     await tool.create(PATH, "Another text of the same path")
-    assert (await memory.record(PATH)).text == "Another text of the same path"
+    assert (await memory.records.get(PATH)).text == "Another text of the same path"
     for kind in ("document", "note"):
         with pytest.raises(InvalidInput, match="that of a file in /memories"):
             await memory.remember(kind, {"text": GUESTS, "source": f"memory-file:{PATH}"})
@@ -216,7 +216,7 @@ async def test_no_owner_reaches_another_s_files(tmp_path: Path) -> None:
         await MemoryTool(ours).create(PATH, GUESTS)
         assert (await MemoryTool(theirs).view("/memories")).endswith(EMPTY)
         with pytest.raises(RecordNotFound):
-            await theirs.history(PATH)
+            await theirs.records.history(PATH)
         await MemoryTool(theirs).create(PATH, "Theirs.")
         await MemoryTool(theirs).delete("/memories/guests.md")
         assert "Ines" in await MemoryTool(ours).view(PATH)

@@ -45,13 +45,13 @@ async def test_all_lines_of_all_writers_are_in_the_file_and_in_its_history(memor
     async with anyio.create_task_group() as tasks:
         for number in range(WRITERS):
             tasks.start_soon(write, number)
-    _, file = await memories[0].look_at_files(PATH)
+    _, file = await memories[0].files.look(PATH)
     assert file is not None
     first, *lines = file.text.splitlines()
     assert first == f"count {WRITERS * EACH}"
     assert sorted(lines) == sorted(f"writer {number} turn {turn}" for number in range(WRITERS) for turn in range(EACH))
     assert sorted(counted) == list(range(WRITERS * EACH))
-    assert len(await memories[1].history(file.id)) == 1 + 2 * WRITERS * EACH
+    assert len(await memories[1].records.history(file.id)) == 1 + 2 * WRITERS * EACH
 
 
 async def test_of_all_who_create_or_move_to_one_path_one_succeeds(memories: list[Memory]) -> None:
@@ -75,5 +75,5 @@ async def test_of_all_who_create_or_move_to_one_path_one_succeeds(memories: list
             tasks.start_soon(write, number)
     [written] = done
     assert written in await MemoryTool(memories[0]).view(PATH)
-    tree, _ = await memories[0].look_at_files(PATH)
+    tree, _ = await memories[0].files.look(PATH)
     assert len(tree.sizes) == WRITERS + int(written[-1]) % 2

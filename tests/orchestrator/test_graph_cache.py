@@ -184,7 +184,7 @@ async def test_a_cancellation_inside_leaves_memory_and_disk_as_they_were(one: Pr
         tasks.start_soon(one.change, held)
         await held.begun()
         tasks.cancel_scope.cancel()
-        held.go_on.set()
+        threading.Timer(0.1, held.go_on.set).start()
     assert await one.shelved() == await one.fresh() == before
 
 

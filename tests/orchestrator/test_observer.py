@@ -183,8 +183,8 @@ async def test_two_processes_observe_each_message_once(database: Path) -> None:
             for turn in range(15):
                 await memory.record_messages("trip", said(f"What did {name} say in turn {turn}?", "Nothing."))
                 # Both are notified: each looks, and one of them finds it.
-                one._owed.nudge(TRIP)
-                other._owed.nudge(TRIP)
+                one._services.owed.nudge(TRIP)
+                other._services.owed.nudge(TRIP)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(record, one, "Ann")
@@ -201,7 +201,7 @@ async def test_two_processes_observe_each_message_once(database: Path) -> None:
 async def test_switched_off_nothing_is_observed_until_it_is_on(database: Path) -> None:
     async with open_memory(database, Settings(graph=GraphPolicy(enabled=False))) as memory:
         await memory.record_messages("trip", said("Where is Ann?", "In Oslo."))
-        assert await memory._finalizer._observer.observe(TRIP) == 0
+        assert await memory._services.finalizer._observer.observe(TRIP) == 0
         assert answers(await graph_of(memory)) == {}
     async with open_memory(database) as memory:
         assert answers(await graph_of(memory)) == {"Where is Ann?": ["In Oslo."]}
@@ -210,9 +210,9 @@ async def test_switched_off_nothing_is_observed_until_it_is_on(database: Path) -
 async def test_a_graph_that_is_only_looked_at_is_not_stored(memory: Memory) -> None:
     await memory.record_messages("trip", said("Where is Ann?", "In Oslo."))
     assert answers(await graph_of(memory)) == {"Where is Ann?": ["In Oslo."]}
-    [session] = await memory.list_sessions()
+    [session] = await memory.conversations.recent()
     assert session.observed_seq == 0
-    assert await memory._finalizer._observer.observe(TRIP) == 2
+    assert await memory._services.finalizer._observer.observe(TRIP) == 2
     assert answers(await graph_of(memory)) == {"Where is Ann?": ["In Oslo."]}
 
 
@@ -226,9 +226,9 @@ async def test_a_graph_that_is_only_looked_at_is_not_stored(memory: Memory) -> N
 )
 async def test_a_write_takes_few_messages_into_the_graph(memory: Memory, texts: list[str], writes: list[int]) -> None:
     await memory.settled()
-    memory._owed.nudge = lambda scope=None: None  # type: ignore[method-assign]  # the test pays
+    memory._services.owed.nudge = lambda scope=None: None  # type: ignore[method-assign]  # the test pays
     await memory.record_messages("trip", [NewMessage(Role.USER, text) for text in texts])
-    store, observed = memory._finalizer._observer._store, list[int]()
+    store, observed = memory._services.finalizer._observer._store, list[int]()
     original = GraphStore.drain_changes
 
     def counting(graph: GraphStore) -> GraphChanges:
@@ -237,7 +237,7 @@ async def test_a_write_takes_few_messages_into_the_graph(memory: Memory, texts: 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GraphStore, "drain_changes", counting)
-        assert await memory._finalizer._observer.observe(TRIP) == len(texts)
+        assert await memory._services.finalizer._observer.observe(TRIP) == len(texts)
     assert observed == writes
     async with store.view() as view:
         session = await view.sessions.get(TRIP)
@@ -246,14 +246,14 @@ async def test_a_write_takes_few_messages_into_the_graph(memory: Memory, texts: 
 
 async def test_a_finalized_session_is_not_observed(database: Path, store: SqliteStore) -> None:
     async with open_memory(database) as memory:
-        memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if killed before it was paid
+        memory._services.owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if killed before it was paid
         await memory.record_messages("trip", talk(3))
     async with store.transaction() as transaction:
         session = await transaction.sessions.get(TRIP)
         assert session is not None
         await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=START_MS)
     async with open_memory(database) as memory:
-        assert await memory._finalizer._observer.observe(TRIP) == 0
+        assert await memory._services.finalizer._observer.observe(TRIP) == 0
         assert (await graph_of(memory)).stats().nodes == 0
 
 

@@ -29,7 +29,7 @@ async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
 
 async def records(memory: Memory) -> list[MemoryRecord]:
     """The pins that are not forgotten, the oldest first."""
-    async with memory._store.view() as view:
+    async with memory.place.store.view() as view:
         found = await view.records.list_records(Scope(session="trip"), frozenset({RecordType.PIN}), limit=100)
     return list(found)[::-1]
 

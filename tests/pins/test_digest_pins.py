@@ -26,7 +26,7 @@ async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
 
 async def pinned(memory: Memory, session: str | None = "ops") -> dict[str, str | None]:
     """The pins of the session, and of what kind each is."""
-    found = await memory.list_records(frozenset({RecordType.PIN}), session_id=session)
+    found = await memory.records.all(frozenset({RecordType.PIN}), session_id=session)
     return {one.text: one.content.get("kind") for one in found}
 
 
@@ -44,7 +44,7 @@ async def test_what_is_known_is_not_pinned_again_in_another_session(memory: Memo
     again = await memory.keep_digest("later", Digest(decided=(PORT,), open=(OPEN,)))
     assert (len(first.pins), len(again.pins)) == (2, 1)
     assert await pinned(memory, "later") == {OPEN: "open"}
-    assert [line.record.text for line in (await memory.profile()).lines] == [PORT]
+    assert [line.record.text for line in (await memory.records.profile()).lines] == [PORT]
 
 
 async def test_what_somebody_pinned_or_reworded_stays(memory: Memory) -> None:
@@ -76,4 +76,4 @@ async def test_a_closed_session_takes_none_and_an_unknown_one_is_not_made(memory
         await memory.keep_digest("ops", Digest(open=(OPEN,)))
     with pytest.raises(SessionNotFound):
         await memory.keep_digest("new", Digest(open=(OPEN,)))
-    assert len(await memory.list_sessions()) == 1
+    assert len(await memory.conversations.recent()) == 1

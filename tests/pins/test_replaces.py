@@ -21,7 +21,7 @@ async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
 
 
 async def _known(memory: Memory) -> list[str]:
-    return [line.record.text for line in (await memory.profile()).lines]
+    return [line.record.text for line in (await memory.records.profile()).lines]
 
 
 @pytest.mark.parametrize("by_id", [True, False])
@@ -50,4 +50,4 @@ async def test_words_that_nobody_said_and_ids_of_nothing_are_refused_and_nothing
         await memory.create_pin(CreatePinRequest(session_id="ops", content=NEW, replaces=("the moon",)))
     with pytest.raises(RecordNotFound, match="msg_99"):
         await memory.create_pin(CreatePinRequest(session_id="ops", content=NEW, replaces=("msg_99",)))
-    assert (await memory.session_stats("ops")).total_pins == 0
+    assert (await memory.conversations.stats("ops")).total_pins == 0

@@ -31,12 +31,12 @@ async def test_a_session_is_found_by_the_beginning_of_its_uuid_and_a_hit_has_its
     await memory.record_messages(UUID, [NewMessage(Role.USER, "/model opus"), NewMessage(Role.USER, "Is Oslo cold?")])
     [hit] = (await memory.search_memory(OSLO, session_id="6513270e")).hits
     assert (hit.session_id, hit.session_title) == (UUID, "Is Oslo cold?")
-    assert (await memory.transcript("6513270e")).session.id == UUID
+    assert (await memory.conversations.transcript("6513270e")).session.id == UUID
     [named] = (await memory.search_memory("Oslo", session_id="holidays", agent_id="work")).hits  # a text is a request
     assert (named.session_id, named.session_title) == ("holidays", None)
     # What is written goes on in a session of its own: an id that somebody chose is never completed.
     await memory.record_messages("6513270e", [NewMessage(Role.USER, "Something else.")])
-    assert (await memory.transcript("6513270e")).session.id == "6513270e"
+    assert (await memory.conversations.transcript("6513270e")).session.id == "6513270e"
 
 
 async def test_the_beginning_of_several_uuids_is_refused_with_both(memory: Memory) -> None:
@@ -44,7 +44,7 @@ async def test_the_beginning_of_several_uuids_is_refused_with_both(memory: Memor
         await memory.record_messages(one, [NewMessage(Role.USER, "Is Oslo cold?")])
     with pytest.raises(InvalidInput, match=f"{TWIN}, {UUID}; send a whole one"):
         await memory.search_memory(OSLO, session_id="6513270e")
-    assert (await memory.transcript("6513270e-269e")).session.id == UUID
+    assert (await memory.conversations.transcript("6513270e-269e")).session.id == UUID
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ async def test_a_mistyped_session_is_refused(memory: Memory) -> None:
     ):
         with pytest.raises(SessionNotFound, match="no session 'holidyas'; did you mean 'holidays'"):
             await call
-    assert [one.id for one in await memory.list_sessions()] == ["holidays"]
+    assert [one.id for one in await memory.conversations.recent()] == ["holidays"]
 
 
 async def test_a_new_agent_or_session_is_none(memory: Memory) -> None:

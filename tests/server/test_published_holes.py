@@ -170,7 +170,7 @@ def test_cve_2026_116575_owners_sessions_and_agents_are_never_joined_into_one_na
                 theirs = memory.of_owner(owner)
                 await theirs.remember("note", {"text": f"word{pairs.index((owner, session))}x"})
             for owner in parts:
-                found = await memory.of_owner(owner).list_records(frozenset())
+                found = await memory.of_owner(owner).records.all(frozenset())
                 wanted = {f"word{place}x" for place, (whose, _) in enumerate(pairs) if whose == owner}
                 assert {one.text for one in found} == wanted
 

@@ -82,8 +82,8 @@ async def home(
         port = listening.getsockname()[1]
         async with server.opened.open(), anyio.create_task_group() as tasks:
             memory = await server.opened.memory()
-            if passphrase is not None and not await memory.sign_in.passphrases.has_any():
-                await memory.sign_in.passphrases.set("local", passphrase)
+            if passphrase is not None and not await memory.access.sign_in.passphrases.has_any():
+                await memory.access.sign_in.passphrases.set("local", passphrase)
             app = http_app(
                 server,
                 "http",

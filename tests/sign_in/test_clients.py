@@ -156,7 +156,7 @@ async def test_a_client_that_publishes_its_description_is_let_in_without_registe
             at.clock.advance(3_601)
             await program.browser.open(program.links[0])
             assert len(published.asked) == 2
-            [grant, *_] = await at.memory.sign_in.consents.all()
+            [grant, *_] = await at.memory.access.sign_in.consents.all()
             assert (grant.client_id, grant.client_name) == (program.document, "Kite")
             program.auth.context.token_expiry_time = 1.0
             assert not (await program.calls()).is_error

@@ -186,7 +186,7 @@ async def test_without_a_passphrase_the_page_says_which_command_sets_one(tmp_pat
         assert "kalito-mcp passphrase" in page.text
         assert 'name="passphrase"' not in page.text
         assert (await hand.browser.answer(page)).status_code == 403
-        await at.memory.sign_in.passphrases.set("local", PASSPHRASE)
+        await at.memory.access.sign_in.passphrases.set("local", PASSPHRASE)
         assert 'name="passphrase"' in (await hand.browser.send("GET", page.url)).text
         assert (await hand.browser.answer(page)).status_code == 303
 

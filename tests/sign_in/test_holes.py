@@ -68,14 +68,14 @@ async def test_code_of_a_button_that_is_clicked_twice_is_one(tmp_path: Path) -> 
         first, second = await hand.browser.answer(page), await hand.browser.answer(page)
         assert second.headers["location"] == first.headers["location"], "the browser shows only the second answer"
         assert (await hand.browser.answer(page, answer="deny")).status_code == 403, "it is allowed"
-        assert len(await at.memory.sign_in.consents.all()) == 1
+        assert len(await at.memory.access.sign_in.consents.all()) == 1
         assert (await hand.exchange(given(second)["code"])).status_code == 200
         assert (await hand.browser.answer(page)).status_code == 403, "the code is used"
 
 
 async def test_code_is_not_given_again_for_another_owner_or_after_it_expired(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
-        await at.memory.sign_in.passphrases.set("anna", "another long passphrase")
+        await at.memory.access.sign_in.passphrases.set("anna", "another long passphrase")
         hand = await registered(at)
         page = await hand.browser.open(hand.link())
         assert (await hand.browser.answer(page)).status_code == 303
@@ -175,8 +175,8 @@ async def test_refresh_of_a_revoked_consent_is_not_asked_for_again(tmp_path: Pat
         hand = await registered(at)
         first = await hand.signed_in()
         await hand.renew(first["refresh_token"])
-        [grant] = await at.memory.sign_in.consents.all()
-        await at.memory.revoke_token(grant.id)
+        [grant] = await at.memory.access.sign_in.consents.all()
+        await at.memory.access.revoke_token(grant.id)
         refused(await hand.renew(first["refresh_token"]), "invalid_grant")
 
 
@@ -412,7 +412,7 @@ async def test_revocation_by_another_client_does_nothing(tmp_path: Path) -> None
 async def test_a_static_token_is_not_revoked_by_a_client(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
         thief = await registered(at)
-        made = await at.memory.create_token(Permission.READ, name="mine")
+        made = await at.memory.access.create_token(Permission.READ, name="mine")
         assert (await thief.post("/revoke", token=made.text, client_id=thief.client_id)).status_code == 200
         assert await thief.may(made.text)
 
@@ -572,8 +572,8 @@ async def test_who_was_let_in_is_in_the_audit_log(tmp_path: Path) -> None:
         await hand.browser.answer(await hand.browser.open(hand.link()), passphrase="a wrong passphrase")
         await hand.browser.answer(await hand.browser.open(hand.link()), answer="deny")
         await hand.signed_in()
-        [entry] = [one.said for one in await at.memory.audit() if one.said.action == "sign_in"]
-        [grant] = await at.memory.sign_in.consents.all()
+        [entry] = [one.said for one in await at.memory.access.audit() if one.said.action == "sign_in"]
+        [grant] = await at.memory.access.sign_in.consents.all()
         assert (entry.principal, entry.owner, entry.client) == (grant.id, "local", hand.client_id)
 
 
@@ -584,8 +584,8 @@ async def test_revocation_takes_either_token_and_a_consent_that_is_not_used_yet(
         assert (await hand.post("/revoke", token=tokens["access_token"], client_id=hand.client_id)).status_code == 200
         refused(await hand.renew(tokens["refresh_token"]), "invalid_grant")
         code = await hand.code()
-        [grant, *_] = await at.memory.sign_in.consents.all()
-        assert await at.memory.revoke_token(grant.id) == [grant.id]
+        [grant, *_] = await at.memory.access.sign_in.consents.all()
+        assert await at.memory.access.revoke_token(grant.id) == [grant.id]
         refused(await hand.exchange(code), "invalid_grant")
 
 
@@ -660,7 +660,7 @@ async def test_nothing_secret_is_stored_as_it_is(tmp_path: Path) -> None:
 
 async def test_a_memory_of_other_owners_cannot_be_chosen_without_their_passphrase(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
-        await at.memory.sign_in.passphrases.set("anna", "another long passphrase")
+        await at.memory.access.sign_in.passphrases.set("anna", "another long passphrase")
         hand = await registered(at)
         page = await hand.browser.open(hand.link())
         assert (await hand.browser.answer(page, owner="anna")).status_code == 403

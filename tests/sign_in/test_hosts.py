@@ -126,8 +126,8 @@ async def test_a_program_that_was_used_for_long_and_then_revoked_can_be_let_in_a
         for _ in range(4):
             at.clock.advance(25 * DAY_S)
             tokens = (await hand.renew(tokens["refresh_token"])).json()
-        for grant in await at.memory.sign_in.consents.all():
-            await at.memory.revoke_token(grant.id)
+        for grant in await at.memory.access.sign_in.consents.all():
+            await at.memory.access.revoke_token(grant.id)
         await registered(at)
         assert (await hand.browser.open(hand.link())).status_code == 200
 
@@ -155,7 +155,8 @@ async def test_a_token_for_the_name_that_the_server_had_is_not_renewed(tmp_path:
         assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant"), "so the program signs in again"
     async with home(tmp_path) as at:
         assert (
-            await at.memory.sign_in.consents.verify_refresh_token(hand.client_id, tokens["refresh_token"]) is not None
+            await at.memory.access.sign_in.consents.verify_refresh_token(hand.client_id, tokens["refresh_token"])
+            is not None
         )
 
 

@@ -394,8 +394,8 @@ async def test_the_server_lets_the_providers_people_in_and_names_it(tmp_path: Pa
         turn = {"session_id": "s", "messages": [{"role": "user", "text": "We fly to Oslo."}]}
         token = provider.token(aud=at.url)
         assert (await calls(at, token, "record_messages", **turn)).status_code == 200
-        assert not await at.memory.list_sessions()
-        assert len(await at.memory.of_owner(f"{provider.issuer}#anna").list_sessions()) == 1
+        assert not await at.memory.conversations.recent()
+        assert len(await at.memory.of_owner(f"{provider.issuer}#anna").conversations.recent()) == 1
         reader = provider.token(aud=at.url, scope="read")
         assert (await calls(at, reader)).status_code == 200
         assert (await calls(at, reader, "record_messages", **turn)).status_code == 403
@@ -405,7 +405,7 @@ async def test_the_server_lets_the_providers_people_in_and_names_it(tmp_path: Pa
             provider.token(aud=at.base + "/other"),
         ):
             assert (await calls(at, wrong)).status_code == 401
-        made = await at.memory.create_token(Permission.READ, name="mine")
+        made = await at.memory.access.create_token(Permission.READ, name="mine")
         assert (await calls(at, made.text)).status_code == 200, "tokens of the command line still count"
 
 

@@ -56,11 +56,11 @@ async def test_a_client_registers_is_let_in_calls_and_renews(tmp_path: Path) -> 
 
 async def test_what_a_client_records_is_in_the_memory_of_who_let_it_in(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
-        await at.memory.sign_in.passphrases.set("anna", "another long passphrase")
+        await at.memory.access.sign_in.passphrases.set("anna", "another long passphrase")
         program = Program(at.url, fields={"owner": "anna", "passphrase": "another long passphrase"})
         assert not (await program.calls("record_messages", **TURN)).is_error
-        assert [one.id for one in await at.memory.of_owner("anna").list_sessions()] == ["s"]
-        assert not await at.memory.list_sessions()
+        assert [one.id for one in await at.memory.of_owner("anna").conversations.recent()] == ["s"]
+        assert not await at.memory.conversations.recent()
 
 
 async def test_a_client_that_was_let_in_to_read_asks_again_for_more(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ async def test_revoking_a_consent_ends_its_tokens_at_once(tmp_path: Path) -> Non
         program = Program(at.url)
         await program.calls()
         assert program.tokens is not None
-        [grant] = await at.memory.sign_in.consents.all()
-        assert grant.id in await at.memory.revoke_token(grant.id)
+        [grant] = await at.memory.access.sign_in.consents.all()
+        assert grant.id in await at.memory.access.revoke_token(grant.id)
         assert (await calls(at, program.tokens.access_token)).status_code == 401
         renewed = await Browser().send(
             "POST",
@@ -112,8 +112,8 @@ async def test_a_client_that_is_let_in_anew_goes_on_in_its_session_and_hears_of_
         about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
         headers["mcp-session-id"] = (await send(first, "initialize", **about)).headers["mcp-session-id"]
         await send(first, "resources/subscribe", uri="memory://sessions")
-        [grant] = await at.memory.sign_in.consents.all()
-        await at.memory.revoke_token(grant.id)
+        [grant] = await at.memory.access.sign_in.consents.all()
+        await at.memory.access.revoke_token(grant.id)
         assert (await send(first, "resources/subscribe", uri="memory://sessions")).status_code == 401
         again = (await hand.signed_in())["access_token"]
         assert (await send(again, "resources/subscribe", uri="memory://sessions")).status_code == 200

@@ -212,9 +212,9 @@ async def test_the_next_summary_is_due_fifteen_messages_later(memory: Memory, el
 async def test_summaries_come_by_themselves(memory: Memory) -> None:
     """memory-manager-overview, Automatic Summarization and section 6: auto-triggers when enough accumulate."""
     await say(memory, turns(14))
-    assert (await memory.session_stats(SESSION)).total_summaries == 0
+    assert (await memory.conversations.stats(SESSION)).total_summaries == 0
     await say(memory, turns(1, first=15))
-    assert (await memory.session_stats(SESSION)).total_summaries == 1
+    assert (await memory.conversations.stats(SESSION)).total_summaries == 1
 
 
 async def test_a_pin_is_manual_and_has_importance_eight_tenths_by_default(memory: Memory) -> None:
@@ -310,7 +310,7 @@ async def test_what_the_router_and_the_frontend_did_the_server_offers(database: 
 async def test_a_summary_that_the_calling_model_wrote_is_taken(memory: Memory) -> None:
     """memory-manager-overview, Agent Service Coordination: receives conversation summaries from AI models."""
     await say(memory, turns(4))
-    adopted = await memory.adopt_summary(SESSION, SUMMARY)
+    adopted = await memory.conversations.adopt_summary(SESSION, SUMMARY)
     assert adopted is not None
     assert (adopted.summary, adopted.method, adopted.message_count) == (SUMMARY, SummaryMethod.CALLER, 4)
     assert SUMMARY in (await memory.build_context(SESSION)).text

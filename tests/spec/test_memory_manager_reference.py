@@ -131,7 +131,7 @@ async def test_the_default_budget_leaves_room_in_a_window_of_4096(memory: Memory
 async def test_summaries_cover_all_but_the_last_fourteen_messages(memory: Memory) -> None:
     """memory-manager-reference, Why These Values, row 3: SUMMARY_THRESHOLD, frequency against coverage."""
     await say(memory, turns(44))
-    stats = await memory.session_stats(SESSION)
+    stats = await memory.conversations.stats(SESSION)
     assert (stats.total_summaries, stats.summarized_messages) == (2, 30)
     assert stats.total_messages - stats.summarized_messages == 14
 

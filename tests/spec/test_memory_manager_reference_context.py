@@ -44,7 +44,7 @@ async def test_the_count_of_a_session_is_right_after_every_write(memory: Memory,
     """memory-manager-reference, getSessionMessageCount. Departure: a stored counter, right in every process."""
     for number in range(1, 6):
         await say_elsewhere(elsewhere, turns(1, first=number))
-        assert (await memory.session_stats(SESSION)).total_messages == number
+        assert (await memory.conversations.stats(SESSION)).total_messages == number
 
 
 async def test_the_messages_since_the_last_summary_are_counted(memory: Memory, elsewhere: Recorder) -> None:
@@ -52,9 +52,9 @@ async def test_the_messages_since_the_last_summary_are_counted(memory: Memory, e
     getMessagesSinceLastSummary, getAllMessagesForSession."""
     await say_elsewhere(elsewhere, turns(21))
     last = await memory.manager.create_summary(CreateSummaryRequest(SESSION, "1", "4"))
-    stats = await memory.session_stats(SESSION)
+    stats = await memory.conversations.stats(SESSION)
     assert (stats.summarized_messages, stats.total_messages - last.end_seq) == (4, 17)
-    made = await memory.summarize_session(SESSION)
+    made = await memory.conversations.summarize(SESSION)
     assert [(one.start_seq, one.end_seq) for one in made] == [(5, 19), (20, 21)]
 
 

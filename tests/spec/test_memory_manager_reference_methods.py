@@ -121,7 +121,7 @@ async def test_a_range_that_overlaps_or_skips_is_refused(memory: Memory, elsewhe
     await memory.manager.create_summary(CreateSummaryRequest(SESSION, "1", "5"))
     with pytest.raises(SummaryRangeConflict, match="begins at message 6"):
         await memory.manager.create_summary(CreateSummaryRequest(SESSION, str(start), "12"))
-    assert (await memory.session_stats(SESSION)).summarized_messages == 5
+    assert (await memory.conversations.stats(SESSION)).summarized_messages == 5
 
 
 async def test_a_summary_is_stored_and_found(database: Path, memory: Memory, elsewhere: Recorder) -> None:
@@ -161,7 +161,7 @@ async def test_a_pin_of_no_message_of_its_session_is_refused(memory: Memory) -> 
     for message_id, error in (("msg_45", RecordNotFound), ("the last one", InvalidInput)):
         with pytest.raises(error):
             await memory.create_pin(CreatePinRequest(SESSION, "text", source_message_id=message_id))
-    assert (await memory.session_stats(SESSION)).total_pins == 0
+    assert (await memory.conversations.stats(SESSION)).total_pins == 0
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ async def test_an_importance_that_is_no_number_is_refused(memory: Memory) -> Non
     with pytest.raises(InvalidInput, match="NaN"):
         await memory.create_pin(CreatePinRequest(SESSION, "text", importance_score=math.nan))
     with pytest.raises(SessionNotFound):
-        await memory.session_stats(SESSION)
+        await memory.conversations.stats(SESSION)
 
 
 async def test_the_threshold_is_a_setting(database: Path, elsewhere: Recorder) -> None:
@@ -231,7 +231,7 @@ async def test_summaries_follow_the_timeline(memory: Memory) -> None:
         await say(memory, turns(1, first=number))
     context = await memory.build_context(SESSION)
     assert [(one.start_seq, one.end_seq) for one in context.summaries] == [(1, 15), (16, 30)]
-    stats = await memory.session_stats(SESSION)
+    stats = await memory.conversations.stats(SESSION)
     assert stats.total_messages - stats.summarized_messages == 2
 
 
@@ -278,7 +278,7 @@ async def test_a_stored_importance_is_there_tomorrow(database: Path, memory: Mem
     async with open_memory(database) as reopened:
         scores = [message.importance_score for message in (await reopened.build_context(SESSION)).recent_messages]
         assert scores == [0.5, 0.95]
-        assert (await reopened.session_stats(SESSION)).average_importance_score == 0.725
+        assert (await reopened.conversations.stats(SESSION)).average_importance_score == 0.725
 
 
 async def test_the_importance_of_no_message_is_an_error(memory: Memory) -> None:

@@ -49,7 +49,7 @@ async def edited_five_ways(memory: Memory, clock: ScriptedClock) -> MemoryRecord
     clock.advance(60)
     await memory.restore(task.id, editor=ANN)
     clock.advance(60)
-    return await memory.revert(task.id, 1, editor=HOST)
+    return await memory.records.revert(task.id, 1, editor=HOST)
 
 
 def paragraphs(*numbers: int) -> str:
@@ -66,7 +66,7 @@ async def parts(memory: Memory, *numbers: int, source: str = "book.md", agent: s
 async def test_every_change_of_a_record_is_an_edit_in_its_history(memory: Memory, clock: ScriptedClock) -> None:
     """memory-schemas, Memory Edit Record, `edit_type`: create, update, delete; restore and revert beside them."""
     task = await edited_five_ways(memory, clock)
-    history = await memory.history(task.id)
+    history = await memory.records.history(task.id)
     assert [edit["edit_type"] for edit in history] == ["create", "update", "delete", "restore", "revert"]
     assert {edit["original_memory_id"] for edit in history} == {task.id}
     assert {edit["original_type"] for edit in history} == {"task"}
@@ -78,7 +78,7 @@ async def test_every_change_of_a_record_is_an_edit_in_its_history(memory: Memory
 async def test_one_edit_is_current_and_each_other_is_named_by_the_next(memory: Memory, clock: ScriptedClock) -> None:
     """memory-schemas, Memory Edit Record: `current`, `previous_version_id`."""
     task = await edited_five_ways(memory, clock)
-    history = await memory.history(task.id)
+    history = await memory.records.history(task.id)
     assert [edit["current"] for edit in history] == [False, False, False, False, True]
     assert "previous_version_id" not in history[0]
     assert [edit["previous_version_id"] for edit in history[1:]] == [edit["id"] for edit in history[:-1]]
@@ -89,18 +89,18 @@ async def test_people_agents_and_the_memory_itself_are_editors(memory: Memory) -
     by_ann = await remembered(memory, "task", "Book the hut.")
     await memory.update_memory(by_ann.id, {"status": "completed"}, expected_revision=1, editor=ANN)
     await memory.forget(by_ann.id, editor=HOST)
-    made = [(edit["editor_type"], edit.get("editor_id")) for edit in await memory.history(by_ann.id)]
+    made = [(edit["editor_type"], edit.get("editor_id")) for edit in await memory.records.history(by_ann.id)]
     assert made == [("agent", "python"), ("human", "ann"), ("agent", "a host")]
     await memory.record_messages(SESSION, [NewMessage(Role.USER, BOILER)])
-    [summary] = await memory.summarize_session(SESSION)
-    [created] = await memory.history(summary.id)
+    [summary] = await memory.conversations.summarize(SESSION)
+    [created] = await memory.records.history(summary.id)
     assert (created["editor_type"], created["editor_id"]) == ("system", "kalito")
 
 
 async def test_an_edit_sums_up_what_it_changed(memory: Memory, clock: ScriptedClock) -> None:
     """memory-schemas, Memory Edit Record, `diff_summary`: in words, for every edit."""
     task = await edited_five_ways(memory, clock)
-    sums = [edit["diff_summary"] for edit in await memory.history(task.id)]
+    sums = [edit["diff_summary"] for edit in await memory.records.history(task.id)]
     assert sums[0] == "created"
     assert "hut" in sums[1]
     assert "cabin" in sums[1]
@@ -118,13 +118,13 @@ async def test_what_is_forgotten_is_hidden_everywhere_until_it_is_restored(memor
         await memory.forget(record_id)
     assert "boiler" not in await context(memory, "boiler")
     assert await found(memory, "boiler") == []
-    assert await memory.tasks() == []
-    assert (await memory.record(task.id)).to_dict()["is_deleted"] is True
+    assert await memory.records.tasks() == []
+    assert (await memory.records.get(task.id)).to_dict()["is_deleted"] is True
     for record_id in ids:
         await memory.restore(record_id)
     assert (await context(memory)).count("boiler") == 2
     assert set(await found(memory, "boiler")) == ids
-    assert [one.id for one in await memory.tasks()] == [task.id]
+    assert [one.id for one in await memory.records.tasks()] == [task.id]
 
 
 async def test_a_record_that_a_search_returns_is_counted(memory: Memory, clock: ScriptedClock) -> None:
@@ -136,7 +136,7 @@ async def test_a_record_that_a_search_returns_is_counted(memory: Memory, clock: 
     await found(memory, "boiler")
     await found(memory, "boiler")
     await memory.settled()
-    fields = (await memory.record(task.id)).to_dict()
+    fields = (await memory.records.get(task.id)).to_dict()
     assert (fields["usage_count"], fields["last_used"]) == (2, "2026-03-04T05:07:07.089Z")
 
 
@@ -144,11 +144,11 @@ async def test_a_record_that_a_context_returns_is_counted(memory: Memory) -> Non
     """memory-schemas, Common Metadata Fields: `usage_count`, `last_used`, after contexts: pins, summaries, hits."""
     await memory.record_messages(SESSION, [NewMessage(Role.USER, "Hello.")])
     pin = await memory.create_pin(CreatePinRequest(SESSION, "Allergic to nuts."))
-    [summary] = await memory.summarize_session(SESSION)
+    [summary] = await memory.conversations.summarize(SESSION)
     task = await remembered(memory, "task", BOILER)
     await context(memory, "boiler")
     await memory.settled()
-    assert [(await memory.record(one)).usage_count for one in (pin.id, summary.id, task.id)] == [1, 1, 1]
+    assert [(await memory.records.get(one)).usage_count for one in (pin.id, summary.id, task.id)] == [1, 1, 1]
 
 
 async def test_neither_use_nor_age_changes_what_is_found(memory: Memory, clock: ScriptedClock) -> None:
@@ -171,10 +171,10 @@ async def test_a_cause_and_what_it_led_to_name_each_other(memory: Memory) -> Non
     task = await remembered(memory, "task", "Call Mr Weber.", caused_by="msg_1")
     thought = await remembered(memory, "thought", "They need heat soon.", causedBy={"record_id": "msg_1"})
     assert task.to_dict()["caused_by"] == {"record_id": "msg_1"}
-    cause = (await memory.record("msg_1")).to_dict()
+    cause = (await memory.records.get("msg_1")).to_dict()
     assert cause["led_to"] == [{"record_id": task.id}, {"record_id": thought.id}]
     await memory.update_memory(task.id, {"caused_by": None}, expected_revision=1)
-    assert (await memory.record("msg_1")).led_to == (thought.id,)
+    assert (await memory.records.get("msg_1")).led_to == (thought.id,)
 
 
 async def test_nothing_is_its_own_cause_however_far_around(memory: Memory) -> None:
@@ -185,7 +185,7 @@ async def test_nothing_is_its_own_cause_however_far_around(memory: Memory) -> No
     for cause in (first, second, third):
         with pytest.raises(Conflict, match=f"{cause.id} cannot be its cause; leave caused_by out"):
             await memory.update_memory(first.id, {"caused_by": cause.id}, expected_revision=1)
-    assert await memory.record(first.id) == await memory.version(first.id, 1)
+    assert await memory.records.get(first.id) == await memory.records.version(first.id, 1)
 
 
 async def test_thoughts_are_in_no_context_and_no_search_unless_asked_for(memory: Memory) -> None:
@@ -205,7 +205,7 @@ async def test_a_document_is_kept_in_parts_that_know_their_place(memory: Memory)
     made = await parts(memory, 1, 2, 3)
     assert [(one.content["chunk_index"], one.content["total_chunks"]) for one in made] == [(0, 3), (1, 3), (2, 3)]
     assert "".join(one.text for one in made) == paragraphs(1, 2, 3)
-    assert await memory.records(made[0].content["document_id"]) == made
+    assert await memory.records.get_all(made[0].content["document_id"]) == made
     with pytest.raises(InvalidInput, match="are set by the memory"):
         await memory.remember("document", {"text": "b", "source": "book.md", "chunkIndex": 1, "totalChunks": 3})
 
@@ -218,7 +218,7 @@ async def test_a_document_that_comes_again_keeps_what_reads_the_same(memory: Mem
     assert [one.revision for one in after] == [1, 2, 1]
     assert (after[0], after[2]) == (before[0], before[2])
     assert await found(memory, "chapter 4") == [after[1].id, after[2].id, after[0].id]
-    assert (await memory.version(after[1].id, 1)).text == before[1].text
+    assert (await memory.records.version(after[1].id, 1)).text == before[1].text
 
 
 async def test_a_document_that_grows_or_shrinks_adds_parts_or_forgets_them(memory: Memory) -> None:
@@ -230,7 +230,7 @@ async def test_a_document_that_grows_or_shrinks_adds_parts_or_forgets_them(memor
     [shrunk] = await parts(memory, 1)
     assert (shrunk.id, shrunk.content["total_chunks"]) == (first.id, 1)
     document = first.content["document_id"]
-    assert [one.is_deleted for one in await memory.records(document)] == [False, True, True, True]
+    assert [one.is_deleted for one in await memory.records.get_all(document)] == [False, True, True, True]
     assert await found(memory, "chapter") == [first.id]
     again = await parts(memory, 1, 2)
     assert [(one.id, one.is_deleted) for one in again] == [(first.id, False), (second.id, False)]
@@ -242,7 +242,7 @@ async def test_the_same_source_is_another_document_for_another_agent(memory: Mem
     theirs = await parts(memory, 2, agent="researcher")
     assert {one.agent_id for one in theirs} == {"researcher"}
     assert mine[0].content["document_id"] != theirs[0].content["document_id"]
-    assert await memory.record(mine[0].id) == mine[0]
+    assert await memory.records.get(mine[0].id) == mine[0]
     assert await found(memory, "chapter", agent="researcher") == [theirs[0].id]
 
 
@@ -258,8 +258,8 @@ async def test_a_task_moves_on_and_never_back(memory: Memory, clock: ScriptedClo
     assert done.to_dict()["completed_at"] == "2026-03-04T05:07:07.089Z"
     with pytest.raises(Conflict, match="completed is final"):
         await memory.update_memory(task.id, {"status": "failed"}, expected_revision=3)
-    assert [one.id for one in await memory.tasks(is_done=True)] == [task.id]
-    assert await memory.tasks(is_done=False) == []
+    assert [one.id for one in await memory.records.tasks(is_done=True)] == [task.id]
+    assert await memory.records.tasks(is_done=False) == []
 
 
 async def test_stored_records_have_one_visibility_for_the_two_flags(memory: Memory) -> None:
@@ -267,7 +267,7 @@ async def test_stored_records_have_one_visibility_for_the_two_flags(memory: Memo
     details = ({"isInternalMessage": True}, {"notForChat": True}, {"visibility": "internal"}, {"notForChat": False})
     messages = [NewMessage(Role.USER, f"Word {place}", details=one) for place, one in enumerate(details)]
     recorded = await memory.record_messages(SESSION, messages)
-    shown = [(await memory.record(one)).to_dict() for one in recorded.message_ids]
+    shown = [(await memory.records.get(one)).to_dict() for one in recorded.message_ids]
     assert [one["visibility"] for one in shown] == ["internal", "internal", "internal", "chat"]
     assert all(one.keys().isdisjoint({"is_internal_message", "not_for_chat"}) for one in shown)
     assert [one for one in range(4) if f"Word {one}" in await context(memory)] == [3]
@@ -279,7 +279,7 @@ async def test_stored_records_are_in_snake_case_whatever_was_sent(memory: Memory
     moved = await memory.update_memory(task.id, {"dueDate": "2026-06-01"}, expected_revision=1)
     assert moved.content["due_date"] == "2026-06-01"
     assert all(name == name.lower() for name in moved.to_dict())
-    assert all(name == name.lower() for edit in await memory.history(task.id) for name in edit)
+    assert all(name == name.lower() for edit in await memory.records.history(task.id) for name in edit)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ async def test_nothing_is_stored_that_no_schema_has(
     """memory-schemas, Inconsistencies, 3 and 4: one schema a type, checked before anything is written."""
     with pytest.raises(InvalidInput, match=words):
         await memory.remember(record_type, fields)
-    assert await memory.tasks() == []
+    assert await memory.records.tasks() == []
     assert await found(memory, "x") == []
 
 
@@ -314,7 +314,7 @@ async def test_a_stored_moment_is_kept_once(memory: Memory, clock: ScriptedClock
 async def test_a_stored_thought_never_becomes_a_message_nor_a_message_a_thought(memory: Memory) -> None:
     """memory-schemas, Inconsistencies, 6: the type decides, and `message_type` is no second way to say it."""
     await memory.record_messages(SESSION, [NewMessage(Role.USER, "Hm.", details={"messageType": "thought"})])
-    assert (await memory.record("msg_1")).type is RecordType.MESSAGE
+    assert (await memory.records.get("msg_1")).type is RecordType.MESSAGE
     assert "Hm." in await context(memory)
     thought = await remembered(memory, "thought", "They like lakes.")
     for changes in ({"type": "message"}, {"visibility": "chat"}, {"notForChat": False}, {"message_type": "text"}):

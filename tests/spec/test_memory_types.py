@@ -181,7 +181,7 @@ async def test_the_statistics_of_a_session_have_every_field(memory: Memory, cloc
     clock.advance(60)
     await say(memory, [NewMessage(Role.USER, "How?")])
     await memory.create_pin(CreatePinRequest(SESSION, "text", importance_score=1.0))
-    stats = (await memory.session_stats(SESSION)).to_dict()
+    stats = (await memory.conversations.stats(SESSION)).to_dict()
     assert stats["total_messages"] == 15
     assert stats["total_summaries"] == 1
     assert stats["total_pins"] == 1
@@ -193,7 +193,7 @@ async def test_the_statistics_of_a_session_have_every_field(memory: Memory, cloc
 async def test_a_session_without_messages_has_no_oldest_and_no_average(memory: Memory) -> None:
     """memory-types, MemoryStats: what the three fields are where there is nothing to tell."""
     await memory.create_pin(CreatePinRequest(SESSION, "text"))
-    stats = await memory.session_stats(SESSION)
+    stats = await memory.conversations.stats(SESSION)
     assert (stats.oldest_message, stats.newest_message, stats.average_importance_score) == (None, None, None)
 
 

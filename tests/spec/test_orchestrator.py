@@ -54,12 +54,14 @@ class Heard:
 def configured(memory: Memory, folder: Path, **config: Any) -> MemoryOrchestrator:
     """The default agent's orchestrator with settings of one's own, on the memory's database."""
     settings = OrchestratorConfig(**config)
-    cache = GraphCache(memory._store, lambda scope: new_graph(settings, scope, memory.clock))
+    cache = GraphCache(memory.place.store, lambda scope: new_graph(settings, scope, memory.place.clock))
     orchestrators = Orchestrators(
-        settings, store=memory._store, cache=cache, snapshots=SnapshotFolder(folder), clock=memory.clock
+        settings, store=memory.place.store, cache=cache, snapshots=SnapshotFolder(folder), clock=memory.place.clock
     )
-    own = memory._finalizer
-    finalizer = Finalizer(memory._store, memory._summaries, own._pins, own._observer, orchestrators, memory.clock)
+    own = memory._services.finalizer
+    finalizer = Finalizer(
+        memory.place.store, memory._services.summaries, own._pins, own._observer, orchestrators, memory.place.clock
+    )
     return orchestrators.of(Scope(), finalize=finalizer.finalize)
 
 

@@ -97,14 +97,14 @@ async def test_a_store_closed_on_a_full_disk_has_everything_when_it_is_opened_ag
 
 async def test_without_a_byte_left_a_token_counts_and_the_memory_can_be_taken_out_over_rest(disk: Disk) -> None:
     async with open_memory(disk.database) as memory:
-        made = await memory.create_token(Permission.ADMIN)
+        made = await memory.access.create_token(Permission.ADMIN)
         await memory.record_messages("trip", [NewMessage(Role.USER, "The ferry leaves at seven.")])
         await memory.settled()
         disk.fill()
         with pytest.raises(StorageFull):
             while True:
                 await memory.record_messages("trip", [NewMessage(Role.USER, LONG)])
-        principal = await memory.principal_of(made.text)
+        principal = await memory.access.principal_of(made.text)
         assert principal == made.token.principal
         asked = Call(memory, principal, {}, Nothing(), ExportOf(), None, None, archive_pieces, is_placed=False)
         stream = (await export(asked)).stream

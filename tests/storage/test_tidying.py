@@ -109,7 +109,7 @@ async def test_a_failure_to_tidy_stops_no_later_work(
         await memory.record_messages("trip", [NewMessage(Role.USER, "The deploy key always stays in the safe.")])
         await memory.settled()
         assert "the text index was not merged" in caplog.text
-        async with memory._store.view() as view:
+        async with memory.place.store.view() as view:
             session = await view.sessions.get(TRIP)
         assert session is not None
         assert session.pinned_seq == 1

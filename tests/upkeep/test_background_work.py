@@ -75,11 +75,11 @@ async def test_a_backlog_is_paid_by_the_next_process(tmp_path: Path) -> None:
     store = await SqliteStore.open(path)
     await store.close()
     async with open_memory(path) as memory:
-        memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if killed before it was paid
+        memory._services.owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if killed before it was paid
         await memory.record_messages("trip", conversation(60))
     async with open_memory(path) as memory:
         await memory.settled()
-        stats = await memory.session_stats("trip")
+        stats = await memory.conversations.stats("trip")
         assert stats.summarized_messages == 60
         assert stats.total_summaries == 5
 
@@ -100,12 +100,12 @@ async def test_what_one_message_owes_is_done_in_one_transaction(tmp_path: Path) 
     async with open_memory(tmp_path / "memory.db") as memory:
         await memory.record_messages("care", conversation(2))
         await memory.settled()
-        assert isinstance(memory._store, Reporting)
-        memory._store.watch(lambda: commits.append(1))
+        assert isinstance(memory.place.store, Reporting)
+        memory.place.store.watch(lambda: commits.append(1))
         await memory.record_messages("care", [NewMessage(Role.USER, "Please remember: I'm allergic to penicillin.")])
         await memory.settled()
         assert len(commits) == 2  # the message, and all that it owes
-        assert (await memory.session_stats("care")).total_pins == 1
+        assert (await memory.conversations.stats("care")).total_pins == 1
         graph = await memory.orchestrator().get_session_store("care")
         assert "Please remember: I'm allergic to penicillin." in texts_of(graph, "query")
 
@@ -120,7 +120,7 @@ async def test_messages_that_are_paid_one_by_one_owe_the_same_as_together(tmp_pa
                 await memory.settled()
             context = await memory.build_context("care", 8_000)
             graph = await memory.orchestrator().get_session_store("care")
-            stats = await memory.session_stats("care")
+            stats = await memory.conversations.stats("care")
             pins = [pin.content for pin in context.semantic_pins]
             found.append((pins, stats.summarized_messages, list(texts_of(graph, "query")), len(list(graph.edges()))))
     assert found[0] == found[1]
@@ -155,7 +155,7 @@ async def test_a_damaged_graph_keeps_no_pins_and_no_summaries_from_being_made(tm
     async with open_memory(path) as memory:
         await memory.record_messages("care", [NewMessage(Role.USER, "Please remember: I'm allergic to penicillin.")])
         await memory.settled()
-        stats = await memory.session_stats("care")
+        stats = await memory.conversations.stats("care")
         assert (stats.total_pins, stats.summarized_messages) == (1, 15)
 
 
@@ -164,7 +164,7 @@ async def test_automatic_pins_can_be_switched_off(tmp_path: Path) -> None:
     async with open_memory(settings=settings) as memory:
         await memory.record_messages("care", [NewMessage(Role.USER, "I never take penicillin.")])
         await memory.settled()
-        assert (await memory.session_stats("care")).total_pins == 0
+        assert (await memory.conversations.stats("care")).total_pins == 0
 
 
 async def test_a_callers_summary_stands_for_what_owed_work_left(tmp_path: Path) -> None:
@@ -172,10 +172,10 @@ async def test_a_callers_summary_stands_for_what_owed_work_left(tmp_path: Path) 
         for start in range(12):
             session = f"trip {start}"
             await memory.record_messages(session, conversation(16))
-            adopted = await memory.adopt_summary(session, "They planned the budget for May.")
+            adopted = await memory.conversations.adopt_summary(session, "They planned the budget for May.")
             assert adopted is not None
             assert adopted.end_seq == 16
-            assert (await memory.session_stats(session)).summarized_messages == 16
+            assert (await memory.conversations.stats(session)).summarized_messages == 16
 
 
 async def test_a_pins_client_key_gives_its_pin_back_and_refuses_another_text(tmp_path: Path) -> None:
@@ -185,4 +185,4 @@ async def test_a_pins_client_key_gives_its_pin_back_and_refuses_another_text(tmp
         assert again == first
         with pytest.raises(ClientKeyReused, match="new client_key"):
             await memory.create_pin(CreatePinRequest("care", "Nana takes two sugars.", client_key="sugar"))
-        assert (await memory.session_stats("care")).total_pins == 1
+        assert (await memory.conversations.stats("care")).total_pins == 1

@@ -71,7 +71,7 @@ async def test_a_dry_run_reports_what_is_done_later(memory: Memory) -> None:
 
 async def test_a_dry_run_does_owed_work_first_and_includes_it(database: Path) -> None:
     async with open_memory(database, SLEEPY, clock=ScriptedClock()) as memory:
-        memory._owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if it had no time yet
+        memory._services.owed.nudge = lambda scope: None  # type: ignore[method-assign]  # as if it had no time yet
         await memory.record_messages("trip", [*talk(8), *said("Please remember: I'm allergic to penicillin.", "Yes.")])
         told = await memory.finalize_session("trip", DRY)
         done = await memory.finalize_session("trip")
@@ -186,7 +186,7 @@ async def test_switched_off_graphs_leave_only_the_summaries(database: Path) -> N
         await memory.record_messages("trip", talk(20))
         await memory.settled()
         assert await memory.finalize_session("trip", DRY) == Finalized(
-            (await memory.list_sessions())[0], is_dry_run=True
+            (await memory.conversations.recent())[0], is_dry_run=True
         )
         done = await memory.finalize_session("trip")
         assert (done.session.state, done.session.stage) == (SessionState.FINALIZED, "checkpoint")
@@ -220,7 +220,7 @@ async def test_two_processes_that_close_a_session_at_once_do_everything_once(dat
         assert sum(len(done.summaries) for done in both) == 1
         agent = await other.orchestrator().get_agent_store()
         assert sum(node.weights.repeat for node in agent.nodes() if node.type == "query") == 10
-        [stats] = [await other.session_stats("trip")]
+        [stats] = [await other.conversations.stats("trip")]
         assert (stats.summarized_messages, stats.total_summaries) == (20, 2)
 
 

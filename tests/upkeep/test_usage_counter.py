@@ -165,11 +165,11 @@ async def test_reading_writes_nothing_before_the_uses_are_due(database: Path, st
         await memory.search_memory(SearchRequest("Oslo"))
         await memory.build_context("trip", query="Oslo")
         assert await store.revision() == before
-        assert (await memory.record("msg_1")).usage_count == 0
+        assert (await memory.records.get("msg_1")).usage_count == 0
         await memory.settled()
-        assert (await memory.record("msg_1")).usage_count == 1
+        assert (await memory.records.get("msg_1")).usage_count == 1
     async with opened(database) as memory:
-        assert (await memory.record("msg_1")).usage_count == 1
+        assert (await memory.records.get("msg_1")).usage_count == 1
 
 
 async def test_what_is_counted_when_a_memory_is_closed_is_written(database: Path) -> None:
@@ -179,7 +179,7 @@ async def test_what_is_counted_when_a_memory_is_closed_is_written(database: Path
     async with opened(database, UsagePolicy(enabled=False)) as memory:
         await memory.search_memory(SearchRequest("Oslo"))
         await memory.settled()
-        assert (await memory.record("msg_1")).usage_count == 1
+        assert (await memory.records.get("msg_1")).usage_count == 1
 
 
 async def test_what_cannot_be_written_is_read_and_not_counted(database: Path) -> None:

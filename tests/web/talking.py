@@ -25,7 +25,7 @@ def token(database: Path, permission: Permission, *, owner: str = "local", limit
 
     async def made() -> str:
         async with open_memory(lay_empty_database(database)) as memory:
-            return (await memory.create_token(permission, owner=owner, limits=limits)).text
+            return (await memory.access.create_token(permission, owner=owner, limits=limits)).text
 
     return anyio.run(made)
 

@@ -46,7 +46,7 @@ async def test_many_refusals_are_one_entry_each_principal_and_kind(tmp_path: Pat
             for number in range(2_000):
                 await refuse(log, 403, Principal(f"tok_{number}"))
             await anyio.lowlevel.checkpoint()
-        entries = [one.said for one in await memory.audit(limit=5_000, all_owners=True)]
+        entries = [one.said for one in await memory.access.audit(limit=5_000, all_owners=True)]
         assert {one.outcome for one in entries} == {Outcome.REFUSED}
         by_who = {(one.principal, one.action): one.count for one in entries}
         assert by_who["nobody", "no valid token"] == 500
@@ -55,4 +55,4 @@ async def test_many_refusals_are_one_entry_each_principal_and_kind(tmp_path: Pat
         assert len(entries) <= 1_001
         assert acting() is None
         await log.write()
-        assert len(await memory.audit(limit=5_000, all_owners=True)) == len(entries)
+        assert len(await memory.access.audit(limit=5_000, all_owners=True)) == len(entries)

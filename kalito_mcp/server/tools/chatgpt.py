@@ -79,7 +79,7 @@ class ChatGptTools:
     ) -> Annotated[CallToolResult, FetchedRecord]:
         """Return one remembered record in full, with where and when it is from."""
         memory = await self._opened.memory()
-        shown = [one for one in await memory.records(id) if not one.is_deleted]
+        shown = [one for one in await memory.records.get_all(id) if not one.is_deleted]
         if not shown:
             raise RecordNotFound(f"{id} was forgotten; restore brings it back")
         first = shown[0]

@@ -74,8 +74,8 @@ class ConversationTools:
         session = session_id or self._opened.host_session
         if not session and not agent_id:
             # A host that does not name its conversation may have hooks that do.
-            session = await memory.conversation_of(new)
-        session = session or memory.new_session_id()
+            session = await memory.hooks.conversation_of(new)
+        session = session or memory.conversations.new_id()
         editor, continues = editor_of(context), None
         try:
             recorded = await memory.record_messages(session, new, agent_id=agent_id, client=editor.id)
@@ -218,7 +218,7 @@ class ConversationTools:
             request = CreateSummaryRequest(session, start_message_id, end_message_id, summary=words)
             made = [await memory.create_summary(request)]
         elif words is not None:
-            adopted = await memory.adopt_summary(session, words)
+            adopted = await memory.conversations.adopt_summary(session, words)
             if adopted is None and not given:
                 raise Conflict(
                     f"every message of session {session!r} has a summary already, so yours was not stored; "
@@ -227,9 +227,9 @@ class ConversationTools:
             made = [adopted] if adopted else []
             note = _WITHOUT_SUMMARY if summary and not adopted else None
         else:
-            made = await memory.summarize_session(session)
+            made = await memory.conversations.summarize(session)
         kept = await memory.keep_digest(session, digest, editor=editor_of(context)) if given else KeptDigest()
-        stats = await memory.session_stats(session)
+        stats = await memory.conversations.stats(session)
         session = stats.session_id
         counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {session}"
         redacted = [one for summary in made for one in summary.redacted] or list(kept.redacted)
@@ -316,7 +316,7 @@ def _digest_lines(kept: KeptDigest) -> Iterator[str]:
 async def _session_after(memory: "Memory", closed: str) -> str:
     """The session that goes on after this one was closed, as it does where hooks record."""
     for number in range(2, MOST_CONTINUED):
-        found = await memory.session(continued(closed, number))
+        found = await memory.conversations.get(continued(closed, number))
         if found is None or found.state is SessionState.OPEN:
             return continued(closed, number)
     return continued(closed, MOST_CONTINUED)

@@ -37,7 +37,7 @@ class Derived:
 
 async def derived_from(memory: Memory, records: Sequence[MemoryRecord]) -> Derived:
     """What was made from all of these records."""
-    found = await memory.derived_from_all(records)
+    found = await memory.records.derived_from_all(records)
     pins = [StillSaying(record_id=pin.id, made_from=source, text=excerpt(pin.text)) for pin, source in found.pins]
     return Derived(found.summary_ids, pins)
 

@@ -54,7 +54,7 @@ async def ask_before_erasing(
     if record_ids:
         found = await _to_erase(memory, record_ids)
     else:
-        preview = await memory.preview_forgetting(ForgetRequest(about, identifier, is_purge=True))
+        preview = await memory.records.preview_forgetting(ForgetRequest(about, identifier, is_purge=True))
         if preview.token != token:
             return Confirmation(erase=False)  # the answer is a new preview
         found = await _to_erase(memory, [one.id for one in preview.records])
@@ -67,7 +67,7 @@ async def ask_before_erasing(
         return Confirmation(erase=True)
     asked: list[str] = []
     for one in found[:_ASKED]:
-        pins, _ = await memory.derived_from(one.id)
+        pins, _ = await memory.records.derived_from(one.id)
         asked += [f"- {each.id}: {excerpt(each.text)!r}" for each in (one, *pins)]
     rest = [f"- and {len(found) - _ASKED} more"] if len(found) > _ASKED else []
     return Elicit("\n".join(["Erase this from the memory for good?", *asked, *rest]), Confirmation)
@@ -78,7 +78,7 @@ async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRec
     found: list[MemoryRecord] = []
     for record_id in dict.fromkeys(record_ids):
         with suppress(RecordErased):
-            found += await memory.records(record_id)
+            found += await memory.records.get_all(record_id)
     return found
 
 
@@ -128,21 +128,21 @@ class ForgettingTools:
         if record_ids:
             raise InvalidInput("send record_ids, or about and identifier, not both")
         request = ForgetRequest(about, identifier, is_purge=purge)
-        preview = await memory.preview_forgetting(request)
+        preview = await memory.records.preview_forgetting(request)
         if token is None or token != preview.token:
             return _preview(preview, request, is_changed=token is not None)
         if purge and not is_agreed:
             return _not_erased()
         if purge:
             found = await _to_erase(memory, [one.id for one in preview.records])
-            return await self._erased(await memory.purge_previewed(request, token), found)
-        forgotten = await memory.forget_previewed(request, token, editor=editor_of(context))
+            return await self._erased(await memory.records.purge_previewed(request, token), found)
+        forgotten = await memory.records.forget_previewed(request, token, editor=editor_of(context))
         return await self._forgotten(memory, forgotten)
 
     async def _forget(self, context: Context[None, Any], memory: Memory, record_ids: Sequence[str]) -> CallToolResult:
         given = list(dict.fromkeys(record_ids))
         for record_id in given:
-            await memory.records(record_id)
+            await memory.records.get_all(record_id)
         editor = editor_of(context)
         hidden = {one.id: one for record_id in given for one in await memory.forget(record_id, editor=editor)}
         return await self._forgotten(memory, list(hidden.values()))

@@ -147,11 +147,11 @@ class RecordTools:
         """Bring back a forgotten record, or return an edited one to an earlier version. Its history stays."""
         memory = await self._opened.memory()
         if version is None:
-            is_changed = any(one.is_deleted for one in await memory.records(record_id))
+            is_changed = any(one.is_deleted for one in await memory.records.get_all(record_id))
             did, restored = "Restored", await memory.restore(record_id, editor=editor_of(context))
         else:
-            before = await memory.record(record_id)
-            restored = [await memory.revert(record_id, version, editor=editor_of(context))]
+            before = await memory.records.get(record_id)
+            restored = [await memory.records.revert(record_id, version, editor=editor_of(context))]
             did, is_changed = f"Restored revision {version} of", restored[0].revision != before.revision
         did = did if is_changed else "Nothing to restore"
         return await self._changed(did, restored, version=version if is_changed else None, is_changed=is_changed)
@@ -173,12 +173,12 @@ class RecordTools:
         if as_of is not None and version is not None:
             raise InvalidInput("send as_of or version, not both")
         if as_of is not None:
-            record = await memory.record_as_of(record_id, last_moment(as_of, "as_of", memory.zone))
+            record = await memory.records.as_of(record_id, last_moment(as_of, "as_of", memory.zone))
         elif version is not None:
-            record = await memory.version(record_id, version)
+            record = await memory.records.version(record_id, version)
         else:
-            record = await memory.record(record_id)
-            edits = await memory.history(record_id)
+            record = await memory.records.get(record_id)
+            edits = await memory.records.history(record_id)
         found = escape_json({"record": record.to_dict(), "edits": edits})
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), RecordHistory(**found))
 
@@ -192,7 +192,7 @@ class RecordTools:
     ) -> Annotated[CallToolResult, TaskList]:
         """Return the tasks with status, priority and due date, the earliest due first."""
         memory = await self._opened.memory()
-        tasks = [one.to_dict() for one in await memory.tasks(agent_id=agent_id or None, is_done=is_done)]
+        tasks = [one.to_dict() for one in await memory.records.tasks(agent_id=agent_id or None, is_done=is_done)]
         found = escape_json({"tasks": [{name: one[name] for name in _TASK_FIELDS if name in one} for one in tasks]})
         return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), TaskList(**found))
 

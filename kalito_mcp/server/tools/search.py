@@ -109,7 +109,7 @@ class SearchTools:
             zone = zone_of(now, now_ms, memory.zone)
         else:
             # Otherwise `7d` would mean another moment on the next page, and the cursor would be another search's.
-            now_ms = memory.clock.now_ms() if started_ms is None else started_ms
+            now_ms = memory.place.clock.now_ms() if started_ms is None else started_ms
         filters = SearchFilters(
             types=frozenset(map(RecordType, types or ())),
             roles=frozenset(map(Role, roles or ())),

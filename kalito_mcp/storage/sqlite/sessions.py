@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import Place, Session, SessionState
+from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
@@ -19,7 +19,7 @@ _COLUMNS: Final = """
 _STATE_PLACE: Final = 4
 _BEYOND_ALL: Final = (1 << 63) - 1
 """A key that no session reaches."""
-_NEWEST: Final = Place((1 << 63) - 1, 0)
+_NEWEST: Final = SessionCursor((1 << 63) - 1, 0)
 SELECT_SESSION: Final = f"""
 SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
@@ -110,7 +110,7 @@ class SessionQueries(Queries):
         return next(_sessions(await self._all(SELECT_SESSION, **asked, **limits_of(scope))), None)
 
     async def list_recent(
-        self, scope: Scope, *, prefix: str = "", limit: int, before: Place | None = None
+        self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
     ) -> Sequence[Session]:
         said_at, key = before or _NEWEST
         rows = await self._all(

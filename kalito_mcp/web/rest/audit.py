@@ -55,7 +55,7 @@ async def read_audit(call: Call[Nothing, AuditQuery]) -> Reply:
     asked = call.query
     since_ms = 0 if asked.since is None else from_iso(asked.since, "since", call.memory.zone)
     before = None if asked.cursor is None else int(place_in(call, asked, asked.cursor, int)[0])
-    found = await call.memory.audit(since_ms=since_ms, before=before, limit=asked.limit)
+    found = await call.memory.access.audit(since_ms=since_ms, before=before, limit=asked.limit)
     more = cursor_of(call, asked, found[-1].number) if len(found) == asked.limit else None
     return Reply(AuditPage(entries=[_shown(one) for one in found], next_cursor=more))
 

@@ -72,7 +72,7 @@ async def preview_forgetting(call: Call[PreviewSubject, InProject]) -> Reply:
     """What would be forgotten."""
     asked = call.body
     request = ForgetRequest(asked.about, asked.identifier, is_purge=asked.purge)
-    found = await call.memory.preview_forgetting(request, agent_id=asked.agent_id)
+    found = await call.memory.records.preview_forgetting(request, agent_id=asked.agent_id)
     return Reply(Preview(records=[FoundRecord(id=one.id, text=one.text) for one in found.records], token=found.token))
 
 
@@ -82,7 +82,7 @@ async def forget_subject(call: Call[SubjectToken, InProject]) -> Reply:
     request = ForgetRequest(asked.about, asked.identifier)
     return await reply_with_changes(
         call,
-        await call.memory.forget_previewed(request, asked.token, agent_id=asked.agent_id, editor=REST),
+        await call.memory.records.forget_previewed(request, asked.token, agent_id=asked.agent_id, editor=REST),
     )
 
 
@@ -90,7 +90,7 @@ async def purge_subject(call: Call[SubjectToken, InProject]) -> Reply:
     """Erase what a preview listed."""
     asked = call.body
     request = ForgetRequest(asked.about, asked.identifier, is_purge=True)
-    report = await call.memory.purge_previewed(request, asked.token, agent_id=asked.agent_id)
+    report = await call.memory.records.purge_previewed(request, asked.token, agent_id=asked.agent_id)
     return Reply(Purged(**report.to_dict()))
 
 

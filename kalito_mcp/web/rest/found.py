@@ -97,7 +97,7 @@ async def search(call: Call[Search, InProject]) -> Reply:
     """One page of hits."""
     asked, memory = call.body, call.memory
     if asked.cursor is None:
-        place, now_ms = None, memory.clock.now_ms()
+        place, now_ms = None, memory.place.clock.now_ms()
     else:
         # `7d` means the same moment on every page.
         place, now_ms = place_in(call, asked, asked.cursor, str, int)

@@ -189,17 +189,17 @@ async def read_record(call: Call[Nothing, Moment]) -> Reply:
     if asked.version is not None and asked.as_of is not None:
         raise InvalidInput("send version or as_of, not both")
     if asked.version is not None:
-        return Reply(record_body(await memory.version(name, asked.version)))
+        return Reply(record_body(await memory.records.version(name, asked.version)))
     if asked.as_of is not None:
         moment = last_moment(asked.as_of, "as_of", memory.zone)
-        return Reply(record_body(await memory.record_as_of(name, moment)))
-    record = await memory.record(name)
+        return Reply(record_body(await memory.records.as_of(name, moment)))
+    record = await memory.records.get(name)
     return Reply(record_body(record), revision=record.revision)
 
 
 async def read_parts(call: Call[Nothing, InProject]) -> Reply:
     """All parts of a document."""
-    found = await call.memory.records(call.path["record_id"])
+    found = await call.memory.records.get_all(call.path["record_id"])
     return Reply(RecordPage(records=[record_body(one) for one in found]))
 
 
@@ -258,7 +258,7 @@ async def restore_record(call: Call[Nothing, InProject]) -> Reply:
 
 async def revert_record(call: Call[Revert, InProject]) -> Reply:
     """Go back to an earlier version, as a new one."""
-    record = await call.memory.revert(
+    record = await call.memory.records.revert(
         call.path["record_id"], call.body.version, editor=REST, expected_revision=call.expected_revision
     )
     return await _reply_with_record(call, record)
@@ -267,17 +267,19 @@ async def revert_record(call: Call[Revert, InProject]) -> Reply:
 async def read_history(call: Call[Nothing, InProject]) -> Reply:
     """Every edit of a record."""
     name = call.path["record_id"]
-    return Reply(History(record_id=name, edits=[Edit(**one) for one in await call.memory.history(name)]))
+    return Reply(History(record_id=name, edits=[Edit(**one) for one in await call.memory.records.history(name)]))
 
 
 async def compare_versions(call: Call[Nothing, Diff]) -> Reply:
     """The differences between two versions."""
-    return Reply(Differences(lines=await call.memory.diff(call.path["record_id"], call.query.old, call.query.new)))
+    return Reply(
+        Differences(lines=await call.memory.records.diff(call.path["record_id"], call.query.old, call.query.new))
+    )
 
 
 async def _page(call: Call[Nothing, Any], asked: Records | Pins, types: frozenset[RecordType]) -> Reply:
     after = None if asked.cursor is None else place_in(call, asked, asked.cursor, str)[0]
-    found = await call.memory.page_of_records(
+    found = await call.memory.records.page(
         types, agent_id=asked.agent_id, session_id=asked.session_id, after=after, limit=asked.limit + 1
     )
     page = found[: asked.limit]
@@ -305,7 +307,7 @@ async def _reply_with_record(call: Call[Any, Any], record: MemoryRecord) -> Repl
 
 async def _made_from(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> tuple[list[str], list[StillSaying]]:
     """The summaries that were rewritten with these records, and the pins that were not."""
-    found = await call.memory.derived_from_all(records)
+    found = await call.memory.records.derived_from_all(records)
     pins = [StillSaying(record_id=pin.id, made_from=source, text=pin.text) for pin, source in found.pins]
     return list(found.summary_ids), pins
 

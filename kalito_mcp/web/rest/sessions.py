@@ -8,7 +8,7 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.finalizing import FinalizeOptions
 from kalito_mcp.domain.records import NewMessage, Origin, RecordType, Role
 from kalito_mcp.domain.request_keys import part_key
-from kalito_mcp.domain.sessions import Place, Session
+from kalito_mcp.domain.sessions import Session, SessionCursor
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.shapes import OriginName, Output, Promoted, Redacted, RoleName, Sleep, Summary
@@ -151,13 +151,13 @@ class Finalized(Output):
 async def list_sessions(call: Call[Nothing, Sessions]) -> Reply:
     """A page of sessions."""
     asked = call.query
-    before = None if asked.cursor is None else Place(*place_in(call, asked, asked.cursor, int, int))
-    found = await call.memory.list_sessions(
+    before = None if asked.cursor is None else SessionCursor(*place_in(call, asked, asked.cursor, int, int))
+    found = await call.memory.conversations.recent(
         prefix=asked.prefix, agent_id=asked.agent_id, limit=asked.limit + 1, before=before
     )
     page = found[: asked.limit]
-    following = cursor_of(call, asked, *page[-1].place) if len(found) > len(page) else None
-    titles = await call.memory.titles(one.id for one in page)
+    following = cursor_of(call, asked, *page[-1].cursor) if len(found) > len(page) else None
+    titles = await call.memory.conversations.titles(one.id for one in page)
     listed = [SessionBody(**one.to_dict(titles.get(one.id)), model=one.model) for one in page]
     return Reply(SessionPage(sessions=listed, next_cursor=following))
 
@@ -166,7 +166,7 @@ async def read_session(call: Call[Nothing, InProject]) -> Reply:
     """One session."""
     session_id = call.path["session_id"]
     memory = await call.memory_of(session_id)
-    session, _ = await memory.messages(session_id, last_seq=0)
+    session, _ = await memory.conversations.messages(session_id, last_seq=0)
     return Reply(await _body(memory, session))
 
 
@@ -180,10 +180,10 @@ async def list_messages(call: Call[Nothing, Messages]) -> Reply:
         last = first + asked.limit - 1
     else:
         if place is None:
-            session, _ = await memory.messages(session_id, last_seq=0)
+            session, _ = await memory.conversations.messages(session_id, last_seq=0)
             place = session.message_count + 1
         first, last = max(1, place - asked.limit), place - 1
-    session, found = await memory.messages(session_id, first_seq=first, last_seq=last)
+    session, found = await memory.conversations.messages(session_id, first_seq=first, last_seq=last)
     shown = [message_body(one) for one in found]
     has_more = last < session.message_count
     if asked.order == "newest":
@@ -213,7 +213,7 @@ async def record_messages(call: Call[RecordMessages, InProject]) -> Reply:
 async def session_stats(call: Call[Nothing, InProject]) -> Reply:
     """A session in numbers."""
     session_id = call.path["session_id"]
-    stats = (await (await call.memory_of(session_id)).session_stats(session_id)).to_dict()
+    stats = (await (await call.memory_of(session_id)).conversations.stats(session_id)).to_dict()
     return Reply(
         MemoryStatsBody(
             sessionId=stats["session_id"],
@@ -232,7 +232,7 @@ async def session_stats(call: Call[Nothing, InProject]) -> Reply:
 
 async def session_graph(call: Call[Nothing, InProject]) -> Reply:
     """The overview of a session's graph."""
-    return Reply(GraphBody(**await call.memory.graph_overview(session_id=call.path["session_id"])))
+    return Reply(GraphBody(**await call.memory.conversations.graph_overview(session_id=call.path["session_id"])))
 
 
 async def finalize_session(call: Call[Finalize, InProject]) -> Reply:
@@ -255,7 +255,7 @@ async def finalize_session(call: Call[Finalize, InProject]) -> Reply:
 
 
 async def _body(memory: "Memory", session: Session) -> SessionBody:
-    titles = await memory.titles([session.id])
+    titles = await memory.conversations.titles([session.id])
     return SessionBody(**session.to_dict(titles.get(session.id)), model=session.model)
 
 

@@ -112,8 +112,8 @@ async def score_messages(call: Call[Nothing, InProject]) -> Reply:
     """Score all messages of a session again."""
     session_id = call.path["session_id"]
     memory = await call.memory_of(session_id)
-    changed = await memory.score_messages(session_id)
-    stats = await memory.session_stats(session_id)
+    changed = await memory.conversations.score(session_id)
+    stats = await memory.conversations.stats(session_id)
     return Reply(Scored(session_id=stats.session_id, total_messages=stats.total_messages, changed=changed))
 
 

@@ -65,7 +65,9 @@ class Revoked(Output):
 async def list_tokens(call: Call[Nothing, Nothing]) -> Reply:
     """All tokens of the owner."""
     _check_unlimited(call.principal)
-    return Reply(Tokens(tokens=[TokenBody(**_shown(one)) for one in await call.memory.tokens(call.principal.owner)]))
+    return Reply(
+        Tokens(tokens=[TokenBody(**_shown(one)) for one in await call.memory.access.tokens(call.principal.owner)])
+    )
 
 
 async def create_token(call: Call[CreateToken, Nothing]) -> Reply:
@@ -73,7 +75,7 @@ async def create_token(call: Call[CreateToken, Nothing]) -> Reply:
     _check_unlimited(call.principal)
     asked = call.body
     await _check_end(call, asked.days)
-    made = await call.memory.create_token(
+    made = await call.memory.access.create_token(
         Permission(asked.permission),
         owner=call.principal.owner,
         name=asked.name,
@@ -86,7 +88,7 @@ async def create_token(call: Call[CreateToken, Nothing]) -> Reply:
 async def revoke_token(call: Call[Nothing, Nothing]) -> Reply:
     """Revoke a token, or all of a consent."""
     _check_unlimited(call.principal)
-    revoked = await call.memory.revoke_token(call.path["token_id"], call.principal.owner)
+    revoked = await call.memory.access.revoke_token(call.path["token_id"], call.principal.owner)
     return Reply(Revoked(revoked=list(revoked)))
 
 
@@ -103,10 +105,10 @@ async def _check_end(call: Call[CreateToken, Nothing], days: int | None) -> None
             "a signed-in program cannot create tokens: they would outlive its consent; use a token of "
             "`kalito-mcp token create`"
         )
-    ends = (await call.memory.ends_of([call.principal.id])).get(call.principal.id)
+    ends = (await call.memory.access.ends_of([call.principal.id])).get(call.principal.id)
     if ends is None:
         return
-    if days is None or call.memory.clock.now_ms() + days * DAY_MS > ends:
+    if days is None or call.memory.place.clock.now_ms() + days * DAY_MS > ends:
         raise AccessDenied(f"tokens made with this one must expire by {to_iso(ends)}; send `days`")
 
 

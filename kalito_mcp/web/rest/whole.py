@@ -120,19 +120,19 @@ class ExportOf(Input):
 async def read_profile(call: Call[Nothing, ProfileOf]) -> Reply:
     """What is known of the person and of projects."""
     asked = call.query
-    profile = await call.memory.profile(agent_id=asked.agent_id, include_untrusted=asked.include_untrusted)
+    profile = await call.memory.records.profile(agent_id=asked.agent_id, include_untrusted=asked.include_untrusted)
     return Reply(ProfileBody(**profile.to_dict()))
 
 
 async def list_tasks(call: Call[Nothing, TasksOf]) -> Reply:
     """Tasks, by due date."""
-    found = await call.memory.tasks(agent_id=call.query.agent_id, is_done=call.query.is_done)
+    found = await call.memory.records.tasks(agent_id=call.query.agent_id, is_done=call.query.is_done)
     return Reply(TaskPage(tasks=[record_body(one) for one in found]))
 
 
 async def agent_graph(call: Call[Nothing, OfAgent]) -> Reply:
     """The overview of an agent's long-term graph."""
-    return Reply(GraphBody(**await call.memory.graph_overview(agent_id=call.query.agent_id)))
+    return Reply(GraphBody(**await call.memory.conversations.graph_overview(agent_id=call.query.agent_id)))
 
 
 async def list_snapshots(call: Call[Nothing, Nothing]) -> Reply:
@@ -143,18 +143,18 @@ async def list_snapshots(call: Call[Nothing, Nothing]) -> Reply:
 
 async def list_projects(call: Call[Nothing, Nothing]) -> Reply:
     """Projects, newest first."""
-    found = await call.memory.projects()
+    found = await call.memory.projects.all()
     return Reply(Projects(projects=[ProjectBody(project=name, sessions=count) for name, count in found]))
 
 
 async def list_agents(call: Call[Nothing, Nothing]) -> Reply:
     """Agents, newest first."""
-    return Reply(Agents(agents=list(await call.memory.agents())))
+    return Reply(Agents(agents=list(await call.memory.conversations.agents())))
 
 
 async def read_stats(call: Call[Nothing, Nothing]) -> Reply:
     """The memory in numbers."""
-    return Reply(Totals(**await call.memory.totals()))
+    return Reply(Totals(**await call.memory.conversations.totals()))
 
 
 EXPORT: Final = "GET /api/export"
@@ -163,10 +163,10 @@ EXPORT: Final = "GET /api/export"
 async def export(call: Call[Nothing, ExportOf]) -> Reply:
     """The memory as an archive. Raises AccessDenied within limits."""
     asked = call.query
-    call.memory.limits.check_none("an archive")
+    call.memory.place.limits.check_none("an archive")
     selection = Selection(session=asked.session, project=asked.project, agent=asked.agent)
     with suppress(StorageReadOnly, StorageFull):  # what cannot be written can still be taken out
-        await call.memory.log_access(EXPORT)
+        await call.memory.access.log(EXPORT)
     return Reply(stream=call.exporter(call.memory, selection))
 
 

@@ -51,7 +51,7 @@ def made_token(database: Path, permission: Permission, *, owner: str | None = No
 
     async def make() -> str:
         async with open_memory(database) as memory:
-            return (await memory.create_token(permission, owner=owner, limits=limits)).text
+            return (await memory.access.create_token(permission, owner=owner, limits=limits)).text
 
     return anyio.run(make)
 

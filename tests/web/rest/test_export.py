@@ -31,7 +31,7 @@ def test_an_exported_memory_is_restored_as_it_was(client: httpx2.Client, tmp_pat
     async def restored() -> int:
         async with open_memory(lay_empty_database(tmp_path / "other.db")) as memory:
             await restore_archive(memory, tmp_path / "archive")
-            return (await memory.session_stats(session)).total_messages
+            return (await memory.conversations.stats(session)).total_messages
 
     assert anyio.run(restored) == 2
 

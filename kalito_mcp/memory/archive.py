@@ -1,0 +1,93 @@
+"""All of a memory, as rows."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from kalito_mcp.crash_points import crash_point
+from kalito_mcp.domain.archive import ArchiveRow, Selection
+from kalito_mcp.domain.arguments import checks_arguments
+from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.memory.part import Part
+from kalito_mcp.ports.archive import ArchiveReader
+from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.retrieval.known_names import find_session
+
+_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveView:
+    """One consistent view of what a selection has. `schema` is the number of the database's schema."""
+
+    schema: int
+    selection: Selection
+    _reader: ArchiveReader
+    _owner: str
+
+    def rows(self) -> AsyncGenerator[Sequence[ArchiveRow]]:
+        """Its rows, some hundred at a time: see `ports.archive.ArchiveReader.rows`."""
+        return self._reader.rows(self._owner, self.selection)
+
+
+@checks_arguments
+class Archive(Part):
+    """Reads a whole memory, and restores one."""
+
+    @asynccontextmanager
+    async def reading(self, selection: Selection) -> AsyncIterator[ArchiveView]:
+        """A view of what the selection has, for the block. Others write meanwhile; the view does not change.
+
+        Raises:
+            SessionNotFound: no such session.
+            InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
+        """
+        self.place.limits.check_none("an archive")
+        if selection.project is not None:
+            selection = replace(selection, project=await self.place.named(selection.project))
+        async with self.place.store.view() as view:
+            if selection.session is not None:
+                found = await find_session(view, self.place.scope(selection.session))
+                selection = replace(selection, session=found.id)
+            yield ArchiveView(await view.archive.schema(), selection, view.archive, self.place.owner)
+
+    async def restore_rows(self, schema: int, rows: Iterable[ArchiveRow]) -> Mapping[str, int]:
+        """Store the rows of an archive, all of them or none, in a database in which nobody has anything. How many there
+        were of each table. They become this owner's. The text index is rebuilt before this returns; vectors follow
+        in the background.
+
+        What iterating over `rows` raises is raised, and nothing was written.
+
+        Raises:
+            Conflict: the database is not empty.
+            InvalidInput: the schema is newer than this one's, or a row cannot be stored; says which line.
+        """
+        self.place.limits.check_none("an archive")
+
+        async def add(transaction: WriteTransaction) -> Mapping[str, int]:
+            counts, remaining = Counter[str](), iter(rows)
+            if not await transaction.archive.is_empty():
+                raise Conflict(
+                    "this database is not empty, and an archive is only restored into an empty one; nothing was "
+                    "restored. Name a new file with --database"
+                )
+            ours = await transaction.archive.schema()
+            if schema > ours:
+                raise InvalidInput(
+                    f"the archive was written by a newer kalito (schema {schema}; this one knows {ours}); nothing was "
+                    "restored. Upgrade kalito-mcp"
+                )
+            while page := list(islice(remaining, _AT_ONCE)):
+                await transaction.archive.add_rows(self.place.owner, page)
+                counts.update(row.table for row in page)
+                crash_point("restore.rows")
+            await transaction.archive.finish()
+            return counts
+
+        counts = await self.place.store.write(add)
+        crash_point("restore.stored")
+        await self.place.store.rebuild_derived()
+        return counts

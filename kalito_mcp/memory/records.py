@@ -1,0 +1,175 @@
+"""Whole records: read, compare, move and forget them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kalito_mcp.domain.arguments import checks_arguments
+from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
+from kalito_mcp.domain.known import Profile
+from kalito_mcp.domain.memory_records import PROGRAM, Derived, Editor, MemoryRecord
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.memory.part import Part
+from kalito_mcp.pins.found import is_found_pin
+from kalito_mcp.pins.profile import read_profile
+from kalito_mcp.records.reached import reached
+from kalito_mcp.upkeep.store_layers import no_new_words
+
+_PAGE: Final = 200
+_MOST_COMPLETED: Final = 200
+
+
+@checks_arguments
+class Records(Part):
+    """Reads whole records and their history, and what forgets many of them."""
+
+    async def get(self, record_id: str) -> MemoryRecord:
+        """One record as it is, forgotten or not.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            StorageDamaged: its row is not as it was written.
+        """
+        return await self._services.historian.record(self.place.scope(), record_id)
+
+    async def get_all(self, record_id: str) -> Sequence[MemoryRecord]:
+        """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
+        return await self._services.historian.records(self.place.scope(), record_id)
+
+    async def all(
+        self, types: frozenset[RecordType], *, agent_id: str | None = None, session_id: str | None = None
+    ) -> Sequence[MemoryRecord]:
+        """All thoughts, documents, tasks, pins and summaries of an agent, or of a session, that are not forgotten,
+        newest first; only those of the `types`, if any are given."""
+        found: list[MemoryRecord] = []
+        scope = await self.place.of_session(session_id, agent_id)
+        while True:
+            page = await self._page(scope, types, found[-1].id if found else None)
+            if not page:
+                return await reached(self.place.store, scope, found)
+            found += page
+
+    async def page(
+        self,
+        types: frozenset[RecordType],
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        after: str | None = None,
+        limit: int = _PAGE,
+    ) -> Sequence[MemoryRecord]:
+        """As `list_records`: those that follow the record `after`, at most `limit`. Raises RecordNotFound if `after` is
+        gone."""
+        scope = await self.place.of_session(session_id, agent_id)
+        found = await self.place.store.read(
+            lambda view: view.records.list_records(scope, types, after=after, limit=limit)
+        )
+        return await reached(self.place.store, scope, found)
+
+    async def _page(self, scope: Scope, types: frozenset[RecordType], after: str | None) -> Sequence[MemoryRecord]:
+        return await self.place.store.read(
+            lambda view: view.records.list_records(scope, types, after=after, limit=_PAGE)
+        )
+
+    async def ids(self, prefix: str) -> Sequence[str]:
+        """Those of the newest two hundred thoughts, documents, tasks, pins and summaries whose id starts with the
+        prefix, newest first."""
+        scope = self.place.scope()
+        found = await self.place.store.read(
+            lambda view: view.records.list_records(scope, frozenset(), limit=_MOST_COMPLETED)
+        )
+        return [one.id for one in found if one.id.startswith(prefix)]
+
+    async def tasks(self, *, agent_id: str | None = None, is_done: bool | None = None) -> list[MemoryRecord]:
+        """The agent's tasks, those due first at the top. `is_done` narrows them to finished or open ones."""
+        return await self._services.historian.tasks(self.place.scope(None, agent_id or None), is_done=is_done)
+
+    async def profile(self, *, agent_id: str | None = None, include_untrusted: bool = False) -> Profile:
+        """What every conversation knows of the person, and those of a project of it, by subject.
+
+        Words of tools, documents and imports that read like an instruction need `include_untrusted`.
+        """
+        return await self.place.store.read(
+            lambda view: read_profile(view, self.place.scope(None, agent_id), include_untrusted=include_untrusted)
+        )
+
+    async def derived_from(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
+        """Pins made from a message, except automatic ones, and the summaries over it. Raises RecordNotFound."""
+        pins, summaries = await self._services.historian.derived_from(self.place.scope(), record_id)
+        # Automatic pins follow their message by themselves.
+        return [pin for pin in pins if not is_found_pin(pin)], summaries
+
+    async def derived_from_all(self, records: Sequence[MemoryRecord]) -> Derived:
+        """What was made from all of these records, which a change has just returned; pins as in `derived_from`."""
+        found = await self._services.historian.derived_from_all(self.place.scope(), records)
+        return replace(found, pins=[(pin, made_from) for pin, made_from in found.pins if not is_found_pin(pin)])
+
+    async def history(self, record_id: str) -> list[dict[str, Any]]:
+        """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""
+        return await self._services.historian.history(self.place.scope(), record_id)
+
+    async def version(self, record_id: str, number: int) -> MemoryRecord:
+        """A record as it was in one version. Raises RecordNotFound, InvalidInput."""
+        return await self._services.historian.version(self.place.scope(), record_id, number)
+
+    async def as_of(self, record_id: str, moment_ms: int) -> MemoryRecord:
+        """A record as it was at a moment. Raises RecordNotFound, even if it did not exist yet."""
+        return await self._services.historian.as_of(self.place.scope(), record_id, moment_ms)
+
+    async def diff(self, record_id: str, old: int, new: int) -> list[str]:
+        """The differences between two versions, one line each. Raises RecordNotFound, InvalidInput."""
+        return await self._services.historian.diff(self.place.scope(), record_id, old, new)
+
+    async def revert(
+        self, record_id: str, version: int, *, editor: Editor = PROGRAM, expected_revision: int | None = None
+    ) -> MemoryRecord:
+        """Give a record the content of an earlier version, as a new version.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            InvalidInput: no such version.
+            Conflict: the state of the record does not allow it.
+            RevisionConflict: the record is no longer at `expected_revision`; nothing was written.
+        """
+        with no_new_words():
+            reverted = await self._services.editor.revert(
+                self.place.scope(), record_id, version, editor=editor, expected_revision=expected_revision
+            )
+            return (await self.place.reached([reverted]))[0]
+
+    async def move(self, record_id: str, project: str | None, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
+        """Give a record that is in no session, or all parts of such a document, to a project; None makes it personal.
+        The record's history tells of it.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            InvalidInput: see `move_session`.
+            Conflict: the record belongs to a session; or the project has a document of the same source.
+        """
+        scope = self.place.scope().anywhere()
+        with no_new_words():
+            moved = await self._services.editor.move(scope, record_id, await self.place.target(project), editor=editor)
+        return await reached(self.place.store, scope, moved)
+
+    async def preview_forgetting(self, request: ForgetRequest, *, agent_id: str | None = None) -> ForgetPreview:
+        """What a request would forget or erase, of this project and personal: all records that speak of its subject
+        or have its identifier. A purge includes forgotten ones. Changes nothing.
+
+        Raises:
+            InvalidInput: it names no subject and no identifier, or matches too much.
+        """
+        return await self._services.forgetter.preview(self.place.scope(None, agent_id), request)
+
+    async def forget_previewed(
+        self, request: ForgetRequest, token: str, *, agent_id: str | None = None, editor: Editor = PROGRAM
+    ) -> Sequence[MemoryRecord]:
+        """Forget the records of a preview. Raises Conflict if the list is another one by now, and as the preview."""
+        with no_new_words():
+            scope = self.place.scope(None, agent_id)
+            return await self.place.reached(await self._services.forgetter.forget(scope, request, token, editor=editor))
+
+    async def purge_previewed(self, request: ForgetRequest, token: str, *, agent_id: str | None = None) -> PurgeReport:
+        """Erase the records of a preview; see `purge`. Raises Conflict if the list is another one by now."""
+        with no_new_words():
+            return await self._services.forgetter.purge(self.place.scope(None, agent_id), request, token)
