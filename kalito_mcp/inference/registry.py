@@ -18,11 +18,12 @@ from kalito_mcp.domain.validation import MOST
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.breaker import BreakerPolicy, CircuitBreaker
 from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
-from kalito_mcp.inference.http import CallLimits, address_flaw
+from kalito_mcp.inference.http import CallLimits
 from kalito_mcp.inference.in_process import E5_PACKAGE, MEANING_PACKAGE
 from kalito_mcp.ports.chat import ChatModel
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
+from kalito_mcp.safety.addresses import address_flaw
 
 ServerKind = Literal["ollama", "openai"]
 
