@@ -4,7 +4,6 @@ Servers come only from the configuration: nothing that a tool receives can name 
 each server's client connects with its first request.
 """
 
-import difflib
 import ipaddress
 import re
 import socket
@@ -15,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any, Final, Literal, get_args
 
 from kalito_mcp.domain.validation import MOST
+from kalito_mcp.domain.wording import did_you_mean
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.breaker import BreakerPolicy, CircuitBreaker
 from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
@@ -110,8 +110,7 @@ class ModelServer:
     def _check_kind(self) -> None:
         kinds = get_args(ServerKind)
         if self.kind not in kinds:
-            nearest = difflib.get_close_matches(str(self.kind).lower(), kinds, n=1, cutoff=0.0)[0]
-            raise self._error(f"kind={self.kind!r} is unknown; did you mean {nearest!r}?")
+            raise self._error(f"kind={self.kind!r} is unknown{did_you_mean(str(self.kind).lower(), kinds)}")
 
     def _check_url(self) -> None:
         match = _URL.fullmatch(self.url)
