@@ -47,7 +47,6 @@ from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.settings import Settings, checked
-from kalito_mcp.storage.qdrant.inspection import inspect_points
 from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
 from kalito_mcp.storage.sqlite.backups import Backup
@@ -395,5 +394,5 @@ def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
     place = None if points is None else points.name
     yield from inspect(settings.database, is_deep=is_deep, embedder=embedder, place=place)
     if points is not None:
-        yield inspect_points(points, settings.database)
+        yield points.inspect(settings.database)
     yield users(settings.database)

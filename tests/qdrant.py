@@ -1,5 +1,6 @@
 """Qdrant for tests: the local mode of its client, which is a Qdrant in this process."""
 
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -7,8 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from kalito_mcp.storage.qdrant.collections import QdrantCollections
-from kalito_mcp.storage.qdrant.place import MODULE
+from kalito_mcp.storage.qdrant.collections import MODULE, QdrantCollections
 from kalito_mcp.storage.qdrant.points import QdrantPoints
 
 needs_qdrant: Final = pytest.mark.skipif(
@@ -17,24 +17,42 @@ needs_qdrant: Final = pytest.mark.skipif(
 NAME: Final = "Qdrant of the tests"
 
 
-def local_client() -> Any:
-    """An empty Qdrant in memory."""
-    return import_module(MODULE).QdrantClient(":memory:")
+class LocalClient:
+    """An empty Qdrant in memory, for one thread at a time."""
+
+    def __init__(self) -> None:
+        self._client: Any = import_module(MODULE).QdrantClient(":memory:")
+        self._lock = threading.Lock()
+
+    def create_payload_index(self, *_: Any, **__: Any) -> None:
+        """The local mode has none."""
+
+    def query_points(self, *arguments: Any, search_params: object = None, **named: Any) -> Any:
+        """The local mode always compares all."""
+        del search_params
+        return self.__getattr__("query_points")(*arguments, **named)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            with self._lock:
+                return getattr(self._client, name)(*arguments, **named)
+
+        return call
 
 
 class SharedCollections(QdrantCollections):
     """Collections of a client that several stores share, as several processes share a server."""
 
-    def __init__(self, connect: Callable[[], Any]) -> None:
-        super().__init__(connect, is_local=True)
+    def __init__(self, client: Any) -> None:
+        super().__init__(lambda: client)
 
     def close(self) -> None:
         """The others go on."""
 
 
-def points_of(client: Any, name: str = NAME, *, timeout_s: float = 30.0) -> QdrantPoints:
+def points_of(client: Any, name: str = NAME) -> QdrantPoints:
     """The points in this client, as one process sees them."""
-    return QdrantPoints(name, SharedCollections(lambda: client), timeout_s=timeout_s)
+    return QdrantPoints(name, SharedCollections(client), timeout_s=30.0)
 
 
 def stored_rows(client: Any) -> set[str]:

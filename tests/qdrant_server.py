@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from typing import Any
 
-from kalito_mcp.storage.qdrant.place import MODULE
-from tests.qdrant import local_client
+from kalito_mcp.storage.qdrant.collections import MODULE
+from tests.qdrant import LocalClient
 
 
 class QdrantServer(ThreadingHTTPServer):
@@ -23,7 +23,7 @@ class QdrantServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answers)
         self.url = f"http://127.0.0.1:{self.server_port}"
-        self.client = local_client()
+        self.client = LocalClient()
         self.models: Any = import_module(f"{MODULE}.models")
         self.status = 200
         self.is_hanging = False

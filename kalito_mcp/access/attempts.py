@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Final
 
 from kalito_mcp.domain.sign_in import Attempts
+from kalito_mcp.domain.zone import DAY_MS
 from kalito_mcp.errors import TooManyAttempts
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
@@ -19,7 +20,7 @@ from kalito_mcp.safety.addresses import own_network
 _FREE: Final = 3
 _LONGEST_OF_OWNER_MS: Final = 60_000
 _LONGEST_OF_ADDRESS_MS: Final = 900_000
-_FORGOTTEN_MS: Final = 86_400_000
+_FORGOTTEN_MS: Final = DAY_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from kalito_mcp.access.tokens import PREFIX, NewToken, hash_of, new_token
 from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, Token, TokenKind
 from kalito_mcp.domain.sign_in import Client, Code, Grant, SignInRequest
+from kalito_mcp.domain.zone import DAY_MS
 from kalito_mcp.errors import NotFound
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
@@ -31,7 +32,7 @@ ACCESS_S: Final = 3_600
 _REQUEST_MS: Final = REQUEST_S * 1_000
 _CODE_MS: Final = 60_000
 _ACCESS_MS: Final = ACCESS_S * 1_000
-_IDLE_MS: Final = 30 * 86_400_000
+_IDLE_MS: Final = 30 * DAY_MS
 """So long a consent lasts without being used."""
 _AGAIN_MS: Final = 60_000
 """So long a refresh token that was used is answered as at first."""

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import anyio
 
@@ -28,13 +28,16 @@ from kalito_mcp.bridge.replies import (
     read_reply,
 )
 from kalito_mcp.errors import ConfigurationError, TextTooLarge
+from kalito_mcp.http_client import BodyTooLong, CertificatesUnreadable, HttpClient
 from kalito_mcp.version import __version__
-
-if TYPE_CHECKING:
-    import httpx2
 
 PROTOCOL: Final = "2026-07-28"
 _META: Final = "io.modelcontextprotocol/"
+_HEADERS: Final = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+    "User-Agent": f"kalito-mcp/{__version__}",
+}
 _CONNECT_S: Final = 3.0
 _SILENCE_S: Final = 45.0
 """How long an answer may be silent. A home that works on a long call sends a sign of life every 15 s."""
@@ -82,7 +85,7 @@ class Home:
     def __init__(self, connection: Connection, token: Callable[[], str]) -> None:
         self.connection = connection
         self._token = token
-        self._client: httpx2.AsyncClient | None = None
+        self._client = HttpClient(connection.url, silence_s=_SILENCE_S, connect_s=_CONNECT_S, kept_s=_KEPT_S)
         self._number = secrets.randbelow(2**31)
         """The id of the last request. The first is random: what answers each request under the id 1 is not the home."""
 
@@ -100,10 +103,7 @@ class Home:
         try:
             yield
         finally:
-            if self._client is not None:
-                with anyio.CancelScope(shield=True):
-                    await self._client.aclose()
-                self._client = None
+            await self._client.aclose()
 
     async def request(
         self,
@@ -172,31 +172,12 @@ class Home:
         self, content: bytes, headers: Mapping[str, str], number: int, on_progress: Progress | None
     ) -> dict[str, Any]:
         try:
-            authorized = {**headers, "Authorization": f"Bearer {self._token()}"}
+            authorized = {**_HEADERS, **headers, "Authorization": f"Bearer {self._token()}"}
         except ConfigurationError as error:
             raise HomeRefuses(str(error), may_be_done=False) from error
-        client = self._open_client()
         with _faults_in_words(), anyio.fail_after(_LONGEST_S):
-            async with client.stream("POST", self.connection.url, content=content, headers=authorized) as response:
+            async with self._client.stream("POST", authorized, content) as response:
                 return await read_reply(response, number, on_progress)
-
-    def _open_client(self) -> "httpx2.AsyncClient":
-        if self._client is None:
-            import httpx2  # noqa: PLC0415 - as above
-
-            self._client = httpx2.AsyncClient(
-                headers={
-                    "Content-Type": "application/json",
-                    "Accept": "application/json, text/event-stream",
-                    "User-Agent": f"kalito-mcp/{__version__}",
-                },
-                timeout=httpx2.Timeout(_SILENCE_S, connect=_CONNECT_S, pool=_CONNECT_S),
-                limits=httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=_KEPT_S),
-                follow_redirects=False,
-                trust_env=False,
-                verify=_certificates() if self.connection.url.startswith("https:") else False,
-            )
-        return self._client
 
 
 @contextmanager
@@ -206,6 +187,11 @@ def _faults_in_words() -> Iterator[None]:
 
     try:
         yield
+    except CertificatesUnreadable as error:
+        said = "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read; mend or unset them"
+        raise HomeRefuses(said, may_be_done=False) from error
+    except BodyTooLong as error:
+        raise HomeRefuses("its answer is too long") from error
     except TimeoutError as error:
         raise HomeAway(f"it has worked on this for {_LONGEST_S:g} s, which is too long") from error
     except httpx2.ConnectTimeout as error:
@@ -224,16 +210,6 @@ def _faults_in_words() -> Iterator[None]:
         raise HomeAway(f"the connection failed: {error.strerror or error}") from error
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
         raise HomeAway(f"the request failed: {type(error).__name__}") from error
-
-
-def _certificates() -> ssl.SSLContext:
-    import httpx2  # noqa: PLC0415 - as above
-
-    try:
-        return httpx2.create_ssl_context()
-    except OSError as error:
-        said = "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read; mend or unset them"
-        raise HomeRefuses(said, may_be_done=False) from error
 
 
 def _header(name: str) -> str:

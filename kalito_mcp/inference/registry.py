@@ -4,7 +4,6 @@ Servers come only from the configuration: nothing that a tool receives can name 
 each server's client connects with its first request.
 """
 
-import difflib
 import ipaddress
 import re
 import socket
@@ -15,14 +14,16 @@ from importlib.util import find_spec
 from typing import Any, Final, Literal, get_args
 
 from kalito_mcp.domain.validation import MOST
+from kalito_mcp.domain.wording import did_you_mean
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.breaker import BreakerPolicy, CircuitBreaker
 from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
-from kalito_mcp.inference.http import CallLimits, address_flaw
+from kalito_mcp.inference.http import CallLimits
 from kalito_mcp.inference.in_process import E5_PACKAGE, MEANING_PACKAGE
 from kalito_mcp.ports.chat import ChatModel
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
+from kalito_mcp.safety.addresses import address_flaw
 
 ServerKind = Literal["ollama", "openai"]
 
@@ -109,8 +110,7 @@ class ModelServer:
     def _check_kind(self) -> None:
         kinds = get_args(ServerKind)
         if self.kind not in kinds:
-            nearest = difflib.get_close_matches(str(self.kind).lower(), kinds, n=1, cutoff=0.0)[0]
-            raise self._error(f"kind={self.kind!r} is unknown; did you mean {nearest!r}?")
+            raise self._error(f"kind={self.kind!r} is unknown{did_you_mean(str(self.kind).lower(), kinds)}")
 
     def _check_url(self) -> None:
         match = _URL.fullmatch(self.url)

@@ -85,54 +85,38 @@ _SOUNDS: Final = _classes(
 _LONG_LOWER: Final = b"a" * 16
 _LONG_UPPER: Final = b"A" * 16
 
-# For each script: its class, tokens of a character beyond those of its words, and blocks that differ from it.
-_SCRIPTS: Final[tuple[tuple[bytes, int, tuple[tuple[bytes, int], ...]], ...]] = (
-    (b"l", 164, ((b"\xc2", 135),)),  # Latin-1: the accents also pay for the long words around them; its signs
-    (b"e", 173, ()),  # Latin of central Europe and Turkey
-    (b"i", 94, ()),  # further Latin, phonetic, combining marks
-    (b"g", 32, ()),  # Greek
-    (b"c", 21, ()),  # Cyrillic
-    (b"m", 33, ()),  # Armenian
-    (b"h", 34, ()),  # Hebrew
-    (b"r", 22, ()),  # Arabic
-    (b"s", 200, ()),  # Syriac, Thaana, N'Ko
+# For each script: its class, hundredths of a token that a character adds to those of its words, and blocks that differ.
+_SCRIPTS: Final = tuple(
     (
-        b"d",  # Indic scripts; Gurmukhi, Oriya, Thai, Lao, Tibetan
-        23,
+        script.encode(),
+        int(weight),
+        tuple((bytes.fromhex(block.partition(":")[0]), int(block.partition(":")[2])) for block in blocks),
+    )
+    for script, weight, *blocks in map(
+        str.split,
         (
-            (b"\xe0\xa8", 51),
-            (b"\xe0\xa9", 51),
-            (b"\xe0\xac", 100),
-            (b"\xe0\xad", 100),
-            (b"\xe0\xb8", 46),
-            (b"\xe0\xb9", 46),
-            (b"\xe0\xba", 190),
-            (b"\xe0\xbb", 190),
-            (b"\xe0\xbc", 160),
-            (b"\xe0\xbd", 160),
-            (b"\xe0\xbe", 160),
+            "l 164 c2:135",  # Latin-1: the accents also pay for the long words around them; its signs
+            "e 173",  # Latin of central Europe and Turkey
+            "i 94",  # further Latin, phonetic, combining marks
+            "g 32",  # Greek
+            "c 21",  # Cyrillic
+            "m 33",  # Armenian
+            "h 34",  # Hebrew
+            "r 22",  # Arabic
+            "s 200",  # Syriac, Thaana, N'Ko
+            # Indic scripts; Gurmukhi, Oriya, Thai, Lao, Tibetan
+            "d 23 e0a8:51 e0a9:51 e0ac:100 e0ad:100 e0b8:46 e0b9:46 e0ba:190 e0bb:190 e0bc:160 e0bd:160 e0be:160",
+            # Ethiopic, Cherokee and many more; Burmese, Georgian, Khmer, Vietnamese
+            "t 250 e180:57 e181:57 e183:29 e19e:43 e19f:43 e1ba:0 e1bb:0",
+            "q 179 e280:108",  # symbols; typographic punctuation
+            "j 78",  # kana, CJK punctuation
+            "z 104",  # Han
+            "k 51",  # Hangul
+            "p 300",  # private use
+            "f 200 efb8:33 efbc:33",  # full-width forms; emoji style, CJK punctuation
+            "o 350 f09f:247",  # rare scripts; emoji
         ),
-    ),
-    (
-        b"t",  # Ethiopic, Cherokee and many more; Burmese, Georgian, Khmer, Vietnamese
-        250,
-        (
-            (b"\xe1\x80", 57),
-            (b"\xe1\x81", 57),
-            (b"\xe1\x83", 29),
-            (b"\xe1\x9e", 43),
-            (b"\xe1\x9f", 43),
-            (b"\xe1\xba", 0),
-            (b"\xe1\xbb", 0),
-        ),
-    ),
-    (b"q", 179, ((b"\xe2\x80", 108),)),  # symbols; typographic punctuation
-    (b"j", 78, ()),  # kana, CJK punctuation
-    (b"z", 104, ()),  # Han
-    (b"k", 51, ()),  # Hangul
-    (b"p", 300, ()),  # private use
-    (b"f", 200, ((b"\xef\xb8", 33), (b"\xef\xbc", 33))),  # full-width forms; emoji style, CJK punctuation
-    (b"o", 350, ((b"\xf0\x9f", 247),)),  # rare scripts; emoji
+    )
 )
 
 

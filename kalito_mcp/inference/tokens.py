@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol, cast
 
+from kalito_mcp.domain.wording import did_you_mean
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.inference.token_calibration import HUNDREDTHS, estimate
 from kalito_mcp.ports.tokens import TokenCounter
@@ -153,9 +154,7 @@ def token_counter(name: str, *, safety_factor: float | None = None) -> TokenCoun
     if kind == _TIKTOKEN and (encoding or not colon):
         return TiktokenCounter(encoding or DEFAULT_ENCODING)
     known = ("calibrated", "chars", _TIKTOKEN, *(f"{_TIKTOKEN}:{encoding}" for encoding in _ENCODINGS))
-    raise ConfigurationError(
-        f"no token counter {name!r}; did you mean {_nearest(name, known)!r}? Known are {', '.join(known)}"
-    )
+    raise ConfigurationError(f"no token counter {name!r}{did_you_mean(name, known)}")
 
 
 def _thousandths(parameter: str, value: float, *, minimum: float, maximum: float) -> int:
@@ -175,10 +174,7 @@ def _tail(line: str) -> str:
 
 def _load_encoding(encoding: str) -> _Encoding:
     if encoding not in _ENCODINGS:
-        raise ConfigurationError(
-            f"no tiktoken encoding {encoding!r}; did you mean {_nearest(encoding, _ENCODINGS)!r}? "
-            f"Known are {', '.join(_ENCODINGS)}"
-        )
+        raise ConfigurationError(f"no tiktoken encoding {encoding!r}{did_you_mean(encoding, _ENCODINGS)}")
     try:
         tiktoken = import_module(_TIKTOKEN)
     except ModuleNotFoundError as error:
@@ -213,9 +209,3 @@ def _no_vocabulary(encoding: str) -> ConfigurationError:
         "downloaded; set TIKTOKEN_CACHE_DIR to a folder that has it (on a machine with a network, "
         f"tiktoken.get_encoding({encoding!r}) fills that folder), or use the token counter calibrated"
     )
-
-
-def _nearest(name: str, known: tuple[str, ...]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415  only a mistake needs it
-
-    return get_close_matches(name, known, n=1, cutoff=0.0)[0]

@@ -20,8 +20,8 @@ class VectorPolicy(Policy):
     kalito-mcp), `e5` (that of the extra), or the name of a model server, which needs a `model`. Texts are cut after
     `max_chars`, then the prefix is put before them. `batch` texts go to a server at once.
 
-    `qdrant` is the URL of a Qdrant server that keeps the vectors, or a folder; empty keeps them in the database. The
-    key is in the environment variable `qdrant_api_key_env`. No search waits longer for it than `qdrant_timeout_s`.
+    `qdrant` is the URL of a Qdrant server that keeps the vectors; empty keeps them in the database. The key is in the
+    environment variable `qdrant_api_key_env`. No search waits longer for it than `qdrant_timeout_s`.
     """
 
     embedder: str = "auto"

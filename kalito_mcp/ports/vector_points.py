@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VectorTenant:
-    """Whose vectors: one agent's or one session's of it, in one index. All but `dimension` are compared in every
-    question.
-
-    `database` is a keyed hash, which tells the databases of one place apart.
-    """
+    """Whose vectors: one agent's, or one session's of it, in one index. `database` is a keyed hash."""
 
     database: str
     index_key: int
@@ -60,8 +56,7 @@ class VectorPoints(Protocol):
 
     @property
     def arrivals(self) -> int:
-        """A number that changes when its points may have been lost, as when it comes within reach: 0 before the first
-        answer."""
+        """A number that changes when points may have been lost: with the first answer, and with each failure."""
 
     async def put(self, points: Sequence[VectorPoint]) -> None:
         """Keep these points, all of one dimension. Those that are there already stay the same."""
@@ -69,16 +64,11 @@ class VectorPoints(Protocol):
     async def remove(self, database: str, ids: Sequence[bytes]) -> None:
         """Remove these points of this database. Unknown ids are skipped."""
 
-    async def nearest(
-        self, tenant: VectorTenant, query: "NDArray[np.float32]", *, count: int, is_exact: bool
-    ) -> Sequence[FoundPoint]:
-        """The `count` points of the tenant that are nearest to the query, best first. Not `is_exact`: nearly."""
+    async def nearest(self, tenant: VectorTenant, query: "NDArray[np.float32]", count: int) -> Sequence[FoundPoint]:
+        """The `count` points of the tenant that are nearest to the query, best first."""
 
     async def similarities(
-        self,
-        database: str,
-        query: "NDArray[np.float32]",
-        ids: Mapping[RecordType, Sequence[bytes]],
+        self, database: str, query: "NDArray[np.float32]", ids: Mapping[RecordType, Sequence[bytes]]
     ) -> Mapping[bytes, float]:
         """The cosines of those of these points that are there, by id."""
 

@@ -1,10 +1,9 @@
 """Refusals of wrong fields: each fault says what to send instead. Pure."""
 
-import difflib
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from kalito_mcp.domain.wording import shown
+from kalito_mcp.domain.wording import did_you_mean, shown
 from kalito_mcp.errors import InvalidInput
 
 _MAX_FAULTS: Final = 5
@@ -21,6 +20,4 @@ def refuse(faults: Sequence[str]) -> None:
 
 def unknown_field(name: object, known: Collection[str]) -> str:
     """The fault of a field that does not exist. It names the nearest known field, or all of them."""
-    near = difflib.get_close_matches(str(name)[:100].lower(), known, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
-    return f"unknown field {shown(name)}; {hint}"
+    return f"unknown field {shown(name)}{did_you_mean(str(name)[:100].lower(), list(known))}"

@@ -13,8 +13,9 @@ from pydantic import AnyUrl, ValidationError
 from kalito_mcp.access.clients import Clients
 from kalito_mcp.domain.sign_in import Client
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.http_client import Resolve, resolve_host
 from kalito_mcp.safety.addresses import LOOPBACK_HOSTS, is_public
-from kalito_mcp.web.fetching import NotFetched, Resolve, fetch_json, resolve_host
+from kalito_mcp.web.fetching import NotFetched, fetch_json
 
 _HOST: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]+")
@@ -54,7 +55,7 @@ class ClientDocuments:
         try:
             found = await fetch_json(
                 url,
-                admits=self._admits,
+                flaw=self._flaw,
                 most_bytes=_MOST_BYTES,
                 timeout_s=_TIMEOUT_S,
                 resolve=self._resolve,
@@ -63,8 +64,9 @@ class ClientDocuments:
             raise InvalidInput(f"the description of the client {url} cannot be read: {failure}") from None
         return _described(url, found)
 
-    def _admits(self, address: str) -> bool:
-        return is_public(address) or (self.allows_loopback and address in LOOPBACK_HOSTS)
+    def _flaw(self, address: str) -> str | None:
+        is_fit = is_public(address) or (self.allows_loopback and address in LOOPBACK_HOSTS)
+        return None if is_fit else "is not public"
 
 
 def is_document_url(client_id: str, *, allows_loopback: bool = False) -> bool:

@@ -5,10 +5,10 @@ keys are read from the provider, and read again after an hour, or when a token n
 minute. While the provider is away, the keys from before count. No token is passed on to anybody.
 """
 
-import ipaddress
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ from kalito_mcp.access.policy import OidcPolicy
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import ConfigurationError, InvalidInput
-from kalito_mcp.safety.addresses import LOOPBACK_HOSTS
+from kalito_mcp.safety.addresses import LOOPBACK_HOSTS, address_flaw
 from kalito_mcp.web.fetching import NotFetched, fetch_json
 
 _log: Final = logging.getLogger("kalito.web")
@@ -187,7 +187,9 @@ class _Keys:
         return [one for one in keys if isinstance(one, dict)]
 
     async def _fetch(self, url: str) -> Any:
-        return await fetch_json(url, admits=_is_no_link_local, most_bytes=_MOST_BYTES, timeout_s=_TIMEOUT_S)
+        # A provider may be in a private network, but not where clouds serve their credentials.
+        flaw = partial(address_flaw, allows_loopback=True)
+        return await fetch_json(url, flaw=flaw, most_bytes=_MOST_BYTES, timeout_s=_TIMEOUT_S)
 
     def _may_ask(self, url: str) -> bool:
         """Only https; a provider on this machine may have http there."""
@@ -201,11 +203,6 @@ class _Keys:
         return parts.scheme == "https" or (
             self._is_local and parts.scheme == "http" and parts.hostname in LOOPBACK_HOSTS
         )
-
-
-def _is_no_link_local(address: str) -> bool:
-    """A provider may be in a private network, but no provider is where clouds serve their credentials."""
-    return not ipaddress.ip_address(address).is_link_local
 
 
 def _values(claims: Mapping[str, Any], name: str) -> Sequence[str]:

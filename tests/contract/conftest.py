@@ -11,7 +11,7 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
 from tests.empty_database import lay_empty_database
-from tests.qdrant import local_client, points_of
+from tests.qdrant import LocalClient, points_of
 
 
 class Backend(Protocol):
@@ -65,7 +65,7 @@ class QdrantBackend(SqliteBackend):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._client = local_client()
+        self._client = LocalClient()
 
     async def open(self) -> Store:
         store = await StoreOfQdrant.open(self._path, points=points_of(self._client))

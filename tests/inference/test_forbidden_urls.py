@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from kalito_mcp.errors import ConfigurationError, ModelError
+from kalito_mcp.http_client import HttpClient
 from kalito_mcp.inference.chat import OpenAIChat
-from kalito_mcp.inference.http import HttpModel
 from kalito_mcp.inference.registry import ModelServer
 from tests.inference.test_chat import REQUEST, chat
 
@@ -99,7 +99,7 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         made.append(str(request.url))
         return httpx2.Response(400)
 
-    monkeypatch.setattr(HttpModel, "_new_client", lambda _: httpx2.AsyncClient(transport=httpx2.MockTransport(answer)))
+    monkeypatch.setattr(HttpClient, "_new_client", lambda _: httpx2.AsyncClient(transport=httpx2.MockTransport(answer)))
     return made
 
 

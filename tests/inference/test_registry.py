@@ -5,8 +5,8 @@ import pytest
 
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
 from kalito_mcp.inference.chat import OpenAIChat
-from kalito_mcp.inference.http import address_flaw
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer, ServerKind
+from kalito_mcp.safety.addresses import address_flaw
 from tests.inference import model_server as scripted
 from tests.inference.model_server import ScriptedServer
 from tests.inference.test_chat import REQUEST, chat

@@ -343,8 +343,8 @@ def test_the_safety_factor_is_for_the_calibrated_counter() -> None:
         ("tiktoken:o200k", "o200k_base"),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_known_ones_and_the_nearest(name: str, nearest: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"did you mean '{nearest}'.*Known are .*base"):
+def test_an_unknown_name_is_refused_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"did you mean '{nearest}'"):
         token_counter(name)
 
 

@@ -236,7 +236,16 @@ async def test_issuer_must_be_that_of_the_configuration(provider: Provider) -> N
 
 
 @pytest.mark.parametrize(
-    "place", ["http://192.0.2.1/keys", "ftp://127.0.0.1/keys", "https://169.254.169.254/keys", "", None, 7]
+    "place",
+    [
+        "http://192.0.2.1/keys",
+        "ftp://127.0.0.1/keys",
+        "https://169.254.169.254/keys",
+        "https://100.100.100.200/keys",
+        "",
+        None,
+        7,
+    ],
 )
 async def test_issuer_cannot_send_us_anywhere_for_its_keys(provider: Provider, place: Any) -> None:
     provider.publish(jwks_uri=place)

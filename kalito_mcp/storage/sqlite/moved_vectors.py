@@ -6,7 +6,7 @@ nor one of an earlier state or another copy of the database, is ever a hit.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,6 @@ from kalito_mcp.errors import VectorsUnreachable
 from kalito_mcp.ports.vector_points import VectorPoints, VectorTenant
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
-from kalito_mcp.storage.sqlite.vector_caches import SELECT_LAST_ROW
 from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
 
 if TYPE_CHECKING:
@@ -38,10 +37,8 @@ SELECT_POINTS_OF_RECORDS: Final = """
 SELECT v.key, v.record_key, v.vector, r.type FROM record_vectors v JOIN records r ON r.key = v.record_key
 WHERE v.index_key = :index_key AND v.record_key IN (SELECT value FROM json_each(:record_keys))
 """
-_EXACT_UP_TO: Final = 100_000
 _SUGGESTED_FACTOR: Final = 4
 _LEAST_SUGGESTED: Final = 64
-_MOST_SUGGESTED: Final = 20_000
 
 
 class PointHashes:
@@ -51,9 +48,10 @@ class PointHashes:
         self._secret = secret
         self.database = self._hash("database", b"").hex()
 
-    def name(self, kind: str, name: str) -> str:
-        """Of an owner or an agent."""
-        return self._hash(kind, name.encode()).hex()
+    def tenant(self, index_key: int, dimension: int, owner: str, agent: str, session_key: int | None) -> VectorTenant:
+        """Of the vectors of one agent, or of one session of it, in an index."""
+        of_owner, of_agent = self._hash("owner", owner.encode()), self._hash("agent", agent.encode())
+        return VectorTenant(self.database, index_key, dimension, of_owner.hex(), of_agent.hex(), session_key)
 
     def point(self, row_key: int, vector: bytes) -> bytes:
         """The id of the point of a row: 16 bytes."""
@@ -81,48 +79,32 @@ class MovedVectors(Queries):
         k: int,
         among: "NDArray[np.int64] | None" = None,
     ) -> list[tuple[int, float]] | None:
-        """At least the k nearest records that were moved, in any order. None, and `outage` is set, if they cannot be
-        asked.
-
-        With more than 20,000 records `among`, those of them that are among the 20,000 nearest.
-        """
-        place = {"agent_key": agent_key, "session_key": session_key}
-        asked = {"index_key": active.key, "moved_key": active.moved_key, **place}
-        admissible = None if among is None else frozenset(among.tolist())
-        if admissible is not None and len(admissible) <= _MOST_SUGGESTED:
-            rows = await self._all(SELECT_ADMISSIBLE, **asked, record_keys=json.dumps(list(admissible)))
+        """The k nearest records that were moved, and others, in any order. None, and `outage` is set, if they cannot be
+        asked."""
+        asked = {
+            "index_key": active.key,
+            "moved_key": active.moved_key,
+            "agent_key": agent_key,
+            "session_key": session_key,
+        }
+        if among is not None:
+            rows = await self._all(SELECT_ADMISSIBLE, **asked, record_keys=json.dumps(among.tolist()))
             compared = await self.similarities(active, query, [row[0] for row in rows])
             return None if self.outage else list(compared.items())
         [[owner, agent]] = await self._all(SELECT_OWNER_OF_AGENT, agent_key=agent_key)
-        [[last_key]] = await self._all(SELECT_LAST_ROW)
         hashes = await self._hashes()
-        tenant = VectorTenant(
-            database=hashes.database,
-            index_key=active.key,
-            dimension=active.dimension,
-            owner=hashes.name("owner", owner),
-            agent=hashes.name("agent", agent),
-            session_key=session_key,
-        )
+        tenant = hashes.tenant(active.key, active.dimension, owner, agent, session_key)
+        count = max(_SUGGESTED_FACTOR * k, _LEAST_SUGGESTED)  # some may have no row here
+        try:
+            found = await self._reachable().nearest(tenant, query, count)
+        except VectorsUnreachable as error:
+            self.outage = str(error)
+            return None
+        rows = await self._all(SELECT_ROWS_OF_POINTS, **asked, keys=json.dumps([one.row_key for one in found]))
+        records = {(row_key, point): record_key for row_key, record_key, point in rows}
         length = _length(query)
-        count = max(_SUGGESTED_FACTOR * k, _LEAST_SUGGESTED)
-        while True:
-            try:
-                found = await self._reachable().nearest(tenant, query, count=count, is_exact=last_key <= _EXACT_UP_TO)
-            except VectorsUnreachable as error:
-                self.outage = str(error)
-                return None
-            keys = json.dumps([one.row_key for one in found])
-            rows = await self._all(SELECT_ROWS_OF_POINTS, **asked, keys=keys)
-            records = {(row[0], row[2]): row[1] for row in rows if admissible is None or row[1] in admissible}
-            known = [
-                (record_key, one.cosine * length)
-                for one in found
-                if (record_key := records.get((one.row_key, one.id))) is not None
-            ]
-            if len(known) >= k or len(found) < count or count >= _MOST_SUGGESTED:
-                return known
-            count = min(count * _SUGGESTED_FACTOR, _MOST_SUGGESTED)
+        known = [one for one in found if (one.row_key, one.id) in records]
+        return [(records[one.row_key, one.id], one.cosine * length) for one in known]
 
     async def similarities(
         self, active: ActiveIndex, query: "NDArray[np.float32]", record_keys: Sequence[int]
@@ -133,27 +115,21 @@ class MovedVectors(Queries):
 
         asked = json.dumps(list(record_keys))
         rows = await self._all(SELECT_POINTS_OF_RECORDS, index_key=active.key, record_keys=asked)
-        here = [(record_key, vector) for key, record_key, vector, _ in rows if key > (active.moved_key or 0)]
-        there: dict[RecordType, dict[bytes, int]] = {}
-        for key, record_key, vector, kind in rows:
-            if key <= (active.moved_key or 0):
-                there.setdefault(RecordType(kind), {})[vector] = record_key
-        found: Mapping[bytes, float] = {}
-        if there or self.outage:
-            try:
-                hashes = await self._hashes()
-                ids = {kind: list(of_kind) for kind, of_kind in there.items()}
-                found = await self._reachable().similarities(hashes.database, query, ids)
-            except VectorsUnreachable as error:
-                self.outage = str(error)
-                return {}
+        moved_key = active.moved_key or 0
+        there = {point: record_key for key, record_key, point, _ in rows if key <= moved_key}
+        here = [(record_key, vector) for key, record_key, vector, _ in rows if key > moved_key]
+        ids: dict[RecordType, list[bytes]] = {}
+        for key, _, point, kind in rows:
+            if key <= moved_key:
+                ids.setdefault(RecordType(kind), []).append(point)
+        try:
+            hashes = await self._hashes()
+            found = await self._reachable().similarities(hashes.database, query, ids) if there or self.outage else {}
+        except VectorsUnreachable as error:
+            self.outage = str(error)
+            return {}
         length = _length(query)
-        moved = {
-            record_key: found[point] * length
-            for of_kind in there.values()
-            for point, record_key in of_kind.items()
-            if point in found
-        }
+        moved = {there[point]: cosine * length for point, cosine in found.items()}
         return {**moved, **dict(ranked(here, active.dimension, query, len(here)))}
 
     async def _hashes(self) -> PointHashes:

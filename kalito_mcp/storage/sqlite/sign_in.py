@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.sign_in import Attempts, Client, Code, Grant, Passphrase, SignInRequest
+from kalito_mcp.domain.zone import DAY_MS
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
 
-_DAY_MS: Final = 86_400_000
 _MOST_ATTEMPTS: Final = 20_000
 """So many subjects are known at most; the oldest are forgotten first."""
 
@@ -218,7 +218,7 @@ class SignInStatements(SignInQueries):
         await self._all(DELETE_REQUEST, handle_hash=handle_hash)
 
     async def drop_expired(self, now_ms: int) -> None:
-        day_ago = now_ms - _DAY_MS
+        day_ago = now_ms - DAY_MS
         await self._all(DELETE_EXPIRED_REQUESTS, now_ms=now_ms)
         await self._all(DELETE_EXPIRED_ACCESS, day_ago=day_ago)
         await self._all(DELETE_EXPIRED_CODES, day_ago=day_ago)

@@ -8,10 +8,10 @@ process was killed while another one erased, shows in a count that differs: then
 Nobody who writes waits for the place: nothing is asked there inside a transaction.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import aiosqlite
 import anyio
@@ -19,7 +19,7 @@ import anyio
 from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import VectorsUnreachable
-from kalito_mcp.ports.vector_points import VectorPoint, VectorPoints, VectorTenant
+from kalito_mcp.ports.vector_points import VectorPoint, VectorPoints
 from kalito_mcp.storage.sqlite.moved_vectors import PointHashes
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_moves import (
@@ -35,8 +35,8 @@ from kalito_mcp.storage.sqlite.vector_moves import (
 from kalito_mcp.text.plurals import plural
 
 _MOVED_AT_ONCE: Final = 256
-_REMOVED_AT_ONCE: Final = 1_000
-_OWED_AT_ONCE: Final = 1_000
+_AT_ONCE: Final = 1_000
+T = TypeVar("T")
 
 
 class _Transaction(Protocol):
@@ -70,7 +70,7 @@ class VectorMover:
                 return is_whole and await self._take_back()
             is_missing = await self._begin(self._points)
             await self._remove(self._points)
-            for index_key in [row[0] for row in await self._rows(SELECT_MOVES)]:
+            for index_key, *_ in await self._rows(SELECT_MOVES):
                 while await self._move(self._points, index_key):
                     pass
             is_new = self._checked_arrival != self._points.arrivals
@@ -79,14 +79,13 @@ class VectorMover:
     async def sweep(self) -> dict[str, str]:
         """Remove what is gone here. The places that may still have some of it, each with the reason."""
         remaining: dict[str, str] = {}
-        points = self._points
-        own = None if points is None else points.name
+        own = None if self._points is None else self._points.name
         async with self._lock:
             try:
-                if points is not None:
-                    await self._remove(points)
-                    if await self._has_moves():
-                        await self._check(points)
+                if self._points is not None:
+                    await self._remove(self._points)
+                    if any(place is not None for _, _, _, place in await self._rows(SELECT_MOVES)):
+                        await self._check(self._points)
             except VectorsUnreachable as error:
                 remaining[own or ""] = f"{error}; until it answers, it may still have vectors of what was erased"
         for place, count in await self._rows(SELECT_LEFTOVER_COUNTS, place=own):
@@ -97,35 +96,33 @@ class VectorMover:
         return remaining
 
     async def _begin(self, points: VectorPoints) -> bool:
-        """Note which indexes are kept there and, the first time, find out whether it is the place of before. Whether
+        """Note which indexes are kept there and, the first time, find out whether it is the earlier place. Whether
         vectors are missing, because it is another."""
         is_missing = False
         moves = await self._rows(SELECT_MOVES)
-        if any(place is None for _, _, _, place in moves):
+        if new := [index_key for index_key, _, _, place in moves if place is None]:
             async with self._write() as transaction:
-                for index_key, _, _, place in moves:
-                    if place is None:
-                        await transaction.vector_moves.note_moved(index_key, points.name, ())
+                await transaction.vector_moves.note_place(new, points.name)
         if not self._is_begun and any(place not in (None, points.name) for _, _, _, place in moves):
-            has_some = await self._moved_count() > 0
+            [[count]] = await self._rows(SELECT_MOVED_COUNT)
             is_missing = await self._check(points)
             async with self._write() as transaction:
-                await transaction.vector_moves.rename_place(points.name, has_all=has_some and not is_missing)
+                await transaction.vector_moves.rename_place(points.name, has_all=count > 0 and not is_missing)
         self._is_begun = True
         return is_missing
 
     async def _move(self, points: VectorPoints, index_key: int) -> bool:
         """Move the next vectors of an index; whether there were any."""
-        hashes = await self._hashes()
-        async with self._reading() as connection:
-            batch: list[VectorPoint] = []
+        rows: list[Any] = []
+        async with self._reading() as connection:  # one view of both
             for key, dimension, moved_key, _ in await _fetched(connection, SELECT_MOVES):
                 if key == index_key:
-                    asked = {"index_key": index_key, "moved_key": moved_key, "limit": _MOVED_AT_ONCE}
+                    asked = {"index_key": key, "moved_key": moved_key, "limit": _MOVED_AT_ONCE}
                     rows = await _fetched(connection, SELECT_TO_MOVE, **asked)
-                    batch = _points_of(hashes, index_key, dimension, rows)
-        if not batch:
+                    length = dimension
+        if not rows:
             return False
+        batch = _points_of(await self._hashes(), index_key, length, rows)
         await points.put(batch)
         crash_point("vectors.put")
         async with self._write() as transaction:
@@ -134,7 +131,7 @@ class VectorMover:
 
     async def _remove(self, points: VectorPoints) -> None:
         """Remove the leftovers."""
-        asked = {"place": points.name, "limit": _REMOVED_AT_ONCE}
+        asked = {"place": points.name, "limit": _AT_ONCE}
         while ids := [bytes(row[0]) for row in await self._rows(SELECT_LEFTOVERS, **asked)]:
             await points.remove((await self._hashes()).database, ids)
             crash_point("vectors.removed")
@@ -144,44 +141,35 @@ class VectorMover:
     async def _check(self, points: VectorPoints) -> bool:
         """Compare what is there with what should be, if the counts differ: remove what has no row, and owe again what
         is missing. Whether anything was."""
-        hashes = await self._hashes()
-        arrivals, is_missing = points.arrivals, False
-        expected = await self._moved_count()
+        hashes, arrivals = await self._hashes(), points.arrivals
+        missing: list[int] = []
+        [[expected]] = await self._rows(SELECT_MOVED_COUNT)
         if await points.count(hashes.database) != expected:
             before = {bytes(point): key for key, point in await self._rows(SELECT_MOVED)}
             there = await points.ids(hashes.database)
             # Rows that were moved, or are on the way, since the first look have their points.
             known = {bytes(point) for _, point in await self._rows(SELECT_MOVED)}
             known |= {hashes.point(key, bytes(vector)) for key, vector in await self._rows(SELECT_NOT_MOVED)}
-            orphans = sorted(there - known)
-            for start in range(0, len(orphans), _REMOVED_AT_ONCE):
-                await points.remove(hashes.database, orphans[start : start + _REMOVED_AT_ONCE])
+            for orphans in _batches(sorted(there - known)):
+                await points.remove(hashes.database, orphans)
             missing = sorted(key for point, key in before.items() if point not in there)
-            for start in range(0, len(missing), _OWED_AT_ONCE):
-                async with self._write() as transaction:
-                    await transaction.vector_moves.owe_again(missing[start : start + _OWED_AT_ONCE])
-            is_missing = bool(missing)
+            await self._owe_again(missing)
         self._checked_arrival = max(arrivals, 1)
-        return is_missing
+        return bool(missing)
 
     async def _take_back(self) -> bool:
-        """Owe again all vectors that were moved, so that they are kept in the database. Whether there were any."""
-        if not await self._has_moves():
-            return False
-        count = 0
-        while True:
+        """Owe again all vectors that were moved, the last first, so that they are kept in the database. Whether there
+        were any."""
+        moved = sorted((key for key, _ in await self._rows(SELECT_MOVED)), reverse=True)
+        await self._owe_again(moved)
+        async with self._write() as transaction:
+            await transaction.vector_moves.forget_places()
+        return bool(moved)
+
+    async def _owe_again(self, row_keys: Sequence[int]) -> None:
+        for batch in _batches(row_keys):
             async with self._write() as transaction:
-                taken = await transaction.vector_moves.owe_last_moved(limit=_OWED_AT_ONCE)
-            if not taken:
-                return count > 0
-            count += taken
-
-    async def _has_moves(self) -> bool:
-        return any(place is not None for _, _, _, place in await self._rows(SELECT_MOVES))
-
-    async def _moved_count(self) -> int:
-        [[count]] = await self._rows(SELECT_MOVED_COUNT)
-        return int(count)
+                await transaction.vector_moves.owe_again(batch)
 
     async def _hashes(self) -> PointHashes:
         [[secret]] = await self._rows(SELECT_IDENTITY)
@@ -196,26 +184,22 @@ async def _fetched(connection: aiosqlite.Connection, statement: str, **parameter
     return list(await connection.execute_fetchall(statement, parameters))
 
 
-def _points_of(
-    hashes: PointHashes, index_key: int, dimension: int, rows: Sequence[tuple[int, bytes, int | None, str, str, str]]
-) -> list[VectorPoint]:
+def _batches(all_of_them: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (all_of_them[start : start + _AT_ONCE] for start in range(0, len(all_of_them), _AT_ONCE))
+
+
+def _points_of(hashes: PointHashes, index_key: int, dimension: int, rows: Sequence[Any]) -> list[VectorPoint]:
+    """`rows` are those of SELECT_TO_MOVE."""
     from kalito_mcp.storage.sqlite.vector_rows import unpacked  # noqa: PLC0415 - numpy loads when needed
 
     vectors = unpacked([row[1] for row in rows], dimension)
     return [
         VectorPoint(
-            id=hashes.point(row_key, packed),
-            row_key=row_key,
-            type=RecordType(kind),
-            tenant=VectorTenant(
-                database=hashes.database,
-                index_key=index_key,
-                dimension=dimension,
-                owner=hashes.name("owner", owner),
-                agent=hashes.name("agent", agent),
-                session_key=session_key,
-            ),
-            vector=vector,
+            hashes.point(row_key, packed),
+            row_key,
+            RecordType(kind),
+            hashes.tenant(index_key, dimension, owner, agent, session_key),
+            vector,
         )
         for (row_key, packed, session_key, kind, owner, agent), vector in zip(rows, vectors, strict=True)
     ]

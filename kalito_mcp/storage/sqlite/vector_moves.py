@@ -30,10 +30,6 @@ SELECT_LEFTOVERS: Final = "SELECT point FROM vector_leftovers WHERE place = :pla
 SELECT_LEFTOVER_COUNTS: Final = """
 SELECT place, count(*) FROM vector_leftovers WHERE place IS NOT :place GROUP BY place ORDER BY place
 """
-SELECT_LAST_MOVED: Final = """
-SELECT v.key FROM vector_moves m JOIN record_vectors v ON v.index_key = m.index_key AND v.key <= m.moved_key
-ORDER BY v.key DESC LIMIT :limit
-"""
 INSERT_MOVE: Final = """
 INSERT INTO vector_moves (index_key, place, moved_key)
 SELECT key, :place, :moved_key FROM vector_indexes WHERE key = :index_key
@@ -52,7 +48,11 @@ WHERE v.key IN (SELECT value FROM json_each(:keys)) AND i.state <> 'dropped'
 """
 DELETE_ROWS: Final = "DELETE FROM record_vectors WHERE key IN (SELECT value FROM json_each(:keys))"
 DELETE_LEFTOVER: Final = "DELETE FROM vector_leftovers WHERE place = :place AND point = :point"
-DELETE_MOVES: Final = "DELETE FROM vector_moves"
+DELETE_EMPTY_MOVES: Final = """
+DELETE FROM vector_moves WHERE NOT EXISTS (
+    SELECT 1 FROM record_vectors v WHERE v.index_key = vector_moves.index_key AND v.key <= vector_moves.moved_key
+)
+"""
 UPDATE_PLACE: Final = "UPDATE vector_moves SET place = :place WHERE place <> :place"
 # Until a place is known by its new name, what is left there is noted under the old one.
 UPDATE_PLACE_OF_LEFTOVERS: Final = """
@@ -63,11 +63,13 @@ UPDATE OR REPLACE vector_leftovers SET place = :place WHERE place IN (SELECT pla
 class VectorMoveStatements(Queries):
     """Notes of a write transaction about vectors that are elsewhere."""
 
+    async def note_place(self, index_keys: Sequence[int], place: str) -> None:
+        """The vectors of these indexes will be moved there."""
+        rows = [{"index_key": one, "place": place, "moved_key": 0} for one in index_keys]
+        await self._connection.executemany(INSERT_MOVE, rows)
+
     async def note_moved(self, index_key: int, place: str, points: Sequence[VectorPoint]) -> None:
         """Put the ids of these points, the next of their index, in the place of their vectors."""
-        if not points:
-            await self._all(INSERT_MOVE, index_key=index_key, place=place, moved_key=0)
-            return
         rows = [{"index_key": index_key, "place": place, "row_key": one.row_key, "point": one.id} for one in points]
         await self._connection.executemany(UPDATE_MOVED_ROW, rows)
         await self._connection.executemany(INSERT_LEFTOVER, rows)
@@ -83,19 +85,13 @@ class VectorMoveStatements(Queries):
         await self._all(INSERT_DEBTS_OF_ROWS, keys=keys)
         await self._all(DELETE_ROWS, keys=keys)
 
-    async def owe_last_moved(self, *, limit: int) -> int:
-        """`owe_again` for at most `limit` moved rows, the last first; how many. After the last, all vectors are in the
-        database."""
-        keys = [row[0] for row in await self._all(SELECT_LAST_MOVED, limit=limit)]
-        if keys:
-            await self.owe_again(keys)
-        else:
-            await self._all(DELETE_MOVES)
-        return len(keys)
+    async def forget_places(self) -> None:
+        """Indexes without moved vectors are in the database."""
+        await self._all(DELETE_EMPTY_MOVES)
 
     async def rename_place(self, place: str, *, has_all: bool) -> None:
-        """Note that the moved vectors are in this place now. `has_all`: it is the place of before under another name,
-        so what is left over there is here."""
+        """The moved vectors are in this place now. `has_all`: it is the earlier place under another name, so what is
+        left over there is here."""
         if has_all:
             await self._all(UPDATE_PLACE_OF_LEFTOVERS, place=place)
         await self._all(UPDATE_PLACE, place=place)

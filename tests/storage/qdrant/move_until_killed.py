@@ -1,4 +1,4 @@
-"""A program that moves vectors to a folder, changes one, and is killed where KALITO_CRASH_POINT says: DATABASE."""
+"""A program that moves vectors, changes one, and is killed where KALITO_CRASH_POINT says: DATABASE URL."""
 
 import pathlib
 import sys
@@ -11,9 +11,9 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.contract.test_vectors import append, change, opened, pay
 
 
-async def move(database: pathlib.Path) -> None:
-    policy = VectorPolicy(qdrant=str(database.with_name("qdrant")), qdrant_timeout_s=30)
-    store = await SqliteStore.open(database, points=configured_points(policy))
+async def move(database: pathlib.Path, url: str) -> None:
+    points = configured_points(VectorPolicy(qdrant=url, qdrant_timeout_s=30))
+    store = await SqliteStore.open(database, points=points)
     await append(store, "apple", "pear", "plum")
     await pay(store, await opened(store))
     await store.move_vectors()
@@ -22,4 +22,4 @@ async def move(database: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(move, pathlib.Path(sys.argv[1]))
+    anyio.run(move, pathlib.Path(sys.argv[1]), sys.argv[2])

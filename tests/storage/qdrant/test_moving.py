@@ -1,6 +1,5 @@
 """Vectors move to Qdrant and leave it again, whatever is killed, erased, lost, copied or shared meanwhile."""
 
-import gc
 import shutil
 import sqlite3
 import sys
@@ -10,17 +9,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
+import anyio.to_thread
 import numpy as np
 import pytest
 
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.errors import VectorsUnreachable
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.vector_points import VectorPoint
-from kalito_mcp.storage.qdrant.place import MODULE
-from kalito_mcp.storage.qdrant.points import QdrantPoints, configured_points
+from kalito_mcp.storage.qdrant.collections import MODULE
+from kalito_mcp.storage.qdrant.points import QdrantPoints
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.storage.sqlite.vector_rows import packed
@@ -37,7 +37,8 @@ from tests.contract.test_vectors import (
     pay,
     purge,
 )
-from tests.qdrant import NAME, SharedCollections, local_client, needs_qdrant, points_of, stored_rows
+from tests.qdrant import NAME, LocalClient, SharedCollections, needs_qdrant, points_of, stored_rows
+from tests.qdrant_server import serving
 from tests.scripted import START_MS
 from tests.scripted_embedder import ScriptedEmbedder, hashed_vector
 from tests.server import prepared
@@ -49,8 +50,8 @@ PROGRAM: Final = Path(__file__).with_name("move_until_killed.py")
 
 
 @pytest.fixture
-def client() -> Any:
-    return local_client()
+def client() -> LocalClient:
+    return LocalClient()
 
 
 @asynccontextmanager
@@ -71,7 +72,7 @@ def lengths(path: Path) -> list[int]:
     return [row[0] for row in query(path, "SELECT length(vector) FROM record_vectors ORDER BY key")]
 
 
-async def test_vectors_leave_the_database_and_are_found_as_before(database: Path, client: Any) -> None:
+async def test_vectors_leave_the_database_and_are_found_as_before(database: Path, client: LocalClient) -> None:
     async with store_of(database, None) as store:
         keys = await append(store, *(f"apple {n}" for n in range(300)), "the ferry to Moss")
         await pay(store, await opened(store), limit=300)
@@ -95,7 +96,9 @@ async def test_vectors_leave_the_database_and_are_found_as_before(database: Path
     } == {Verdict.OK}
 
 
-async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(database: Path, client: Any) -> None:
+async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(
+    database: Path, client: LocalClient
+) -> None:
     async with store_of(database, points_of(client)) as store:
         scope = Scope(owner="ann@example.org", agent="coach", session="gym")
         async with store.transaction() as transaction:
@@ -125,7 +128,7 @@ async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(d
         assert not [word for word in ("ann", "coach", "gym", "said", secret) if word in told]
 
 
-async def test_what_is_changed_forgotten_or_erased_leaves_qdrant(database: Path, client: Any) -> None:
+async def test_what_is_changed_forgotten_or_erased_leaves_qdrant(database: Path, client: LocalClient) -> None:
     async with store_of(database, points_of(client)) as store:
         keys = await append(store, "apple", "pear", "plum", "quince")
         await pay(store, await opened(store))
@@ -154,8 +157,8 @@ class Interrupted(QdrantPoints):
             await self.after_put()
 
 
-async def test_what_is_erased_while_its_vector_is_on_the_way_leaves_qdrant(database: Path, client: Any) -> None:
-    points = Interrupted(NAME, SharedCollections(lambda: client), timeout_s=30)
+async def test_what_is_erased_while_its_vector_is_on_the_way_leaves_qdrant(database: Path, client: LocalClient) -> None:
+    points = Interrupted(NAME, SharedCollections(client), timeout_s=30)
     async with store_of(database, points) as store:
         keys = await append(store, "apple", "pear")
         await pay(store, await opened(store))
@@ -168,85 +171,7 @@ async def test_what_is_erased_while_its_vector_is_on_the_way_leaves_qdrant(datab
         assert dict((await store.sweep()).remaining) == {}
 
 
-def killed_at(point: str, database: Path) -> None:
-    """Run the program on the database and a folder of Qdrant next to it until it kills itself."""
-    killed = prepared.run(
-        [sys.executable, str(PROGRAM), str(database)],
-        cwd=ROOT,
-        env=clean_environment(KALITO_CRASH_POINT=point),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert killed.returncode < 0, killed.stderr
-
-
-def folder_points(database: Path) -> QdrantPoints:
-    found = configured_points(VectorPolicy(qdrant=str(database.with_name("qdrant")), qdrant_timeout_s=30))
-    assert found is not None
-    return found
-
-
-@pytest.mark.campaign
-async def test_killed_between_qdrant_and_the_database_vectors_are_put_again_under_the_same_ids(database: Path) -> None:
-    killed_at("vectors.put", database)
-    assert set(lengths(database)) == {64}
-    points = folder_points(database)
-    async with store_of(database, points) as store:
-        assert len(await nearest(store, "apple", k=99)) == 3
-        assert not await store.move_vectors()
-        assert set(lengths(database)) == {16}
-        assert len(await nearest(store, "apple", k=99)) == 3
-        named = query(database, "SELECT vector FROM record_vectors")
-        hashes = await store._mover._hashes()
-        assert await points.ids(hashes.database) == {row[0] for row in named}
-
-
-@pytest.mark.campaign
-async def test_what_is_erased_after_that_kill_leaves_qdrant_with_the_purge(database: Path) -> None:
-    killed_at("vectors.put", database)
-    points = folder_points(database)
-    async with store_of(database, points) as store:
-        await purge(store, 1)
-        assert dict((await store.sweep()).remaining) == {}
-        hashes = await store._mover._hashes()
-        assert await points.count(hashes.database) == 2
-        await store.move_vectors()
-        assert await points.count(hashes.database) == 2
-
-
-async def test_a_removal_that_is_killed_is_finished_by_the_next_process(database: Path) -> None:
-    killed_at("vectors.removed", database)
-    [[left]] = query(database, "SELECT count(*) FROM vector_leftovers")
-    assert left == 1
-    points = folder_points(database)
-    async with store_of(database, points) as store:
-        await store.move_vectors()
-        hashes = await store._mover._hashes()
-        assert await points.count(hashes.database) == 2
-    assert query(database, "SELECT count(*) FROM vector_leftovers") == [(0,)]
-
-
-async def test_two_databases_in_one_qdrant_never_see_each_other(tmp_path: Path, client: Any) -> None:
-    async with (
-        store_of(tmp_path / "a.db", points_of(client)) as mine,
-        store_of(tmp_path / "b.db", points_of(client)) as theirs,
-    ):
-        for store, texts in ((mine, ("apple", "pear")), (theirs, ("apple", "plum", "ferry"))):
-            await append(store, *texts)
-            await pay(store, await opened(store))
-            await store.move_vectors()
-        assert len(stored_rows(client)) == 5
-        assert (len(await nearest(mine, "apple")), len(await nearest(theirs, "apple"))) == (2, 3)
-        await purge(mine, 1)
-        await mine.sweep()
-        assert not await mine.move_vectors(is_whole=True)
-        assert (await nearest(mine, "apple"), (await nearest(theirs, "apple"))[0]) == ([2], 1)
-        assert len(stored_rows(client)) == 4
-
-
-async def test_a_copy_that_goes_its_own_way_never_gets_the_others_vectors(database: Path, client: Any) -> None:
+async def test_a_copy_that_goes_its_own_way_never_gets_the_others_vectors(database: Path, client: LocalClient) -> None:
     async with store_of(database, points_of(client)) as store:
         await append(store, "apple")
         await pay(store, await opened(store))
@@ -270,24 +195,9 @@ async def test_a_copy_that_goes_its_own_way_never_gets_the_others_vectors(databa
             assert found, "one may have removed what it does not know, but nothing is found in the other's place"
 
 
-async def test_vectors_that_qdrant_has_lost_are_made_and_moved_again(database: Path, client: Any) -> None:
-    embedder = ScriptedEmbedder()
-    async with store_of(database, points_of(client)) as store:
-        keys = await append(store, "apple", "pear", "plum")
-        await VectorWorker(store, embedder, VectorPolicy(batch=2)).pay()
-        assert len(stored_rows(client)) == 3
-    empty = local_client()
-    async with store_of(database, points_of(empty)) as store:
-        worker = VectorWorker(store, embedder, VectorPolicy(batch=2))
-        await worker.pay()
-        assert stored_rows(empty) == set(), "nothing asks Qdrant before it has to"
-        assert await nearest(store, "apple", fingerprint=embedder.fingerprint) == []
-        await worker.pay()
-        assert len(stored_rows(empty)) == 3
-        assert (await nearest(store, "apple", fingerprint=embedder.fingerprint))[0] == keys[0]
-
-
-async def test_points_that_belong_to_no_row_are_removed_and_missing_ones_owed(database: Path, client: Any) -> None:
+async def test_points_that_belong_to_no_row_are_removed_and_missing_ones_owed(
+    database: Path, client: LocalClient
+) -> None:
     async with store_of(database, points_of(client)) as store:
         keys = await append(store, "apple", "pear", "plum", "fig")
         index = await opened(store)
@@ -312,7 +222,7 @@ async def test_points_that_belong_to_no_row_are_removed_and_missing_ones_owed(da
 
 
 async def test_without_the_setting_words_are_searched_and_reindex_brings_the_vectors_back(
-    database: Path, client: Any
+    database: Path, client: LocalClient
 ) -> None:
     embedder = ScriptedEmbedder()
     async with store_of(database, points_of(client)) as store:
@@ -343,7 +253,7 @@ async def test_without_the_setting_words_are_searched_and_reindex_brings_the_vec
 
 
 async def test_under_another_name_the_same_qdrant_is_recognised_and_another_is_filled(
-    database: Path, client: Any
+    database: Path, client: LocalClient
 ) -> None:
     embedder = ScriptedEmbedder()
     async with store_of(database, points_of(client)) as store:
@@ -354,7 +264,7 @@ async def test_under_another_name_the_same_qdrant_is_recognised_and_another_is_f
     async with store_of(database, points_of(client, "Qdrant at its other name")) as store:
         await VectorWorker(store, embedder, VectorPolicy()).pay()
         assert (embedder.asked, len(stored_rows(client))) == ([], 2)
-    other = local_client()
+    other = LocalClient()
     async with store_of(database, points_of(other, "Qdrant elsewhere")) as store:
         worker = VectorWorker(store, embedder, VectorPolicy())
         await worker.pay()
@@ -370,7 +280,7 @@ async def test_under_another_name_the_same_qdrant_is_recognised_and_another_is_f
         assert len(stored_rows(client)) == 1
 
 
-async def test_a_dropped_index_leaves_qdrant_when_it_is_cleared(database: Path, client: Any) -> None:
+async def test_a_dropped_index_leaves_qdrant_when_it_is_cleared(database: Path, client: LocalClient) -> None:
     async with store_of(database, points_of(client)) as store:
         await append(store, "apple", "pear", "plum")
         first, second = ScriptedEmbedder(), ScriptedEmbedder("second", 32)
@@ -383,18 +293,22 @@ async def test_a_dropped_index_leaves_qdrant_when_it_is_cleared(database: Path, 
     assert query(database, "SELECT count(*) FROM vector_moves") == [(1,)]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the client leaves its lock open
-async def test_a_folder_in_use_by_another_process_is_an_outage_and_not_an_error(database: Path) -> None:
-    points, second = folder_points(database), folder_points(database)
-    async with store_of(database, points) as store:
-        await append(store, "apple")
-        await pay(store, await opened(store))
-        await store.move_vectors()
-        async with store_of(database, second) as other:
-            assert await append(other, "pear")
-            with pytest.raises(VectorsUnreachable, match="already accessed by another"):
-                await other.move_vectors(is_whole=True)
-            async with other.view() as view:
-                assert await view.vectors.nearest(TRIP, HASHED, hashed_vector("apple"), k=5) == []
-                assert view.vectors.outage is not None
-    gc.collect()
+@pytest.mark.parametrize("point", ["vectors.put", "vectors.removed"])
+async def test_what_was_killed_between_qdrant_and_the_database_is_finished_by_the_next_process(
+    database: Path, point: str
+) -> None:
+    with serving() as server:
+        command = [sys.executable, str(PROGRAM), str(database), server.url]
+        environment = clean_environment(KALITO_CRASH_POINT=point)
+        killed = await anyio.to_thread.run_sync(
+            lambda: prepared.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, timeout=60)
+        )
+        assert killed.returncode < 0, killed.stderr
+        async with store_of(database, points_of(server.client, f"Qdrant at {server.url}")) as store:
+            assert len(await nearest(store, "apple", k=99)) == (3 if point == "vectors.put" else 2)
+            await purge(store, 2)
+            assert dict((await store.sweep()).remaining) == {}
+            await pay(store, await opened(store))
+            assert not await store.move_vectors(is_whole=True)
+            assert {len(stored_rows(server.client)), len(lengths(database))} == {2}
+    assert query(database, "SELECT count(*) FROM vector_leftovers") == [(0,)]
