@@ -55,7 +55,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         STATS_URI,
         name="session-stats",
         title="Session statistics",
-        description="One conversation in numbers: messages, summaries, pins, oldest and newest message, mean importance.",
+        description="One conversation in numbers: messages, summaries, pins, oldest and newest message, importance.",
         # An id is not a path: it may begin with a slash or contain two dots, and is only used as a query parameter.
         security=ResourceSecurity(exempt_params={"session_id"}),
     )
