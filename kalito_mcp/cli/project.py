@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def command() -> None:
     """List projects, and move conversations and notes between them.
 
-    A project is the repository or folder that a host works in, by its path, or any other name. What belongs to none is
-    personal: it is found in every project.
+    Name a project by its path, or by any other name. What is personal is found in every project.
     """
 
 
