@@ -8,7 +8,6 @@ from typing import Any
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.sources import ReaderSettings
 from kalito_mcp.storage.sqlite.reading_once import CountsOfSqlite, read_once
-from kalito_mcp.text.titles import title_of
 
 
 def read_stats(settings: ReaderSettings, session_id: str | None) -> dict[str, Any]:
@@ -22,15 +21,12 @@ def read_stats(settings: ReaderSettings, session_id: str | None) -> dict[str, An
 
     async def all_of_it(view: CountsOfSqlite) -> dict[str, Any]:
         served = [index for index in await view.vectors.indexes() if index.is_active]
-        newest = await view.sessions.list_recent(owned, limit=20)
-        said = await view.sessions.first_texts(owned, [session.id for session in newest])
         return {
             "database": str(settings.database),
             "bytes": settings.database.stat().st_size,
             **await view.sessions.totals(owned),
             "vectors": sum([await view.vectors.count(index) for index in served]),
             "vectors_made_by": served[0].fingerprint if served else None,
-            "newest": [one.to_dict(title_of(one.id, said.get(one.id, ()))) for one in newest],
         }
 
     async def one_session(view: CountsOfSqlite) -> dict[str, Any]:

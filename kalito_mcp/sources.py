@@ -13,7 +13,6 @@ from typing import Any, Final
 from kalito_mcp.default_places import default_config, default_database
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.validation import checked_name
-from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.ports.storage_policy import StoragePolicy
 
@@ -43,7 +42,6 @@ class ReaderSettings:
     database: Path
     owner: str
     storage: StoragePolicy = StoragePolicy()
-    time: TimePolicy = TimePolicy()
 
 
 @dataclass(frozen=True, slots=True)

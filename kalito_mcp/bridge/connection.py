@@ -83,7 +83,7 @@ def _check_plain(host: str, *, is_plain: bool) -> None:
             return
         raise InvalidInput(
             f"http to {host} would send your token and text unencrypted; use https, or its "
-            "private number such as 192.168.1.20 with --plain-http (docs/remote.md)"
+            "private number such as 192.168.1.20 with --plain-http (docs/machines.md)"
         ) from None
     if address.is_loopback:
         return

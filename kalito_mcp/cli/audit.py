@@ -24,7 +24,7 @@ _SHOWN_IDS: Final = 5
 
 @click.command(name="audit")
 @click.option("--since", metavar="WHEN", help="Only from then on: 2026-03-04, 7d (days ago), 'last March'.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="How many at most.")
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 @click.option(
     "--verify", "is_check", is_flag=True, help="Check that every entry is as it was written, and say the head."

@@ -1,4 +1,4 @@
-"""`kalito-mcp list`: sessions, transcripts, pins and notes."""
+"""`kalito-mcp list`: conversations, pins and notes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +13,6 @@ from kalito_mcp.cli.terminal import one_line, tell, tell_json
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.domain.time import to_iso
-from kalito_mcp.text.titles import first_line
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -26,7 +24,7 @@ Listed = tuple[list[dict[str, Any]], list[str]]
 
 
 @click.command(name="list")
-@click.argument("what", type=click.Choice(["sessions", "transcripts", "pins", "notes"]))
+@click.argument("what", type=click.Choice(["sessions", "pins", "notes"]), default="sessions")
 @click.option("--project", metavar="NAME", help="Only what is of this project; `personal`: of none. Default: all.")
 @click.option("--agent", "agent_id", metavar="ID", help="Only one agent's memory. Default: all.")
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
@@ -34,12 +32,12 @@ Listed = tuple[list[dict[str, Any]], list[str]]
 def command(
     database: Path | None, config: Path | None, what: str, project: str | None, agent_id: str | None, is_json: bool
 ) -> None:
-    """List conversations (`sessions`; `transcripts` with their first words), pins or notes, the newest first."""
+    """List conversations (`sessions`, the default), pins or notes, the newest first."""
 
     async def read(memory: "Memory") -> Listed:
         named = None if project is None else await memory.projects.named(project)
-        if what in ("sessions", "transcripts"):
-            return await _sessions(memory, named, agent_id, has_words=what == "transcripts")
+        if what == "sessions":
+            return await _sessions(memory, named, agent_id)
         return await _records(memory, named, agent_id, what)
 
     objects, lines = with_memory(settings_of_existing(database, config), read)
@@ -49,7 +47,7 @@ def command(
         tell(lines or [f"no {what}{f' of project {project}' if project else ''}"])
 
 
-async def _sessions(memory: "Memory", project: str | None, agent_id: str | None, *, has_words: bool) -> Listed:
+async def _sessions(memory: "Memory", project: str | None, agent_id: str | None) -> Listed:
     objects, lines = [], []
     found = await memory.conversations.recent(agent_id=agent_id, limit=_MOST)
     sessions = [one for one in found if project in (None, one.project or PERSONAL)]
@@ -59,13 +57,6 @@ async def _sessions(memory: "Memory", project: str | None, agent_id: str | None,
         shown = session.to_dict(titles.get(session.id))
         place = None if session.project is None else names.get(session.project, session.project)
         lines.append(session_line(shown, memory.zone, place))
-        if has_words:
-            said = (await memory.conversations.transcript(session.id)).messages
-            # Not a command such as `/model opus`, unless there is nothing else.
-            first = next((one for one in said if first_line(one.text)), said[0] if said else None)
-            words = one_line(first.text, _LINE_CHARS) if first else "(nothing is left of it)"
-            shown |= {"first_words": words, "first_message": to_iso(said[0].created_at) if said else None}
-            lines.append(f"    {words}")
         objects.append(shown)
     return objects, lines
 

@@ -50,7 +50,7 @@ def reader_settings_of(database: Path | None, config: Path | None) -> "ReaderSet
     from kalito_mcp.settings import settings_from  # noqa: PLC0415 - imports every policy
 
     settings = settings_from(sources)
-    return ReaderSettings(settings.database, settings.owner, settings.storage, settings.time)
+    return ReaderSettings(settings.database, settings.owner, settings.storage)
 
 
 def settings_of_existing(database: Path | None, config: Path | None) -> "Settings":

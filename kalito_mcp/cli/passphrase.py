@@ -21,7 +21,7 @@ _LONGEST: Final = 4_096
 
 
 @click.command(name="passphrase")
-@click.option("--owner", help="Whose memory. Default: the setting `owner`.")
+@click.option("--owner", help="Which owner's memory. Default: the setting `owner`.")
 @click.option("--sign-out", is_flag=True, help="Also revoke all programs that this owner let in.")
 @with_settings
 def command(database: Path | None, config: Path | None, owner: str | None, sign_out: bool) -> None:

@@ -22,7 +22,7 @@ _MOST_OFFERED: Final = 20
 
 @click.command(name="profile")
 @click.option("--project", metavar="NAME", help="Of the projects only this one; `personal`: none. Default: all.")
-@click.option("--agent", "agent_id", metavar="ID", help="Whose memory. Default: `default`.")
+@click.option("--agent", "agent_id", metavar="ID", help="Which agent's memory. Default: `default`.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
 @with_settings
 def command(

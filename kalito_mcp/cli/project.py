@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
 @click.group(name="project")
 def command() -> None:
-    """List projects, and move memories between them.
+    """List projects, and move conversations and notes between them.
 
-    A project is the repository or folder that a host works in, by its path, or any other name. What belongs to none is
-    personal: it is found in every project.
+    Name a project by its path, or by any other name. What is personal is found in every project.
     """
 
 
@@ -42,7 +41,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
 def move(
     database: Path | None, config: Path | None, ids: tuple[str, ...], project: str | None, is_personal: bool
 ) -> None:
-    """Give sessions, or notes, tasks and documents that are in no session, to another project.
+    """Move conversations, or notes, tasks and documents that are in none, to another project.
 
     All messages, summaries and pins of a session go along. Hosts that still work in its former project can no longer
     record into it.

@@ -52,7 +52,7 @@ def command(
 ) -> None:
     """Read the conversation ID, its newest messages last.
 
-    ID is that of a conversation, or its beginning, as `list sessions` shows it. Or it is that of a record, such as
+    ID is that of a conversation, or its beginning, as `list` shows it. Or it is that of a record, such as
     msg_41: then it shows what was said around it.
     """
     found = with_memory(settings_of_existing(database, config), lambda memory: _read(memory, named, limit, before))

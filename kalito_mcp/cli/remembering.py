@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 with_session = click.option("--session", "session_id", metavar="ID", help="Only in this conversation.")
-with_agent = click.option("--agent", "agent_id", metavar="ID", help="Whose memory. Default: `default`.")
+with_agent = click.option("--agent", "agent_id", metavar="ID", help="Which agent's memory. Default: `default`.")
 
 
 @click.command()

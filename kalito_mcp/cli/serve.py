@@ -229,7 +229,7 @@ async def _first_token(memory: "Memory") -> str | None:
 def _announce(url: str, *, first_token: str | None, is_deprecated: bool, is_open: bool) -> None:
     click.echo(f"kalito-mcp: serving at {url}", err=True)
     if is_open:
-        said = "what is sent here is not encrypted: let other machines come through a proxy with TLS (docs/remote.md)"
+        said = "what is sent here is not encrypted: let other machines come through a proxy with TLS (docs/machines.md)"
         click.echo(f"kalito-mcp: {said}", err=True)
     if is_deprecated:
         said = "MCP has deprecated SSE and may remove it; use --transport http, which does all that this does"

@@ -1,4 +1,4 @@
-"""Conversations as lines for a terminal. Imports no record, so that `stats` starts quickly."""
+"""Conversations as lines for a terminal."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,14 +1,11 @@
 """`kalito-mcp stats`."""
 
 import json
-import os
 from pathlib import Path
 
 import click
 
 from kalito_mcp.cli.options import reader_settings_of, with_settings
-from kalito_mcp.cli.session_lines import session_line
-from kalito_mcp.cli.terminal import tell
 from kalito_mcp.text.plurals import plural
 
 _ALWAYS_COUNTED = ("session", "message", "pin", "summary")
@@ -17,7 +14,7 @@ _COUNTED = (*_ALWAYS_COUNTED, "note", "task", "document")
 
 @click.command(name="stats")
 @with_settings
-@click.option("--session", "session_id", help="One session in detail.")
+@click.option("--session", "session_id", help="One conversation in detail.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
 def command(database: Path | None, config: Path | None, session_id: str | None, is_json: bool) -> None:
     """Show what the memory contains. Reads only, and never creates a database."""
@@ -39,5 +36,3 @@ def command(database: Path | None, config: Path | None, session_id: str | None, 
         click.echo(f"{plural(stats['vectors'], 'vector')}, made by {stats['vectors_made_by']}")
     elif any(count for count, _ in counts):
         click.echo("no vectors: search uses words only")
-    zone = settings.time.zone_of_user(os.environ.get("TZ"))
-    tell(f"  {session_line(session, zone)}" for session in stats["newest"])

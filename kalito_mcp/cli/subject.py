@@ -21,7 +21,7 @@ def with_subject(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command --about, --identifier, --agent and --yes."""
     for option in (
         click.option("--yes", is_flag=True, help="Do not ask."),
-        click.option("--agent", "agent_id", metavar="ID", help="Whose memory. Default: `default`."),
+        click.option("--agent", "agent_id", metavar="ID", help="Which agent's memory. Default: `default`."),
         click.option(
             "--identifier", metavar="TEXT", help="Everything with this number, key or email, however written."
         ),

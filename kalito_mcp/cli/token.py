@@ -38,7 +38,7 @@ def command() -> None:
     show_default=True,
     help="read: find and show. write: also record, correct and forget. admin: also erase, export and manage tokens.",
 )
-@click.option("--owner", help="Whose memory. Default: the setting `owner`.")
+@click.option("--owner", help="Which owner's memory. Default: the setting `owner`.")
 @click.option("--agent", help="Only this agent's.")
 @click.option("--project", help="Only what is of this project, and what is personal.")
 @click.option("--days", type=click.IntRange(1, 36_500), help="How long it may be used. Default: until it is revoked.")

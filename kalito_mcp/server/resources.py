@@ -41,7 +41,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         SESSIONS_URI,
         name="sessions",
         title="Sessions",
-        description="The 100 sessions in which something was said last: id, title, agent, state, counts.",
+        description="The 100 latest conversations: session_id, title, agent, state, counts.",
     )
     async def sessions() -> str:
         with protocol_errors("resource sessions"):
@@ -55,7 +55,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         STATS_URI,
         name="session-stats",
         title="Session statistics",
-        description="One session in numbers: messages, summaries, pins, oldest and newest message, mean importance.",
+        description="One conversation in numbers: messages, summaries, pins, oldest and newest message, importance.",
         # An id is not a path: it may begin with a slash or contain two dots, and is only used as a query parameter.
         security=ResourceSecurity(exempt_params={"session_id"}),
     )
@@ -68,7 +68,7 @@ def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
         GRAPH_URI,
         name="session-graph",
         title="Session graph",
-        description="One session's graph: its size, and the questions and entities that rank highest.",
+        description="One conversation's graph: its size, and the questions and entities that rank highest.",
         security=ResourceSecurity(exempt_params={"session_id"}),
     )
     async def session_graph(session_id: str) -> str:

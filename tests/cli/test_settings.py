@@ -286,7 +286,7 @@ def test_where_the_memory_is_is_known_without_the_policies(
         load_settings(environment, config=config),
     )
     assert found is not None
-    for name in ("database", "owner", "storage", "time"):
+    for name in ("database", "owner", "storage"):
         assert getattr(found, name) == getattr(settings, name)
 
 

@@ -143,7 +143,7 @@ def test_the_extension_for_claude_desktop_serves_without_arguments(tmp_path: Pat
 
 def test_the_links_that_install_say_what_the_registry_says() -> None:
     wanted = {"command": "uvx", "args": [PROJECT["name"], "serve"]}
-    text = page("docs/installing.md")
+    text = page("docs/connect.md")
     links = {urlsplit(link).hostname: urlsplit(link) for link in re.findall(r"\]\((https://[^)]+)\)", text)}
     cursor = parse_qs(links["cursor.com"].query)
     assert cursor["name"] == ["kalito"]

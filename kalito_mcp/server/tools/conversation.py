@@ -274,7 +274,7 @@ class ConversationTools:
     ) -> Annotated[CallToolResult, FinalizedSession]:
         """Close a conversation that is finished: the rest is summarised, and its best questions and answers are kept
         for others. Not for a goodbye or the end of a day: an open conversation loses nothing, and a message to a closed
-        one begins a new session. Everything stays searchable. Calling it again resumes what was interrupted."""
+        one begins another. Everything stays searchable. Calling it again resumes what was interrupted."""
         session = self._opened.session(session_id)
         memory = await self._opened.memory_of(session)
         options = FinalizeOptions(promote, checkpoint, checkpoint_name or None, dry_run)

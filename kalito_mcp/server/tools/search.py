@@ -98,10 +98,11 @@ class SearchTools:
             str | None, Field(description="next_cursor of the same search, for its next hits.", max_length=40)
         ] = None,
     ) -> Annotated[CallToolResult, SearchResult]:
-        """Find messages, documents, tasks, pins and summaries across all conversations, best first. `also` finds what
-        was said in other words than the query. Hits are the nearest memories, not answers: judge them by their text,
-        not by their score. They come with ids, dates, the turns beside them. Of two that differ, the later may hold.
-        Also returns past answers to similar questions. For the current conversation as a whole, use build_context."""
+        """Find messages, pins, summaries, notes, documents and tasks across all conversations, best first. `also` finds
+        what was said in other words than the query. Hits are the nearest memories, not answers: judge them by their
+        text, not by their score. They come with ids, dates, the turns beside them. Of two that differ, the later may
+        hold. Also returns past answers to similar questions. For the current conversation as a whole, use
+        build_context."""
         memory = await self._opened.memory_asked(project)
         place, started_ms, zone = _parse_cursor(cursor, memory.zone)
         if now is not None:

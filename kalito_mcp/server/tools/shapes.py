@@ -16,7 +16,7 @@ SessionId = Annotated[
         max_length=200,
     ),
 ]
-AgentId = Annotated[str | None, Field(description="Whose memory; default: `default`.", max_length=200)]
+AgentId = Annotated[str | None, Field(description="Which agent's memory; default: `default`.", max_length=200)]
 Project = Annotated[
     str | None, Field(description="Its folder or name, or `personal`; default: the host's.", max_length=1_000)
 ]

@@ -20,7 +20,8 @@ SessionName = Annotated[
     AfterValidator(lambda name: checked_name(name, "session_id")),
 ]
 AgentName = Annotated[
-    str | None, Field(description="Whose memory. Default: `default`, or the session's.", min_length=1, max_length=200)
+    str | None,
+    Field(description="Which agent's memory. Default: `default`, or the session's.", min_length=1, max_length=200),
 ]
 PageSize = Annotated[int, Field(description="How many at most.", ge=1, le=200)]
 CursorText = Annotated[
