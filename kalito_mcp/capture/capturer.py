@@ -83,6 +83,19 @@ class Capture:
             return ""
         if self.tasks is None:
             return await self._recorded_and_answered(memory, report, event, is_late=False)
+        wait_s = memory.hooks.policy.timeout_s
+        if event.kind is EventKind.PROMPT:
+            wait_s = self._wait_s(memory, until_s - anyio.current_time())
+        answer = await self._answered_in_time(self.tasks, memory, report, event, wait_s + _RECORDING_S)
+        if answer is None:
+            # If it is recorded after all, this has the same key, so it is not recorded twice.
+            self.keep({"at_ms": memory.place.clock.now_ms(), **report})
+        return answer or ""
+
+    async def _answered_in_time(
+        self, tasks: TaskGroup, memory: "Memory", report: Mapping[str, Any], event: HookEvent, wait_s: float
+    ) -> str | None:
+        """The answer; None if there is none yet, or recording failed and may be tried again. It goes on in `tasks`."""
         answers: list[str] = []
         faults: list[Exception] = []
         is_done = anyio.Event()
@@ -96,18 +109,12 @@ class Capture:
                 faults.append(error)
             is_done.set()
 
-        wait_s = memory.hooks.policy.timeout_s
-        if event.kind is EventKind.PROMPT:
-            wait_s = self._wait_s(memory, until_s - anyio.current_time())
-        self.tasks.start_soon(record)
-        with anyio.move_on_after(wait_s + _RECORDING_S):
+        tasks.start_soon(record)
+        with anyio.move_on_after(wait_s):
             await is_done.wait()
         if faults:
             raise faults[0]
-        if not answers:
-            # If it is recorded after all, this has the same key, so it is not recorded twice.
-            self.keep({"at_ms": memory.place.clock.now_ms(), **report})
-        return answers[0] if answers else ""
+        return answers[0] if answers else None
 
     def _wait_s(self, memory: "Memory", left_s: float = _MOST_OPENING_S) -> float:
         """How long a prompt may be searched for. For the first one, that is what is left of its time."""

@@ -108,19 +108,23 @@ def written_into(
         if further is not None:
             further.make()
         write_scripts(found)
-        failed = _make(planned.changes, planned, places)
-        written = [host for host in planned.hosts if failed.isdisjoint(planned.paths[host.key])]
-        for host in written:
-            tell(_fault_of_hooks(host, places))
-            hints = host.confirm + (() if has_no_hooks or found.launcher.hook is None else host.confirm_hooks)
-            tell([f"{host.name}: {hint}" for hint in hints])
-        if written:
-            tell([f"to undo: kalito-mcp uninstall {' '.join(host.key for host in written)}"])
+        _write(planned, places, has_hooks=not has_no_hooks and found.launcher.hook is not None)
     if is_imported:
         from kalito_mcp.cli.importing import import_of  # noqa: PLC0415 - imports every reader
 
         import_of([host.key for host in hosts], is_dry_run=is_dry_run)
     planned.end()
+
+
+def _write(planned: "_Planned", places: "Places", *, has_hooks: bool) -> None:
+    """Make the changes, and say what to do next in each host that has all of its own."""
+    failed = _make(planned.changes, planned, places)
+    written = [host for host in planned.hosts if failed.isdisjoint(planned.paths[host.key])]
+    for host in written:
+        tell(_fault_of_hooks(host, places))
+        tell([f"{host.name}: {hint}" for hint in host.confirm + (host.confirm_hooks if has_hooks else ())])
+    if written:
+        tell([f"to undo: kalito-mcp uninstall {' '.join(host.key for host in written)}"])
 
 
 @click.command()

@@ -3,7 +3,7 @@
 The words of a note, a task or a thought are those of the person who runs `remember`. A document's are its source's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -203,21 +203,23 @@ def search(
     if is_json:
         tell_json(hit.to_dict() for hit in page.hits)
     elif page.hits:
-        tell(
-            line
-            for hit in page.hits
-            for line in (
-                hit_line(hit, query, zone, projects),
-                *turn_lines(hit),
-                *(why_lines(hit) if is_explained else ()),
-            )
-        )
+        tell(_hit_lines(page, query, zone, projects, is_explained=is_explained))
     else:
         given = {
             "--session": session_id, "--project": project, "--type": types, "--role": roles, "--name": names,
             "--tag": tags, "--origin": origins, "--min-importance": min_importance, "--since": since, "--until": until,
         }  # fmt: skip
         tell(nothing_lines(page.note, [option for option, value in given.items() if value]))
+
+
+def _hit_lines(
+    page: SearchPage, query: str, zone: Zone, projects: Mapping[str, str], *, is_explained: bool
+) -> Iterator[str]:
+    for hit in page.hits:
+        yield hit_line(hit, query, zone, projects)
+        yield from turn_lines(hit)
+        if is_explained:
+            yield from why_lines(hit)
 
 
 def _words(path: Path) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
     from kalito_mcp.server.build import KalitoServer
     from kalito_mcp.server.first_answers import Begun
+    from kalito_mcp.settings import Settings
 
 _SWITCH_S: Final = 0.0005
 """How long a thread that reads a long text may hold the interpreter while calls wait. Python's default is ten times as
@@ -95,47 +96,24 @@ def command(
     # The environment names the session of the host that started us. Over HTTP, other hosts connect too.
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     reported: list[str] = []
-    switched_on, public_url = switches(os.environ), ""
-    if transport != "stdio":
-        settings = settings_of(database, config)
-        public_url = settings.http.public_url
+    settings = None if transport == "stdio" else settings_of(database, config)
     server = build_server(
         lambda: _opened(database, config, reported, project, is_hosted=transport == "stdio"),
         default_session=host_session if transport == "stdio" else None,
-        public_url=public_url,
-        **switched_on,
+        public_url=settings.http.public_url if settings else "",
+        **switches(os.environ),
     )
     server.opened.is_session_fixed = bool(os.environ.get("KALITO_SESSION"))
     start_telemetry(os.environ, server.tool_names)
 
     async def run() -> None:
         async with server.opened.open(), _listening(server, database, config):
-            if transport == "stdio":
+            if transport == "stdio" or settings is None:
                 from kalito_mcp.server.stdio import serve_stdio  # noqa: PLC0415 - imports mcp
 
                 await serve_stdio(server, begun)
             else:
-                from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - as above
-                from kalito_mcp.safety.addresses import LOOPBACK_HOSTS  # noqa: PLC0415 - as above
-                from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
-                from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
-
-                owner = settings.owner if without_login else None
-                app_on = partial(
-                    http_app,
-                    server,
-                    transport,
-                    settings.http,
-                    owner=owner,
-                    oidc=settings.oidc,
-                    exporter=archive_pieces,
-                )
-                first = None if without_login else await _first_token(await server.opened.memory())
-                path = "/mcp" if transport == "http" else "/sse"
-                announce = partial(
-                    _announce, first_token=first, is_deprecated=transport == "sse", is_open=host not in LOOPBACK_HOSTS
-                )
-                await serve_http(app_on, path, server=server, host=host, port=port, announce=announce)
+                await _serve_http(server, settings, transport, host, port, without_login=without_login)
 
     try:
         anyio.run(run)
@@ -145,6 +123,31 @@ def command(
         sys.exit(1)
     finally:
         _end_for_certain()
+
+
+async def _serve_http(
+    server: "KalitoServer",
+    settings: "Settings",
+    transport: Literal["http", "sse"],
+    host: str,
+    port: int,
+    *,
+    without_login: bool,
+) -> None:
+    from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - imports mcp
+    from kalito_mcp.safety.addresses import LOOPBACK_HOSTS  # noqa: PLC0415 - as above
+    from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
+    from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
+
+    owner = settings.owner if without_login else None
+    app_on = partial(
+        http_app, server, transport, settings.http, owner=owner, oidc=settings.oidc, exporter=archive_pieces
+    )
+    first = None if without_login else await _first_token(await server.opened.memory())
+    is_open = host not in LOOPBACK_HOSTS
+    announce = partial(_announce, first_token=first, is_deprecated=transport == "sse", is_open=is_open)
+    path = "/mcp" if transport == "http" else "/sse"
+    await serve_http(app_on, path, server=server, host=host, port=port, announce=announce)
 
 
 def _home_of(database: Path | None, config: Path | None) -> "Connection | None":

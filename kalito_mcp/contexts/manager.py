@@ -136,6 +136,15 @@ class MemoryManager:
             also=tuple(also),
         )
         gathered = await self._gatherer.gather(asked)
+        parts = self._parts(asked, gathered)
+        fence = self._fence(gathered.of_session.session)
+        pack = partial(self._packer.pack, parts, max_tokens=budget, fence=fence, as_json=as_json)
+        # Matches take milliseconds to pack.
+        is_long = bool(parts.hits) or sum(len(one.text) for one in parts.recent) > LONG_CHARS
+        return await anyio.to_thread.run_sync(pack) if is_long else pack()
+
+    def _parts(self, asked: Asked, gathered: Gathered) -> ContextParts:
+        """What the context is packed from."""
         session, view, _, withheld = gathered.of_session
         known, found = gathered.known, gathered.found
         is_start = not asked.has_query and not gathered.of_session.has_begun
@@ -143,7 +152,7 @@ class MemoryManager:
         now_ms = self._clock.now_ms()
         chosen = choose(known, found.hits, view.pins, most=most, is_start=is_start, now_ms=now_ms)
         recent, _ = gathered.of_session.recent(asked)
-        parts = ContextParts(
+        return ContextParts(
             session_id=session.id or None,
             recent=recent,
             known=chosen.records,
@@ -152,7 +161,7 @@ class MemoryManager:
             summaries=[one for one in view.summaries if one.start_seq <= gathered.of_session.seen_from(asked)],
             hits=chosen.hits,
             around=found.around,
-            query=query or "",
+            query=asked.query or "",
             withheld=withheld + len(known.withheld - {pin.id for pin in view.pins}) + found.withheld,
             note=found.note,
             digest=gathered.digest,
@@ -160,10 +169,6 @@ class MemoryManager:
             is_about_latest=gathered.is_about_latest,
             has_begun=gathered.of_session.has_begun,
         )
-        pack = partial(self._packer.pack, parts, max_tokens=budget, fence=self._fence(session), as_json=as_json)
-        # Matches take milliseconds to pack.
-        is_long = bool(parts.hits) or sum(len(one.text) for one in recent) > LONG_CHARS
-        return await anyio.to_thread.run_sync(pack) if is_long else pack()
 
     async def create_summary(self, request: CreateSummaryRequest) -> ConversationSummary:
         """See `Memory.create_summary`."""

@@ -198,21 +198,11 @@ class Packer:
             packing.matching = self._take_passages(packing, render.HISTORY_HEADING, steps, parts.session_id, room)
         for places in (sure, [place for place in range(len(parts.known)) if place not in sure]):
             self._take_known(packing, packing.known, render.KNOWN_HEADING, parts.known, places, packing.left - pins)
-        self._take_each(
-            packing,
-            packing.pins,
-            render.PINS_HEADING,
-            ((place, render.pin_piece(pin, self._zone)) for place, pin in enumerate(parts.pins)),
-        )
-        self._take_each(
-            packing,
-            packing.summaries,
-            render.SUMMARIES_HEADING,
-            (
-                (place, render.summary_piece(parts.summaries[place], self._zone))
-                for place in reversed(range(len(parts.summaries)))
-            ),
-        )
+        pin_pieces = ((place, render.pin_piece(pin, self._zone)) for place, pin in enumerate(parts.pins))
+        self._take_each(packing, packing.pins, render.PINS_HEADING, pin_pieces)
+        newest_first = reversed([*enumerate(parts.summaries)])
+        summary_pieces = ((place, render.summary_piece(one, self._zone)) for place, one in newest_first)
+        self._take_each(packing, packing.summaries, render.SUMMARIES_HEADING, summary_pieces)
         self._take_recent(packing, parts.recent, packing.left)
         if is_near:
             self._take_latest(packing, parts, packing.left)

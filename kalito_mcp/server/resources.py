@@ -1,9 +1,8 @@
 """Resources: the profile, sessions with their numbers and graphs, the agent's graph, its snapshots, and records."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
@@ -33,125 +32,97 @@ _MAX_SESSIONS: Final = 100
 _MAX_COMPLETIONS: Final = 100
 
 
+class _Resource(NamedTuple):
+    """What is served at an address. A `read` error of the classes in `missing` means that there is no such resource."""
+
+    uri: str
+    name: str
+    title: str
+    description: str
+    read: Callable[..., Awaitable[dict[str, Any]]]
+    """From the memory's handle, and the id in the address if it has one."""
+    missing: tuple[type[KalitoError], ...] = ()
+
+
 def register_resources(server: MCPServer[Any], opened: MemoryHandle) -> None:
     """Add the resources and the completion of ids."""
-    resource = partial(server.resource, mime_type="application/json")
-
-    @resource(
-        SESSIONS_URI,
-        name="sessions",
-        title="Sessions",
-        description="The 100 latest conversations: session_id, title, agent, state, counts.",
-    )
-    async def sessions() -> str:
-        with protocol_errors("resource sessions"):
-            memory = await opened.memory()
-            found = await memory.conversations.recent(limit=_MAX_SESSIONS)
-            titles = await memory.conversations.titles(one.id for one in found)
-        listed = [session.to_dict(titles.get(session.id)) for session in found]
-        return _json({"sessions": listed, "shown": len(found), "limit": _MAX_SESSIONS})
-
-    @resource(
-        STATS_URI,
-        name="session-stats",
-        title="Session statistics",
-        description="One conversation in numbers: messages, summaries, pins, oldest and newest message, importance.",
-        # An id is not a path: it may begin with a slash or contain two dots, and is only used as a query parameter.
-        security=ResourceSecurity(exempt_params={"session_id"}),
-    )
-    async def session_stats(session_id: str) -> str:
-        with _not_found_as_resource_error("session-stats", (SessionNotFound,)):
-            stats = await (await opened.memory_of(session_id)).conversations.stats(session_id)
-        return _json(stats.to_dict())
-
-    @resource(
-        GRAPH_URI,
-        name="session-graph",
-        title="Session graph",
-        description="One conversation's graph: its size, and the questions and entities that rank highest.",
-        security=ResourceSecurity(exempt_params={"session_id"}),
-    )
-    async def session_graph(session_id: str) -> str:
-        with _not_found_as_resource_error("session-graph", (SessionNotFound,)):
-            found = await (await opened.memory()).conversations.graph_overview(session_id=session_id)
-        return _json(found)
-
-    @resource(
-        AGENT_URI,
-        name="agent",
-        title="Agent graph",
-        description="The default agent's long-term graph: its size, and the questions and entities that rank highest.",
-    )
-    async def agent() -> str:
-        with protocol_errors("resource agent"):
-            return _json(await (await opened.memory()).conversations.graph_overview())
-
-    @resource(
-        PROFILE_URI,
-        name="profile",
-        title="Profile",
-        description="What every conversation knows of the user, and those of the project of it, by subject.",
-    )
-    async def profile() -> str:
-        with protocol_errors("resource profile"):
-            return _json((await (await opened.memory()).records.profile()).to_dict())
-
-    @resource(
-        SNAPSHOTS_URI,
-        name="snapshots",
-        title="Snapshots",
-        description="The snapshots of agents' long-term graphs: name, size in bytes, time of writing.",
-    )
-    async def snapshots() -> str:
-        with protocol_errors("resource snapshots"):
-            found = (await opened.memory()).orchestrator().list_snapshots()
-        return _json({"snapshots": [one.to_dict() for one in found]})
-
-    @resource(
-        SNAPSHOT_URI,
-        name="snapshot",
-        title="Snapshot",
-        description="One snapshot: its size, and the questions and entities that rank highest.",
-    )
-    async def snapshot(snapshot_id: str) -> str:
-        with _not_found_as_resource_error("snapshot"):
-            found = await (await opened.memory()).orchestrator().snapshot_overview(snapshot_id)
-        return _json(found)
-
-    @resource(
-        RECORD_URI,
-        name="record",
-        title="Record",
-        description="One record with all its fields: a message, thought, document, task, pin or summary.",
-    )
-    async def record(record_id: str) -> str:
-        with _not_found_as_resource_error("record"):
-            found = await (await opened.memory()).records.get(record_id)
-        return _json(found.to_dict())
-
-    @resource(
-        HISTORY_URI,
-        name="record-history",
-        title="Record history",
-        description="Every edit of one record, oldest first: who changed what and when.",
-    )
-    async def record_history(record_id: str) -> str:
-        with _not_found_as_resource_error("record-history"):
-            found = await (await opened.memory()).records.history(record_id)
-        return _json({"record_id": record_id, "edits": found})
-
-    completions = {"session_id": _session_ids, "snapshot_id": _snapshot_ids, "record_id": _record_ids}
+    for one in _RESOURCES:
+        server.resource(
+            one.uri,
+            name=one.name,
+            title=one.title,
+            description=one.description,
+            mime_type="application/json",
+            # An id is not a path: it may begin with a slash or contain two dots, and is only used as a query parameter.
+            security=ResourceSecurity(exempt_params={"session_id"}) if "{session_id}" in one.uri else None,
+        )(_reader(one, opened))
 
     @server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
     async def complete_id(
         ref: PromptReference | ResourceTemplateReference, argument: Any, _context: Any
     ) -> Completion | None:
-        complete = completions.get(argument.name)
+        complete = _COMPLETIONS.get(argument.name)
         if complete is None:
             return None
         with protocol_errors(f"completion of {argument.name}"):
             values = await complete(await opened.memory(), argument.value)
         return Completion(values=values[:_MAX_COMPLETIONS], has_more=len(values) > _MAX_COMPLETIONS)
+
+
+def _reader(one: _Resource, opened: MemoryHandle) -> Callable[..., Awaitable[str]]:
+    """The function that the SDK calls. It matches the signature with the address."""
+
+    async def read(**named: str) -> str:
+        with protocol_errors(f"resource {one.name}"):
+            try:
+                return json_text(await one.read(opened, **named))
+            except one.missing as error:
+                raise ResourceNotFoundError(str(error)) from error
+
+    [_, *ids] = inspect.signature(one.read).parameters.values()
+    read.__signature__ = inspect.Signature(ids)  # type: ignore[attr-defined]
+    read.__annotations__ = {each.name: str for each in ids}
+    return read
+
+
+async def _sessions(opened: MemoryHandle) -> dict[str, Any]:
+    memory = await opened.memory()
+    found = await memory.conversations.recent(limit=_MAX_SESSIONS)
+    titles = await memory.conversations.titles(one.id for one in found)
+    listed = [session.to_dict(titles.get(session.id)) for session in found]
+    return {"sessions": listed, "shown": len(found), "limit": _MAX_SESSIONS}
+
+
+async def _session_stats(opened: MemoryHandle, session_id: str) -> dict[str, Any]:
+    return (await (await opened.memory_of(session_id)).conversations.stats(session_id)).to_dict()
+
+
+async def _session_graph(opened: MemoryHandle, session_id: str) -> dict[str, Any]:
+    return await (await opened.memory()).conversations.graph_overview(session_id=session_id)
+
+
+async def _agent(opened: MemoryHandle) -> dict[str, Any]:
+    return await (await opened.memory()).conversations.graph_overview()
+
+
+async def _profile(opened: MemoryHandle) -> dict[str, Any]:
+    return (await (await opened.memory()).records.profile()).to_dict()
+
+
+async def _snapshots(opened: MemoryHandle) -> dict[str, Any]:
+    return {"snapshots": [one.to_dict() for one in (await opened.memory()).orchestrator().list_snapshots()]}
+
+
+async def _snapshot(opened: MemoryHandle, snapshot_id: str) -> dict[str, Any]:
+    return await (await opened.memory()).orchestrator().snapshot_overview(snapshot_id)
+
+
+async def _record(opened: MemoryHandle, record_id: str) -> dict[str, Any]:
+    return (await (await opened.memory()).records.get(record_id)).to_dict()
+
+
+async def _history(opened: MemoryHandle, record_id: str) -> dict[str, Any]:
+    return {"record_id": record_id, "edits": await (await opened.memory()).records.history(record_id)}
 
 
 async def _session_ids(memory: "Memory", prefix: str) -> list[str]:
@@ -166,18 +137,75 @@ async def _record_ids(memory: "Memory", prefix: str) -> list[str]:
     return list(await memory.records.ids(prefix))
 
 
-@contextmanager
-def _not_found_as_resource_error(
-    name: str, missing: tuple[type[KalitoError], ...] = (InvalidInput, NotFound)
-) -> Iterator[None]:
-    """Raise the `missing` errors of the block as the SDK's error for an unknown resource, and others as protocol
-    errors. A damaged snapshot is InvalidInput."""
-    with protocol_errors(f"resource {name}"):
-        try:
-            yield
-        except missing as error:
-            raise ResourceNotFoundError(str(error)) from error
-
-
-def _json(content: dict[str, Any]) -> str:
-    return json_text(content)
+_COMPLETIONS: Final = {"session_id": _session_ids, "snapshot_id": _snapshot_ids, "record_id": _record_ids}
+_BY_ID: Final = (InvalidInput, NotFound)  # a damaged snapshot is InvalidInput
+_RESOURCES: Final = (
+    _Resource(
+        SESSIONS_URI,
+        "sessions",
+        "Sessions",
+        "The 100 sessions in which something was said last: id, title, agent, state, counts.",
+        _sessions,
+    ),
+    _Resource(
+        STATS_URI,
+        "session-stats",
+        "Session statistics",
+        "One session in numbers: messages, summaries, pins, oldest and newest message, mean importance.",
+        _session_stats,
+        (SessionNotFound,),
+    ),
+    _Resource(
+        GRAPH_URI,
+        "session-graph",
+        "Session graph",
+        "One session's graph: its size, and the questions and entities that rank highest.",
+        _session_graph,
+        (SessionNotFound,),
+    ),
+    _Resource(
+        AGENT_URI,
+        "agent",
+        "Agent graph",
+        "The default agent's long-term graph: its size, and the questions and entities that rank highest.",
+        _agent,
+    ),
+    _Resource(
+        PROFILE_URI,
+        "profile",
+        "Profile",
+        "What every conversation knows of the user, and those of the project of it, by subject.",
+        _profile,
+    ),
+    _Resource(
+        SNAPSHOTS_URI,
+        "snapshots",
+        "Snapshots",
+        "The snapshots of agents' long-term graphs: name, size in bytes, time of writing.",
+        _snapshots,
+    ),
+    _Resource(
+        SNAPSHOT_URI,
+        "snapshot",
+        "Snapshot",
+        "One snapshot: its size, and the questions and entities that rank highest.",
+        _snapshot,
+        _BY_ID,
+    ),
+    _Resource(
+        RECORD_URI,
+        "record",
+        "Record",
+        "One record with all its fields: a message, thought, document, task, pin or summary.",
+        _record,
+        _BY_ID,
+    ),
+    _Resource(
+        HISTORY_URI,
+        "record-history",
+        "Record history",
+        "Every edit of one record, oldest first: who changed what and when.",
+        _history,
+        _BY_ID,
+    ),
+)

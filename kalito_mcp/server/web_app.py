@@ -57,35 +57,22 @@ def http_app(
         ConfigurationError: the public URL or the provider's cannot be one.
     """
     site = Site.of(policy.public_url, port=port, path="/mcp" if transport == "http" else "/sse")
-    memory = server.opened.memory
     # The guard checks the names that the SDK would check, on every route.
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     mcp = streamable_http(server, unchecked) if transport == "http" else server.sse_app(transport_security=unchecked)
     login = _Login() if owner is not None else _login(server, site, policy, oidc, documents)
-    refusals = RefusalLog(memory)
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[Any]:
-        async with server.metrics.watching(), refusals.writing(), mcp.router.lifespan_context(app) as state:
-            yield state
-
-    numbers = metrics_routes(server.metrics, memory, server.subscriptions.open_count)
-    health = health_routes(memory, server.draining.has_begun)
-    app = Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
+    refusals = RefusalLog(server.opened.memory)
+    app = _routed(server, mcp, login, refusals)
     limits = RateLimits(policy)
-    # Without login every program of this machine may do everything, as often as it likes.
-    [*endpoints] = [route for route in mcp.routes if transport == "http" and isinstance(route, Route)]
-    direct = direct_route(endpoints[0].app, endpoints[0].path, app) if endpoints else app
-    own = SessionOwners(CompleteResponses(direct))
     metadata_url = site.metadata_url if login.routes else None
     needs = RequiredPermissions(
-        own,
+        SessionOwners(CompleteResponses(_direct(mcp, app) if transport == "http" else app)),
         partial(http_denial, server.tool_names),
         is_write=is_write,
         metadata_url=metadata_url,
-        limits=limits if owner is None else None,
+        limits=limits if owner is None else None,  # without login, as often as any program of this machine likes
     )
-    rest = RestApp(TABLE, memory, exporter)
+    rest = RestApp(TABLE, server.opened.memory, exporter)
     guard = Guard(
         WholeRequests(_below_api(_counted(rest, server.draining), needs)),
         policy,
@@ -99,6 +86,26 @@ def http_app(
         scopes=login.scopes,
     )
     return Measured(refusals.around(open_to_pages(guard, policy.origins)), server.metrics)
+
+
+def _routed(server: KalitoServer, mcp: Starlette, login: "_Login", refusals: RefusalLog) -> Starlette:
+    """What is served besides REST, by path."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[Any]:
+        async with server.metrics.watching(), refusals.writing(), mcp.router.lifespan_context(app) as state:
+            yield state
+
+    memory = server.opened.memory
+    numbers = metrics_routes(server.metrics, memory, server.subscriptions.open_count)
+    health = health_routes(memory, server.draining.has_begun)
+    return Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
+
+
+def _direct(mcp: Starlette, app: ASGIApp) -> ASGIApp:
+    """`app`, past whose router MCP's own endpoint is called."""
+    endpoint = next((route for route in mcp.routes if isinstance(route, Route)), None)
+    return app if endpoint is None else direct_route(endpoint.app, endpoint.path, app)
 
 
 def _counted(app: ASGIApp, draining: Draining) -> ASGIApp:

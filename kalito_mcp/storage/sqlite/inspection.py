@@ -277,6 +277,16 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
         connection.execute(_VIEW_OF_RECORDS_WITHOUT_PROJECTS)
     elif version < _REACH_SINCE:
         connection.execute(_VIEW_OF_RECORDS_WITHOUT_REACH)
+    yield _finding(
+        "row hashes", _damaged_rows(connection, version), "no row is damaged", "restore these records from a backup"
+    )
+    yield from _disagreements(connection, version)
+    if owed_rebuild(connection) is None:
+        yield _text_index(connection)
+
+
+def _damaged_rows(connection: sqlite3.Connection, version: int) -> list[str]:
+    """The rows that differ from their hashes."""
     records = connection.execute(SELECT_ROWS)
     damaged = [f"record {key} ({row[1]})" for key, stored, *row in records if record_hash(row) != stored]
     damaged += [
@@ -288,7 +298,11 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
         damaged += _damaged_graph_rows(connection)
     if version >= _FORGOTTEN_VALUES_SINCE:
         damaged += [f"forgotten value {row[0]}" for row in connection.execute(SELECT_WRONG_FORGOTTEN_VALUES)]
-    yield _finding("row hashes", damaged, "no row is damaged", "restore these records from a backup")
+    return damaged
+
+
+def _disagreements(connection: sqlite3.Connection, version: int) -> Iterator[Finding]:
+    """Whether what is derived from rows, or said twice, is the same everywhere."""
     counters = [f"session {row[0]}" for row in connection.execute(SELECT_WRONG_COUNTERS)]
     counters += [f"agent {row[0]}" for row in connection.execute(SELECT_WRONG_AGENT_COUNTERS)]
     yield _finding("counters", counters, "the counters of every session and agent match the records")
@@ -308,17 +322,17 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
         wrong = [f"record {key}" for key in wrong_vectors(connection)]
         remedy = "run `kalito-mcp reindex --vectors --all`"
         yield _finding("vectors' records", wrong, "no record lacks its vector, and no vector lacks its record", remedy)
-    if owed_rebuild(connection) is not None:
-        return
+
+
+def _text_index(connection: sqlite3.Connection) -> Finding:
     try:
         with intact_rows():
             differing = differences(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        yield Finding("text index", Verdict.FAILED, f"cannot be read ({error}); run `kalito-mcp reindex`")
-        return
+        return Finding("text index", Verdict.FAILED, f"cannot be read ({error}); run `kalito-mcp reindex`")
     remedy = "; run `kalito-mcp reindex`" if differing else ""
     detail = f"{plural(differing, 'difference')} from a rebuilt index{remedy}"
-    yield Finding("text index", Verdict.FAILED if differing else Verdict.OK, detail)
+    return Finding("text index", Verdict.FAILED if differing else Verdict.OK, detail)
 
 
 def _damaged_graph_rows(connection: sqlite3.Connection) -> list[str]:
