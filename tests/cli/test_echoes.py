@@ -63,11 +63,6 @@ def test_a_forgotten_message_tells_the_same_and_a_restored_one_nothing(invoke: I
     assert done(invoke, changed.database, "restore", "1").splitlines() == ["restored msg_1"]
 
 
-def test_a_change_of_other_fields_reports_only_that_change(invoke: Invoke, changed: Changed) -> None:
-    out = done(invoke, changed.database, "edit", "msg_1", "--set", "critical=true")
-    assert out.splitlines()[1:] == ["msg_1 is now at revision 2"]
-
-
 def test_an_automatic_pin_follows_and_is_not_reported(invoke: Invoke, changed: Changed) -> None:
     text = "Remember: Ella is allergic to hazelnuts."
     out = done(invoke, changed.database, "edit", "msg_1", "--text", text, "--set", "name=Bob")

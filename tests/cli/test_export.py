@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from kalito_mcp.domain.records import NewMessage, Role
-from kalito_mcp.exchange.archive import restore_archive
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Terminal
 from tests.empty_database import lay_empty_database
@@ -16,18 +15,19 @@ from tests.server import prepared
 from tests.server.wire import clean_environment
 
 
-def test_an_export_says_what_is_in_it_and_can_be_restored(invoke: Invoke, remembered: Path, tmp_path: Path) -> None:
-    file = tmp_path / "memory.jsonl"
-    done = invoke("export", str(file), "--database", str(remembered))
-    assert done.code == 0
-    assert done.out.startswith("exported 2 sessions, 4 records, 0 edits,")
-
-    async def restore() -> None:
-        async with open_memory(lay_empty_database(tmp_path / "new.db")) as memory:
-            await restore_archive(memory, file)
-
-    anyio.run(restore)
-    assert "trip/oslo" in invoke("list", "sessions", "--database", str(tmp_path / "new.db")).out
+def test_an_export_says_what_is_in_it_and_is_imported_into_an_empty_database(
+    invoke: Invoke, remembered: Path, tmp_path: Path
+) -> None:
+    archive, other = tmp_path / "memory.jsonl", tmp_path / "other.db"
+    exported = invoke("export", str(archive), "--database", str(remembered))
+    assert exported.out.startswith("exported 2 sessions, 4 records, 0 edits,")
+    assert invoke("import", str(archive), "--dry-run", "--database", str(other)).code == 2
+    assert "restored " in invoke("import", str(archive), "--database", str(other)).out
+    assert invoke("list", "transcripts", "--database", str(other)).out == (
+        invoke("list", "transcripts", "--database", str(remembered)).out
+    )
+    again = invoke("import", str(archive), "--database", str(other))
+    assert (again.code, "empty" in again.err) == (1, True)
 
 
 def test_an_export_to_standard_output_is_the_file_and_nothing_else(
@@ -77,6 +77,10 @@ def test_lists_name_what_there_is(invoke: Invoke, remembered: Path) -> None:
     assert listed() == listed("sessions")
     assert "Prefers the window seat." in listed("pins")
     assert listed("notes") == "no notes\n"
+    invoke("remember", "A page.", "--type", "document", "--set", "source=page.md", "--database", str(remembered))
+    invoke("remember", "I am allergic to nuts.", "--database", str(remembered))
+    [note] = listed("notes").splitlines()
+    assert note.endswith("I am allergic to nuts.")
     assert listed("pins", "--project", "boats") == "no pins of project boats\n"
     assert "window" in listed("pins", "--project", "personal")
     assert [json.loads(line)["messages"] for line in listed("sessions", "--json").splitlines()] == [2, 1]
@@ -121,14 +125,6 @@ def test_a_list_of_conversations_has_titles_short_ids_and_the_last_part_of_a_pro
     listed = [json.loads(line) for line in as_json.splitlines()]
     assert [one["session_id"] for one in listed] == ids[::-1]
     assert {one["title"] for one in listed} == {"Fix the \x1b[31mpoller test"}
-
-
-def test_notes_are_listed_and_documents_are_not(invoke: Invoke, remembered: Path) -> None:
-    invoke("remember", "I am allergic to nuts.", "--database", str(remembered))
-    invoke("remember", "A page.", "--type", "document", "--set", "source=page.md", "--database", str(remembered))
-    lines = invoke("list", "notes", "--database", str(remembered)).out.splitlines()
-    assert len(lines) == 1
-    assert lines[0].endswith("I am allergic to nuts.")
 
 
 def test_a_conversation_is_forgotten_after_it_was_shown(
@@ -196,26 +192,8 @@ def test_a_backup_is_made_listed_and_put_back(
     assert invoke("list", "notes", *database).out == "no notes\n"
     assert invoke("backup", "--list", "--restore", name, *database).code == 2
     assert f"removed {name}" in invoke("backup", "--keep", "1", *database).out
-
-
-def test_a_purge_says_that_backups_exist(invoke: Invoke, remembered: Path) -> None:
-    invoke("backup", "--database", str(remembered))
-    done = invoke("purge", "msg_1", "--yes", "--database", str(remembered))
-    assert "could not clean memory.db.backups/" in done.out
-    assert "no erased text remains" not in done.out
-
-
-def test_an_archive_is_imported_into_an_empty_database(invoke: Invoke, remembered: Path, tmp_path: Path) -> None:
-    archive, other = tmp_path / "memory.jsonl", tmp_path / "other.db"
-    invoke("export", str(archive), "--database", str(remembered))
-    assert invoke("import", str(archive), "--dry-run", "--database", str(other)).code == 2
-    done = invoke("import", str(archive), "--database", str(other))
-    assert done.code == 0
-    assert "restored " in done.out
-    assert invoke("list", "--database", str(other)).out == invoke("list", "--database", str(remembered)).out
-    again = invoke("import", str(archive), "--database", str(other))
-    assert again.code == 1
-    assert "empty" in again.err
+    purged = invoke("purge", "msg_1", "--yes", *database).out
+    assert ("could not clean memory.db.backups/" in purged, "no erased text remains" in purged) == (True, False)
 
 
 def test_what_is_neither_a_source_nor_an_archive_is_refused(invoke: Invoke, remembered: Path, tmp_path: Path) -> None:

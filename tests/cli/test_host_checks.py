@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -139,24 +140,6 @@ def test_without_an_installed_host_there_is_nothing_to_check(installed: Installe
     )
 
 
-def test_a_file_that_is_broken_is_named_with_the_place(installed: Installed) -> None:
-    installed.settings.write_text('{"hooks": oops}')
-    link, detail = installed.broken("claude-code")
-    assert (link, "settings.json: line 1, column 11" in detail) == ("Claude Code, configuration", True)
-
-
-def test_hooks_that_the_host_was_told_not_to_run_are_named(installed: Installed) -> None:
-    installed.change(installed.settings, lambda document: document.update(disableAllHooks=True))
-    link, detail = installed.broken("claude-code")
-    assert (link, "switches all hooks off" in detail) == ("Claude Code, configuration", True)
-
-
-def test_a_server_that_the_host_was_told_not_to_start_is_named(installed: Installed) -> None:
-    installed.change(installed.servers, lambda document: document["mcpServers"]["kalito"].update(disabled=True))
-    link, detail = installed.broken("claude-code")
-    assert (link, "switched off" in detail) == ("Claude Code, configuration", True)
-
-
 def test_a_program_that_is_gone_or_cannot_be_executed_is_named(installed: Installed) -> None:
     hook = installed.programs / "kalito-hook"
     hook.chmod(0o644)
@@ -185,19 +168,6 @@ def test_a_folder_in_which_nothing_is_remembered_is_named(installed: Installed) 
     write_switch(installed.database, Switch(None, (str(Path.cwd()),)))
     link, detail = installed.broken("codex")
     assert (link, f"nothing is remembered in {Path.cwd()}" in detail) == ("Codex, memory", True)
-
-
-def test_a_file_that_is_no_database_is_named(installed: Installed) -> None:
-    installed.database.parent.mkdir(parents=True)
-    installed.database.write_bytes(b"Dear diary, " * 1000)
-    outcome = installed.run("doctor", "codex")
-    assert (outcome.code, findings(outcome.out)["Codex, database"]) == (1, "FAILED")
-
-
-def test_a_server_that_was_not_told_of_hooks_is_named(installed: Installed) -> None:
-    installed.change(installed.servers, lambda document: document["mcpServers"]["kalito"].pop("env"))
-    link, detail = installed.broken("claude-code")
-    assert (link, "run `kalito-mcp install claude-code` again" in detail) == ("Claude Code, hook", True)
 
 
 def test_a_hook_and_a_server_of_two_databases_are_named(installed: Installed, tmp_path: Path) -> None:
@@ -261,3 +231,38 @@ def test_a_server_that_remembers_elsewhere_than_its_entry_says_is_named(
     installed.write_program("kalito-mcp", program.read_text().replace("#!/bin/sh\n", line))
     link, detail = installed.broken("codex")
     assert (link, f"hooks do not find it in {hooks_folder(installed.database)}" in detail) == ("Codex, server", True)
+
+
+@pytest.mark.parametrize(
+    ("change", "broken", "said"),
+    [
+        (
+            lambda one: one.settings.write_text('{"hooks": oops}'),
+            "Claude Code, configuration",
+            "settings.json: line 1, column 11",
+        ),
+        (
+            lambda one: one.change(one.settings, lambda document: document.update(disableAllHooks=True)),
+            "Claude Code, configuration",
+            "switches all hooks off",
+        ),
+        (
+            lambda one: one.change(
+                one.servers, lambda document: document["mcpServers"]["kalito"].update(disabled=True)
+            ),
+            "Claude Code, configuration",
+            "switched off",
+        ),
+        (
+            lambda one: one.change(one.servers, lambda document: document["mcpServers"]["kalito"].pop("env")),
+            "Claude Code, hook",
+            "run `kalito-mcp install claude-code` again",
+        ),
+    ],
+)
+def test_what_a_host_was_told_otherwise_is_named(
+    installed: Installed, change: Callable[[Installed], object], broken: str, said: str
+) -> None:
+    change(installed)
+    link, detail = installed.broken("claude-code")
+    assert (link, said in detail) == (broken, True)

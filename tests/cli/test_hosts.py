@@ -87,15 +87,11 @@ def test_uninstalling_gives_the_folder_of_before(home: Home) -> None:
     assert "nothing to take out" in home.run("uninstall").out
 
 
-def test_a_dry_run_writes_nothing(home: Home) -> None:
+def test_a_dry_run_writes_nothing_and_shows_a_sentence_for_each_file_and_then_the_lines(home: Home) -> None:
     before = home.files()
-    outcome = home.run("install", "--dry-run")
-    assert "nothing was written (--dry-run)" in outcome.out
-    assert home.files() == before
-
-
-def test_a_dry_run_shows_a_sentence_for_each_file_and_then_the_lines(home: Home) -> None:
     whole, short = home.run("install", "--dry-run").out, home.run("install").out
+    assert "nothing was written (--dry-run)" in whole
+    assert home.files() == before
     sentences, _, _ = short.partition("--dry-run shows the lines that change")
     assert whole.startswith(sentences)
     assert len(short.splitlines()) < 10
@@ -103,15 +99,14 @@ def test_a_dry_run_shows_a_sentence_for_each_file_and_then_the_lines(home: Home)
     assert "    @@ line 1 @@" in whole
 
 
-@pytest.mark.parametrize("command", ["install", "status"])
-def test_hooks_that_a_host_was_told_not_to_run_are_named(home: Home, command: str) -> None:
+def test_hooks_that_a_host_was_told_not_to_run_are_named(home: Home) -> None:
     (home.path / ".codex").mkdir()
     (home.path / ".codex" / "config.toml").write_text("[features]\nhooks = false\n")
-    installed = home.run("install", "codex", "--yes")
-    outcome = installed if command == "install" else home.run("status", "codex")
+    installed, status = home.run("install", "codex", "--yes"), home.run("status", "codex")
     said = f"{home.path}/.codex/config.toml switches all hooks off (features.hooks = false)"
-    assert f"Codex runs no hooks: {said}" in outcome.out
-    assert outcome.code == (0 if command == "install" else 1)
+    for outcome in (installed, status):
+        assert f"Codex runs no hooks: {said}" in outcome.out
+    assert (installed.code, status.code) == (0, 1)
 
 
 def test_a_database_that_only_this_terminal_names_is_told(home: Home) -> None:
@@ -169,14 +164,8 @@ def test_with_its_plugin_enabled_a_host_is_not_written_into_and_the_status_says_
     assert (outcome.code, "starts: no, it is not on the PATH, where the plugin looks" in outcome.out) == (1, True)
     outcome = home.run("status", PATH=f"{home.programs}:/usr/bin:/bin")
     assert outcome.code == 0
-    assert outcome.out.splitlines() == [
-        "Claude Code",
-        "  found: yes",
-        "  by its plugin: ~/.claude/settings.json enables it",
-        f"  server: {home.programs / 'kalito-mcp'}",
-        "  starts: yes",
-        "  last event: none yet",
-    ]
+    assert "  by its plugin: ~/.claude/settings.json enables it" in outcome.out
+    assert "  starts: yes" in outcome.out
 
 
 def test_a_host_with_the_plugin_and_an_entry_is_told_and_can_be_uninstalled(home: Home) -> None:
@@ -304,14 +293,6 @@ def test_a_dry_run_of_uninstalling_writes_nothing(home: Home) -> None:
     assert "Cursor has nothing of kalito" in home.run("uninstall", "cursor").out
 
 
-def test_a_file_that_cannot_be_written_is_named_and_the_command_fails(home: Home) -> None:
-    cursor = home.path / ".cursor"
-    cursor.write_text("a file, not a folder")
-    outcome = home.run("install", "--yes", "cursor")
-    assert outcome.code == 1
-    assert f"cannot read {cursor / 'mcp.json'}" in outcome.err
-
-
 def test_a_file_that_changes_while_the_person_is_asked_is_not_overwritten(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,22 +310,16 @@ def test_a_file_that_changes_while_the_person_is_asked_is_not_overwritten(
     assert "start a new conversation" not in outcome.out
 
 
-def test_from_a_cache_the_small_programs_are_named_and_written(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    home.programs.rename(home.programs.with_name("archive-v0"))
-    monkeypatch.setattr(sys, "executable", str(home.programs.with_name("archive-v0") / "python"))
-    outcome = home.run("install", "--yes")
-    program = home.path / ".local" / "share" / "kalito" / "bin" / "kalito-mcp"
-    assert f"this program is in a cache; hosts will start it by {program}" in outcome.out
-    assert program.exists()
-    assert str(program) in home.servers.read_text()
-
-
-def test_the_small_programs_go_with_the_last_host(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_a_cache_small_programs_are_written_and_go_with_the_last_host(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = home.files()
     home.programs.rename(home.programs.with_name("archive-v0"))
     monkeypatch.setattr(sys, "executable", str(home.programs.with_name("archive-v0") / "python"))
-    home.run("install", "--yes", "claude-code", "cursor")
     programs = home.path / ".local" / "share" / "kalito" / "bin"
+    installed = home.run("install", "--yes", "claude-code", "cursor").out
+    assert f"this program is in a cache; hosts will start it by {programs / 'kalito-mcp'}" in installed
+    assert str(programs / "kalito-mcp") in home.servers.read_text()
     assert {path.name for path in programs.iterdir()} == {"kalito-mcp", "kalito-hook"}
     assert "kalito/bin" not in home.run("uninstall", "--yes", "cursor").out.replace(str(programs), "")
     assert len(list(programs.iterdir())) == 2
@@ -352,15 +327,6 @@ def test_the_small_programs_go_with_the_last_host(home: Home, monkeypatch: pytes
     outcome = home.run("uninstall", "--yes")
     assert "deleted ~/.local/share/kalito/bin/kalito-mcp" in outcome.out
     assert (outcome.code, home.files()) == (0, before)
-
-
-def test_another_program_in_their_place_stays(home: Home) -> None:
-    home.run("install", "--yes")
-    other = home.path / ".local" / "share" / "kalito" / "bin" / "kalito-mcp"
-    other.parent.mkdir(parents=True)
-    other.write_text("#!/usr/bin/python3\n")
-    home.run("uninstall", "--yes")
-    assert other.exists()
 
 
 def test_the_small_programs_stay_while_a_host_cannot_be_changed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

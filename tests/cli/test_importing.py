@@ -16,7 +16,7 @@ from kalito_mcp.cli.importing import ProgressLine
 from kalito_mcp.domain.finalizing import FinalizeOptions
 from kalito_mcp.domain.imports import StoredTurn
 from kalito_mcp.domain.records import NewMessage, Role
-from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.errors import Conflict
 from kalito_mcp.exchange.claude_code import ClaudeCode
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading
 from kalito_mcp.exchange.importer import Importer, found_in
@@ -299,13 +299,6 @@ def test_a_message_that_cannot_be_stored_does_not_stop_the_rest(invoke: Invoke, 
     assert [turn.text for turn in stored(database)] == ["One", "Three"]
 
 
-def test_a_file_that_cannot_be_read_is_named(invoke: Invoke, tmp_path: Path) -> None:
-    path = tmp_path / "export.zip"
-    path.write_bytes(b"PK no zip")
-    done = invoke("import", "chatgpt", str(path), "--database", str(tmp_path / "memory.db"))
-    assert f"could not be read: {path}" in done.out
-
-
 def test_a_named_file_of_which_nothing_can_be_read_is_an_error(invoke: Invoke, home: Path, tmp_path: Path) -> None:
     database = ("--database", str(tmp_path / "memory.db"))
     for name in ("garbage.bin", "garbage.zip", "empty.jsonl"):
@@ -323,12 +316,12 @@ def test_a_named_file_of_which_nothing_can_be_read_is_an_error(invoke: Invoke, h
     assert invoke("import", "claude-code", str(path), *database).code == 0
 
 
-@pytest.mark.parametrize("source", EXPORTS)
-def test_a_source_of_exports_needs_its_file(invoke: Invoke, home: Path, source: str) -> None:
-    done = invoke("import", source, HOME=str(home))
-    assert done.code == 2
-    assert f"name its file: `kalito-mcp import {source} {EXPORTS[source]}`" in done.err
-    assert not list(SOURCES[source].find(Home(home, {})))
+def test_a_source_of_exports_needs_its_file(invoke: Invoke, home: Path) -> None:
+    for source, file in EXPORTS.items():
+        done = invoke("import", source, HOME=str(home))
+        assert done.code == 2
+        assert f"name its file: `kalito-mcp import {source} {file}`" in done.err
+        assert not list(SOURCES[source].find(Home(home, {})))
 
 
 def test_a_damaged_file_does_not_stop_the_others(invoke: Invoke, tmp_path: Path) -> None:
@@ -344,7 +337,7 @@ def test_a_damaged_file_does_not_stop_the_others(invoke: Invoke, tmp_path: Path)
     assert "imported 0 messages" in done.out
 
 
-@pytest.mark.parametrize("error", [RecursionError(), MemoryError(), lzma.LZMAError(), KeyError("a"), InvalidInput("a")])
+@pytest.mark.parametrize("error", [RecursionError(), MemoryError(), lzma.LZMAError(), KeyError("a")])
 def test_a_file_whose_reader_fails_does_not_stop_the_others(
     invoke: Invoke, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
@@ -385,7 +378,7 @@ def test_a_rewritten_transcript_is_read_from_its_beginning(invoke: Invoke, home:
     assert len(stored(database)) == 3
 
 
-@pytest.mark.parametrize("session_id", ["x" * 300, "sk-ant-api03-" + "aB3" * 30, " ", "a\nb", "\ud800"])
+@pytest.mark.parametrize("session_id", ["x" * 300, "sk-ant-api03-" + "aB3" * 30, "a\nb"])
 def test_a_session_with_an_id_that_cannot_be_used_gets_another(invoke: Invoke, tmp_path: Path, session_id: str) -> None:
     told = Transcript(session_id)
     told.user("Where?")

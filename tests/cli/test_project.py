@@ -25,21 +25,16 @@ def in_projects(remembered: Path) -> Path:
     return remembered
 
 
-def test_without_projects_the_list_says_that_everything_is_personal(invoke: Invoke, remembered: Path) -> None:
-    assert done(invoke, remembered, "project", "list") == "no projects: everything is personal\n"
-
-
-def test_the_list_shows_each_project_with_its_sessions(invoke: Invoke, in_projects: Path) -> None:
+def test_the_list_shows_each_project_with_its_sessions(invoke: Invoke, in_projects: Path, tmp_path: Path) -> None:
     assert done(invoke, in_projects, "project", "list").split() == ["1", "session", "kite"]
-
-
-def test_a_search_of_everything_names_the_project_of_each_hit(invoke: Invoke, in_projects: Path) -> None:
-    lines = done(invoke, in_projects, "search", "when", "fly", "May").splitlines()
-    assert any("  of kite  user: The kite flies in May." in line for line in lines)
-    assert any("user: We fly on May 3." in line and " of " not in line.partition("user:")[0] for line in lines)
+    done(invoke, tmp_path / "new.db", "remember", "A note.")
+    assert done(invoke, tmp_path / "new.db", "project", "list") == "no projects: everything is personal\n"
 
 
 def test_a_search_of_a_project_finds_it_and_what_is_personal(invoke: Invoke, in_projects: Path) -> None:
+    everything = done(invoke, in_projects, "search", "fly May").splitlines()
+    assert any("  of kite  user: The kite flies in May." in line for line in everything)
+    assert any("user: We fly on May 3." in line and " of " not in line.partition("user:")[0] for line in everything)
     assert "The kite flies" not in done(invoke, in_projects, "search", "fly May", "--project", "personal")
     both = done(invoke, in_projects, "search", "fly May", "--project", "kite")
     assert "The kite flies" in both
@@ -74,15 +69,6 @@ def test_a_note_moves_to_another_project_and_its_history_says_so(invoke: Invoke,
     assert "kite" in done(invoke, in_projects, "show", note)
 
 
-def test_all_parts_of_a_document_move(invoke: Invoke, in_projects: Path, tmp_path: Path) -> None:
-    file = tmp_path / "book.txt"
-    file.write_text("\n\n".join(f"Chapter {one}. " + "The lighthouse stands on the cliff. " * 40 for one in range(9)))
-    document = done(invoke, in_projects, "remember", "--file", str(file)).split()[2]
-    done(invoke, in_projects, "project", "move", document, "--to", "kite")
-    assert "nothing found" in done(invoke, in_projects, "search", "lighthouse", "--project", "personal")
-    assert document in done(invoke, in_projects, "search", "lighthouse", "--project", "kite")
-
-
 def test_a_renamed_project_is_found_by_its_new_name(invoke: Invoke, in_projects: Path, tmp_path: Path) -> None:
     folder = tmp_path.resolve() / "moved"
     folder.mkdir()
@@ -94,14 +80,11 @@ def test_a_renamed_project_is_found_by_its_new_name(invoke: Invoke, in_projects:
     ("arguments", "code", "words"),
     [
         (["project", "move", "flying"], 2, "give --to PROJECT, or --personal"),
-        (["project", "move", "flying", "--to", "x", "--personal"], 2, "give --to PROJECT, or --personal"),
         (["project", "move", "flyng", "--to", "x"], 1, "did you mean 'flying'?"),
         (["project", "move", "msg_1", "--to", "x"], 1, "msg_1 belongs to session 'trip/oslo', and so to its project"),
         (["project", "move", "flying", "--to", "kyte"], 1, "no project 'kyte'; did you mean 'kite'?"),
         (["project", "rename", "kites", "boat"], 1, "no project 'kites'; did you mean 'kite'?"),
-        (["project", "rename", "wholly other", "boat"], 1, "`kalito-mcp project list` lists them"),
         (["project", "rename", "kite", "personal"], 1, "'personal' cannot be a project"),
-        (["project", "rename", "kite", "/"], 1, "'/' cannot be a project"),
         (["search", "fly", "--project", "kiet"], 1, "no project 'kiet'; did you mean 'kite'?"),
     ],
 )

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,9 +36,8 @@ TASK = MemoryRecord(
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("fields", "is_so"),
-    [
+def test_a_task_is_overdue_when_its_day_or_moment_is_over_and_it_is_not() -> None:
+    for fields, is_so in (
         ({}, False),
         ({"due_date": "2026-03-03"}, True),
         ({"due_date": "2026-03-04"}, False),
@@ -48,19 +46,15 @@ NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
         ({"due_date": "2026-03-03", "status": "in_progress"}, True),
         ({"due_date": "2026-03-03", "status": "completed"}, False),
         ({"due_date": "2026-03-03", "status": "failed"}, False),
-    ],
-)
-def test_a_task_is_overdue_when_its_day_or_moment_is_over_and_it_is_not(fields: dict[str, str], is_so: bool) -> None:
-    task = replace(TASK, content={**TASK.content, **fields})
-    assert is_overdue(task, NOW) is is_so
-    assert (" overdue " in task_lines([task], NOW)[1]) is is_so
+    ):
+        task = replace(TASK, content={**TASK.content, **fields})
+        assert is_overdue(task, NOW) is is_so
+        assert (" overdue " in task_lines([task], NOW)[1]) is is_so
 
 
-@pytest.mark.parametrize(
-    ("count", "words"), [(1, "used  once, last 1970-01-02"), (7, "used  7 times, last 1970-01-02")]
-)
-def test_a_record_says_how_often_it_was_used_and_when_last(count: int, words: str) -> None:
-    assert words in "\n".join(record_lines(replace(TASK, usage_count=count, last_used=86_400_000)))
+def test_a_record_says_how_often_it_was_used_and_when_last() -> None:
+    for count, words in ((1, "used  once, last 1970-01-02"), (7, "used  7 times, last 1970-01-02")):
+        assert words in "\n".join(record_lines(replace(TASK, usage_count=count, last_used=86_400_000)))
     assert "used" not in "\n".join(record_lines(TASK))
 
 

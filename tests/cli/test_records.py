@@ -136,18 +136,6 @@ def test_as_of_what_the_history_prints_in_whole_seconds_is_the_version_made_then
         assert shown(invoke, database, "msg_1", "--as-of", moment)["text"] == "We fly on May 4."
 
 
-def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, database: Path) -> None:
-    book = "\n\n".join(f"# Chapter {number}\n\n" + "word " * 700 for number in range(4))
-    first = remember(database, "document", text=book, source="/book.md")
-    name = first[0].partition(".")[0]
-    moment = shown(invoke, database, first[-1])["timestamp"]
-    longer = remember(database, "document", text=f"{book}\n\n# Last\n\n" + "end " * 900, source="/book.md")
-    assert len(longer) > len(first)
-    assert len(done(invoke, database, "show", name, "--json", "--as-of", moment).splitlines()) == len(first)
-    assert len(done(invoke, database, "show", name, "--json").splitlines()) == len(longer)
-    assert "did not exist on" in refused(invoke, database, "show", name, "--as-of", "2001-01-01")
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -155,24 +143,13 @@ def test_parts_that_came_later_are_not_shown_as_of_before(invoke: Invoke, databa
         (["show", "msg_1", "--version", "7"], 1, "msg_1 has no version 7; its newest is 1"),
         (["show", "msg_1", "--as-of", "yesterday"], 1, "--as-of='yesterday' is not an ISO 8601 time"),
         (["show", "msg_1", "--as-of", "2026-01-01", "--version", "1"], 2, "not both"),
-        (["history", "msg_9"], 1, "no record 'msg_9'"),
         (["revert", "msg_1", "2"], 1, "msg_1 has no version 2; its newest is 1"),
-        (["revert", "msg_1", "first"], 2, "is not a valid integer"),
-        (["edit", "msg_9", "--text", "x"], 1, "no record 'msg_9'"),
         (["edit", "msg_1", "--set", "tgas=[]"], 1, "unknown field 'tgas'; did you mean 'tags'?"),
-        (["edit", "msg_1", "--unset", "tgas"], 1, "unknown field 'tgas'; did you mean 'tags'?"),
-        (["edit", "msg_1", "--unset", "text"], 1, "text is missing"),
-        (["edit", "msg_1", "--text", ""], 1, "text is empty"),
-        (["edit", "msg_1", "--set", "attachments=travel"], 1, "attachments must be a list"),
         (["edit", "msg_1", "--set", "importance_score=NaN"], 1, "importance_score must be a number, not 'NaN'"),
-        (["edit", "msg_1", "--set", "seq=4"], 1, "seq cannot be set"),
         (["edit", "msg_1", "--set", "tags"], 2, "--set takes FIELD=VALUE"),
-        (["edit", "msg_1", "--set", "=1"], 2, "--set takes FIELD=VALUE"),
         (["edit", "msg_1", "--set", "tags=[]", "--unset", "tags"], 2, "a field is given twice"),
         (["edit", "msg_1", "--text", "x", "--revision", "7"], 1, "and there is no revision 7 yet; nothing was"),
-        (["edit", "msg_1", "--text", "x", "--revision", "0"], 2, "0 is not in the range x>=1"),
         (["forget"], 2, "give an ID, --session, --about or --identifier"),
-        (["forget", "msg_1", "msg_9"], 1, "no record 'msg_9'"),
         (["restore", "msg_1", "msg_9"], 1, "no record 'msg_9'"),
         (["purge", "msg_1", "msg_9", "--yes"], 1, "no record 'msg_9'"),
         (["tasks", "--all", "--done"], 2, "not both"),
@@ -241,18 +218,16 @@ def test_the_text_is_edited_in_the_persons_editor(invoke: Invoke, database: Path
     assert shown(invoke, database, "msg_1")["text"] == "We fly to Oslo on May 4."
 
 
-@pytest.mark.parametrize("line", ["pass", "path.write_text(path.read_text())"])
-def test_an_editor_that_changes_nothing_makes_no_edit(
-    invoke: Invoke, database: Path, tmp_path: Path, line: str
-) -> None:
-    out = done(invoke, database, "edit", "msg_1", VISUAL=editor(tmp_path, line))
-    assert out == "nothing changed; msg_1 is still at revision 1\n"
+def test_an_editor_that_changes_nothing_makes_no_edit(invoke: Invoke, database: Path, tmp_path: Path) -> None:
+    for line in ("pass", "path.write_text(path.read_text())"):
+        out = done(invoke, database, "edit", "msg_1", VISUAL=editor(tmp_path, line))
+        assert out == "nothing changed; msg_1 is still at revision 1\n"
 
 
-@pytest.mark.parametrize("command", ["/no/such/editor", "false", "'", ""])
-def test_without_an_editor_that_works_nothing_is_written(invoke: Invoke, database: Path, command: str) -> None:
-    error = refused(invoke, database, "edit", "msg_1", EDITOR=command, VISUAL="")
-    assert "name an editor in $EDITOR, or give the new text with --text" in error
+def test_without_an_editor_that_works_nothing_is_written(invoke: Invoke, database: Path) -> None:
+    for command in ("/no/such/editor", "false", "'", ""):
+        error = refused(invoke, database, "edit", "msg_1", EDITOR=command, VISUAL="")
+        assert "name an editor in $EDITOR, or give the new text with --text" in error
     assert shown(invoke, database, "msg_1")["revision"] == 1
 
 
@@ -340,11 +315,11 @@ def test_purging_shows_what_goes_and_asks(invoke: Invoke, database: Path, monkey
     assert b"We fly to Oslo" not in database.read_bytes()
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
 def test_a_purge_that_is_not_confirmed_erases_nothing(
-    invoke: Invoke, database: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+    invoke: Invoke, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert purge_at_a_terminal(invoke, database, monkeypatch, answer, "msg_1").code == 130
+    for answer in ("n\n", "\n", ""):
+        assert purge_at_a_terminal(invoke, database, monkeypatch, answer, "msg_1").code == 130
     assert shown(invoke, database, "msg_1")["text"] == "We fly to Oslo on May 3."
 
 
@@ -399,9 +374,7 @@ def test_what_a_terminal_would_obey_never_reaches_it(
     assert "\\u{1b}[31mred\\u{9b}2J\\u{202e}" in out
 
 
-@pytest.mark.parametrize(
-    "arguments", [["show", "msg_1"], ["history", "msg_1"], ["tasks"], ["search", "x"], ["edit", "--help"]]
-)
+@pytest.mark.parametrize("arguments", [["show", "msg_1"], ["search", "x"], ["edit", "--help"]])
 def test_looking_at_records_never_imports_the_protocol(database: Path, arguments: list[str]) -> None:
     heavy = {"mcp", "mcp_types", "starlette", "uvicorn"} | (set() if "search" in arguments else {"numpy"})
     assert not imported_by(*arguments, database=database) & heavy
@@ -441,12 +414,9 @@ def test_an_identifier_is_erased_however_it_is_written_also_from_earlier_version
     ("arguments", "code", "words"),
     [
         (["forget", "msg_1", "--about", "Oslo"], 2, "give IDs, or --about and --identifier, not both"),
-        (["purge", "msg_1", "--identifier", "12-34-56", "--yes"], 2, "not both"),
         (["forget", "--about", "people", "--yes"], 1, "names no subject; nothing was changed"),
-        (["purge", "--about", "", "--yes"], 1, "send about or identifier"),
         (["forget", "--identifier", "!", "--yes"], 1, "is not one; nothing was changed"),
         (["forget", "--about", "Oslo"], 1, "nothing was forgotten: there is no terminal to ask on; add --yes"),
-        (["purge", "--about", "Oslo"], 1, "nothing was erased for good: there is no terminal to ask on; add --yes"),
     ],
 )
 def test_a_subject_that_cannot_be_is_refused_in_words(

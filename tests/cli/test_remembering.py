@@ -34,36 +34,21 @@ def test_a_note_is_kept_in_the_words_of_who_runs_it(invoke: Invoke, remembered: 
     assert json.loads(created)["editor_type"] == "human"
 
 
-@pytest.mark.parametrize(
-    ("given", "tags"),
-    [
-        ("house,garden", ["house", "garden"]),
-        (" a , b,", ["a", "b"]),
-        ("house", ["house"]),
-        ('["x,y"]', ["x,y"]),
-        ("7", ["7"]),
-    ],
-)
-def test_tags_may_be_written_with_commas(invoke: Invoke, remembered: Path, given: str, tags: list[str]) -> None:
-    note = kept(done(invoke, remembered, "remember", "The spare key.", "--set", f"tags={given}"))
-    assert shown(invoke, remembered, note)["tags"] == tags
-    done(invoke, remembered, "edit", note, "--set", "tags=new,old")
-    assert shown(invoke, remembered, note)["tags"] == ["new", "old"]
+def test_tags_may_be_written_with_commas(invoke: Invoke, remembered: Path) -> None:
+    note = kept(done(invoke, remembered, "remember", "The spare key.", "--set", "tags=house,garden"))
+    assert shown(invoke, remembered, note)["tags"] == ["house", "garden"]
+    for given, tags in ((" a , b,", ["a", "b"]), ("house", ["house"]), ('["x,y"]', ["x,y"]), ("7", ["7"])):
+        done(invoke, remembered, "edit", note, "--set", f"tags={given}")
+        assert shown(invoke, remembered, note)["tags"] == tags
 
 
-@pytest.mark.parametrize("record_type", ["task", "thought"])
-def test_a_task_or_a_thought_is_kept_where_it_belongs(invoke: Invoke, remembered: Path, record_type: str) -> None:
+def test_a_thought_is_kept_where_it_belongs(invoke: Invoke, remembered: Path) -> None:
+    record_type = "thought"
     place = ["--session", "tax", "--agent", "default"]
     out = done(invoke, remembered, "remember", "Pay.", "--type", record_type, "--set", "critical=true", *place)
     assert out == f"remembered {record_type} {kept(out)}\n"
     record = shown(invoke, remembered, kept(out))
     assert (record["type"], record["session_id"], record["critical"]) == (record_type, "tax", True)
-
-
-def test_a_note_for_another_agent_is_found_only_there(invoke: Invoke, remembered: Path) -> None:
-    out = done(invoke, remembered, "remember", "The shed is locked.", "--agent", "home")
-    assert kept(out) in done(invoke, remembered, "search", "shed", "--agent", "home")
-    assert done(invoke, remembered, "search", "shed").startswith("nothing found\n")
 
 
 def test_a_note_comes_from_standard_input(invoke: Invoke, remembered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,12 +73,6 @@ def test_a_file_is_kept_in_parts_and_replaced_when_it_comes_again(
     assert done(invoke, remembered, "remember", "--file", "book.md") == f"remembered document {kept(out)}\n"
 
 
-def test_a_file_may_have_another_source(invoke: Invoke, remembered: Path, tmp_path: Path) -> None:
-    (tmp_path / "book.md").write_text("The key is under the mat.")
-    out = done(invoke, remembered, "remember", "--file", str(tmp_path / "book.md"), "--set", "source=the book")
-    assert shown(invoke, remembered, kept(out))["source"] == "the book"
-
-
 def test_removed_secrets_are_reported(invoke: Invoke, remembered: Path) -> None:
     secret = f"Use {TOKEN} or {TOKEN[::-1][:-4]}{TOKEN}, <private>mine</private>."
     first, told = done(invoke, remembered, "remember", secret).splitlines()
@@ -105,27 +84,14 @@ def test_removed_secrets_are_reported(invoke: Invoke, remembered: Path) -> None:
     ("arguments", "code", "words"),
     [
         (["remember"], 2, "give a text (- reads it from standard input) or --file"),
-        (["remember", "x", "--file", "{file}"], 2, "or --file"),
         (["remember", "--file", "{file}", "--type", "note"], 2, "leave out --type"),
         (["remember", "--file", "{file}", "--set", "text=x"], 2, "leave out --set text"),
         (["remember", "--file", "{file}.no"], 2, "does not exist"),
         (["remember", "--file", "{file}"], 1, "book.txt is not UTF-8"),
         (["remember", "x", "--type", "pin"], 2, "'pin' is not one of 'note', 'task', 'document', 'thought'"),
-        (["remember", "x", "--type", "document"], 1, "source is missing"),
         (["remember", "x", "--set", "text=y"], 2, "a field is given twice"),
-        (["remember", "x", "--set", "tgas=[]"], 1, "unknown field 'tgas'; did you mean 'tags'?"),
-        (["remember", " "], 1, "text is blank"),
-        (["search"], 2, "Missing argument 'WORDS...'"),
-        (["search", " "], 1, "query is empty"),
-        (["search", "x", "--limit", "0"], 2, "0 is not in the range"),
-        (["search", "x", "-k", "101"], 1, "k=101 is outside 1 to 100"),
-        (["search", "x", "--role", "tool"], 2, "'tool' is not one of 'user', 'assistant', 'system'"),
-        (["search", "x", "--origin", "web"], 2, "'web' is not one of 'user', 'assistant', 'tool'"),
         (["search", "x", "--min-importance", "2"], 2, "'2': use a number from 0 to 1, or low, medium"),
-        (["search", "x", "--min-importance", "nan"], 2, "'nan': use a number from 0 to 1"),
         (["search", "x", "--since", "soon"], 1, "since='soon' is not a time that can be read"),
-        (["search", "x", "--now", "7d"], 1, "now='7d' is not an ISO 8601 time"),
-        (["search", "x", "--since", "today", "--until", "yesterday"], 1, "since is later than until; swap them"),
         (["search", "x", "--type", "note"], 2, "'note' is not one of 'message'"),
     ],
 )
@@ -185,15 +151,12 @@ def apples(tmp_path: Path) -> Path:
     ("options", "found"),
     [
         ("--type message", {"Apples in March", "Apples in May"}),
-        ("--role user --role assistant", {"Apples in March", "Apples in May"}),
         ("--role assistant", {"Apples in May"}),
         ("--name ann", {"Apples in March"}),
         ("--tag garden --tag kitchen", {"Apples in March"}),
         ("--origin tool --origin import", {"Apples in May"}),
         ("--min-importance high --type document", {"Apples in the cellar"}),
-        ("--min-importance 0.2 --type document", {"Apples in the cellar", "Apples on the list"}),
         ("--since 7d --type message --now 2026-05-20", {"Apples in May"}),
-        ("--since '2 months ago' --type message --now 2026-05-20", {"Apples in May"}),
         ("--until 'last March' --now 2026-05-20", {"Apples in March"}),
         ("--since yesterday", {"Apples in the cellar", "Apples on the list"}),
     ],
@@ -210,13 +173,6 @@ def test_a_search_may_hold_a_phrase_and_leave_words_out(invoke: Invoke, apples: 
     for left_out in (["apples -cellar -list -may"], ["apples", "--", "-cellar", "-list", "-may"]):
         [line] = done(invoke, apples, "search", *left_out).splitlines()
         assert line.endswith("Ann: Apples in March")
-
-
-def test_a_search_finds_what_another_wording_of_it_finds(invoke: Invoke, apples: Path) -> None:
-    assert "nothing found" in done(invoke, apples, "search", "underground")
-    assert "the cellar" in done(
-        invoke, apples, "search", "underground", "--also", "store room", "--also", "cellar", "-k", "1"
-    )
 
 
 def test_an_explained_search_says_below_each_hit_why_it_is_there(invoke: Invoke, apples: Path) -> None:

@@ -27,8 +27,10 @@ def serve(*options: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.parametrize("transport", ["http", "sse"])
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", "", "127.0.0.1.example.com"])  # noqa: S104
+@pytest.mark.parametrize(
+    ("transport", "host"),
+    [("http", "0.0.0.0"), ("sse", "::"), ("http", "example.com"), ("http", ""), ("sse", "127.0.0.1.example.com")],  # noqa: S104
+)
 def test_without_login_every_address_but_loopback_is_refused_in_words(
     invoke: Invoke, tmp_path: Path, transport: str, host: str
 ) -> None:
@@ -60,49 +62,28 @@ def can_listen(host: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("transport", ["http", "sse"])
-def test_a_port_that_is_taken_is_said_so_in_one_line(tmp_path: Path, transport: str) -> None:
+def test_a_port_that_is_taken_is_said_so_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        outcome = serve(
-            "--transport", transport, "--port", port, KALITO_DATABASE=str(tmp_path / "memory.db"), **COVERED
-        )
+        outcome = serve("--transport", "sse", "--port", port, KALITO_DATABASE=str(tmp_path / "memory.db"), **COVERED)
     assert (outcome.returncode, outcome.stdout) == (1, "")
     assert outcome.stderr == (
         f"kalito-mcp: cannot listen on 127.0.0.1, port {port}: Address already in use; use another --port\n"
     )
 
 
-@pytest.mark.parametrize(
-    ("transport", "kind"), [("stdio", "below a file"), ("http", "no database"), ("sse", "a folder")]
-)
+@pytest.mark.parametrize(("transport", "kind"), [("stdio", "below a file"), ("http", "a folder")])
 def test_a_database_that_cannot_be_opened_is_said_so_in_one_line(tmp_path: Path, transport: str, kind: str) -> None:
     path = tmp_path / "memory.db"
     if kind == "a folder":
         path.mkdir()
     else:
-        path.write_bytes(b"Dear diary, " * 1000)
+        path.touch()
     database = path / "memory.db" if kind == "below a file" else path
     outcome = serve("--transport", transport, "--port", "0", KALITO_DATABASE=str(database), **COVERED)
     assert (outcome.returncode, outcome.stdout) == (1, "")
     assert outcome.stderr.startswith("kalito-mcp: ")
     assert str(database) in outcome.stderr
-    assert outcome.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("environment", "words"),
-    [
-        ({"KALITO_LOG": "loud"}, "KALITO_LOG='loud' is not a level; use one of CRITICAL"),
-        ({"KALITO_CONTXT_TOKEN_LIMIT": "5"}, "did you mean 'KALITO_CONTEXT_TOKEN_LIMIT'?"),
-        ({"KALITO_MODELS_TOKEN_COUNTER": "abacus"}, "abacus"),
-    ],
-)
-def test_a_wrong_setting_is_said_so_in_one_line(tmp_path: Path, environment: dict[str, str], words: str) -> None:
-    outcome = serve(KALITO_DATABASE=str(tmp_path / "memory.db"), **environment, **COVERED)
-    assert (outcome.returncode, outcome.stdout) == (1, "")
-    assert outcome.stderr.startswith("kalito-mcp: ")
-    assert words in outcome.stderr
     assert outcome.stderr.count("\n") == 1
 
 

@@ -151,23 +151,23 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("section", "key"), NUMBERS)
-def test_a_number_holds_its_bounds_however_its_policy_is_made(section: str, key: str) -> None:
-    policy, field = getattr(Settings(), section), f"{section}.{key}"
-    least, most = BOUNDS.get(field, (0, MOST))
-    step = NEXT if isinstance(getattr(policy, key), float) else 1
-    for wrong, bound in ((least - step, "at least|above"), (most + step, "at most"), (math.nan, "at least|above")):
-        with pytest.raises(InvalidInput, match=f"^{key}={wrong} must be ({bound})"):
-            replace(policy, **{key: wrong})
-        named = next((f"{one}.{name}" for one, keys in KEYS.items() for name in keys if keys[name] == field), None)
-        if named is not None and not math.isnan(wrong):
-            variable = f"KALITO_{named.replace('.', '_')}".upper()
-            assert f"setting {named}={wrong} must be " in refusal({variable: str(wrong)})
-    for right in (least, most):
-        try:
-            replace(policy, **{key: right})
-        except InvalidInput as error:
-            assert "lower it" in str(error)
+def test_a_number_holds_its_bounds_however_its_policy_is_made() -> None:
+    for section, key in NUMBERS:
+        policy, field = getattr(Settings(), section), f"{section}.{key}"
+        least, most = BOUNDS.get(field, (0, MOST))
+        step = NEXT if isinstance(getattr(policy, key), float) else 1
+        for wrong, bound in ((least - step, "at least|above"), (most + step, "at most"), (math.nan, "at least|above")):
+            with pytest.raises(InvalidInput, match=f"^{key}={wrong} must be ({bound})"):
+                replace(policy, **{key: wrong})
+            named = next((f"{one}.{name}" for one, keys in KEYS.items() for name in keys if keys[name] == field), None)
+            if named is not None and not math.isnan(wrong):
+                variable = f"KALITO_{named.replace('.', '_')}".upper()
+                assert f"setting {named}={wrong} must be " in refusal({variable: str(wrong)})
+        for right in (least, most):
+            try:
+                replace(policy, **{key: right})
+            except InvalidInput as error:
+                assert "lower it" in str(error)
 
 
 def test_every_bound_is_of_a_number_that_there_is() -> None:
@@ -214,9 +214,9 @@ def test_what_cannot_be_is_refused_by_its_place_or_its_name(home: Path) -> None:
     approve("settings", said)
 
 
-@pytest.mark.parametrize("name", ["none.toml", "."])
-def test_a_named_file_must_be_there(home: Path, name: str) -> None:
-    assert refusal({"KALITO_CONFIG": str(home / name)}).startswith("cannot read the configuration")
+def test_a_named_file_must_be_there(home: Path) -> None:
+    for name in ("none.toml", "."):
+        assert refusal({"KALITO_CONFIG": str(home / name)}).startswith("cannot read the configuration")
 
 
 def test_a_broken_file_or_one_in_another_encoding_is_refused(home: Path) -> None:
@@ -226,9 +226,9 @@ def test_a_broken_file_or_one_in_another_encoding_is_refused(home: Path) -> None
     assert "is not TOML" in refusal({}, path)
 
 
-@pytest.mark.parametrize("database", ["/", "~nobody-of-that-name/m.db", "x" * 300])
-def test_a_path_that_cannot_be_a_file_is_refused(database: str) -> None:
-    assert refusal({"KALITO_DATABASE": database})
+def test_a_path_that_cannot_be_a_file_is_refused() -> None:
+    for database in ("/", "~nobody-of-that-name/m.db", "x" * 300):
+        assert refusal({"KALITO_DATABASE": database})
 
 
 def test_a_variable_that_a_model_server_names_for_its_key_is_no_setting(home: Path) -> None:
@@ -239,34 +239,27 @@ def test_a_variable_that_a_model_server_names_for_its_key_is_no_setting(home: Pa
     assert SECRET not in repr(settings)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f'api_key = "{SECRET}"\n',
+def test_a_secret_in_the_wrong_place_is_never_printed(invoke: Invoke, home: Path) -> None:
+    database = str(home / "memory.db")
+    server = '[[servers]]\nname="a"\nkind="openai"\nmodels=["x"]\n'
+    for text in (
         f'[context]\napi_key = "{SECRET}"\n',
         f'[context]\ntoken_limit = "{SECRET}"\n',
         f'[models]\nsummaries = ["{SECRET}"]\n',
-        f'[[servers]]\nname="a"\nkind="openai"\nurl="https://h/v1"\nmodels=["x"]\napi_key="{SECRET}"\n',
-        f'[[servers]]\nname="a"\nkind="openai"\nurl="https://u:{SECRET}@h/v1"\nmodels=["x"]\n',
-        f'[[servers]]\nname="a"\nkind="openai"\nurl="https://h/v1"\nmodels=["x"]\napi_key_env="{SECRET}"\n',
-        f'[[servers]]\nname="a"\nkind="{SECRET[:9]}"\nurl="https://h/v1?key={SECRET}"\nmodels=["x"]\n',
+        f'{server}url="https://h/v1"\napi_key="{SECRET}"\n',
+        f'{server}url="https://u:{SECRET}@h/v1"\n',
+        f'{server}url="https://h/v1"\napi_key_env="{SECRET}"\n',
+        f'{server}url="https://h/v1?key={SECRET}"\n',
         f"api_key = {SECRET}\n",
-    ],
-)
-def test_a_secret_in_the_wrong_place_is_never_printed(invoke: Invoke, home: Path, text: str) -> None:
-    database = home / "memory.db"
-    outcome = invoke("reindex", "--database", str(database), KALITO_CONFIG=str(toml(home, text)))
-    served = invoke("stats", "--database", str(database), "--config", str(toml(home, text)))
-    for one in (outcome, served):
-        assert SECRET not in one.out + one.err
-
-
-@pytest.mark.parametrize("variable", ["KALITO_API_KEY", "KALITO_CONTEXT_TOKEN_LIMIT", "KALITO_MEMORY_QUERY_S"])
-def test_a_secret_in_the_wrong_variable_is_never_printed(invoke: Invoke, home: Path, variable: str) -> None:
-    outcome = invoke("stats", "--database", str(home / "memory.db"), **{variable: SECRET})
-    assert outcome.code == 1
-    assert variable.removeprefix("KALITO_")[:6].lower() in outcome.err.lower()
-    assert SECRET not in outcome.out + outcome.err
+    ):
+        said = invoke("reindex", "--database", database, KALITO_CONFIG=str(toml(home, text)))
+        also = invoke("stats", "--database", database, "--config", str(toml(home, text)))
+        assert SECRET not in said.out + said.err + also.out + also.err
+    for variable in ("KALITO_API_KEY", "KALITO_CONTEXT_TOKEN_LIMIT", "KALITO_MEMORY_QUERY_S"):
+        outcome = invoke("stats", "--database", database, **{variable: SECRET})
+        assert outcome.code == 1
+        assert variable.removeprefix("KALITO_")[:6].lower() in outcome.err.lower()
+        assert SECRET not in outcome.out + outcome.err
 
 
 @pytest.mark.parametrize(
@@ -290,17 +283,7 @@ def test_where_the_memory_is_is_known_without_the_policies(
         assert getattr(found, name) == getattr(settings, name)
 
 
-@pytest.mark.parametrize(
-    ("environment", "content"),
-    [
-        ({"KALITO_MEMORY_ZONE": "UTC"}, ""),
-        ({"KALITO_DATABSE": "m.db"}, ""),
-        ({}, "[time]"),
-        ({}, "[nothing_like_it]"),
-        ({}, "servers = 3"),
-    ],
-)
-def test_whatever_else_is_set_is_left_to_the_settings_to_check(
-    home: Path, environment: dict[str, str], content: str
-) -> None:
-    assert read_sources(environment, config=toml(home, content)).reader_settings() is None
+def test_whatever_else_is_set_is_left_to_the_settings_to_check(home: Path) -> None:
+    for name, content in (("ZONE", ""), ("", "[time]"), ("", "[nothing_like_it]"), ("", "servers = 3")):
+        environment = {f"KALITO_MEMORY_{name}": "UTC"} if name else {}
+        assert read_sources(environment, config=toml(home, content)).reader_settings() is None

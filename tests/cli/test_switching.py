@@ -35,11 +35,10 @@ def test_a_pause_for_a_time_ends_by_itself(invoke: Invoke, database: Path) -> No
     assert not read_switch(database).is_paused(until)
 
 
-@pytest.mark.parametrize("wrong", ["soon", "0m", "5", "-3h", "10 weeks"])
-def test_a_time_that_cannot_be_read_pauses_nothing(invoke: Invoke, database: Path, wrong: str) -> None:
-    outcome = invoke("pause", f"--for={wrong}", "--database", str(database))
-    assert outcome.code == 2
-    assert "such as 30m" in outcome.err
+def test_a_time_that_cannot_be_read_pauses_nothing(invoke: Invoke, database: Path) -> None:
+    for wrong in ("soon", "0m", "5", "-3h", "10 weeks"):
+        outcome = invoke("pause", f"--for={wrong}", "--database", str(database))
+        assert (outcome.code, "such as 30m" in outcome.err) == (2, True)
     assert not switch_file(database).exists()
 
 

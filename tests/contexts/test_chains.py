@@ -33,14 +33,14 @@ async def filled(memory: Memory) -> None:
         await talk(memory, f"garden {number}", *garden, days_ago=7)
 
 
-@pytest.mark.parametrize("budget", [500, 1_000, 2_000, 4_000])
-async def test_a_context_shows_the_decision_wherever_it_shows_the_proposal(database: Path, budget: int) -> None:
+async def test_a_context_shows_the_decision_wherever_it_shows_the_proposal(database: Path) -> None:
     async with opened(database) as memory:
         await filled(memory)
-        context = await memory.build_context(None, budget, query="use the same retry policy with attempts in total")
-    assert "at most 5 attempts" in context.text
-    assert "fine, but 4, and cap it at 6" in context.text
-    assert budget < 1_000 or "Done: 4 attempts" in context.text
+        for budget in (500, 1_000, 2_000, 4_000):
+            context = await memory.build_context(None, budget, query="use the same retry policy with attempts in total")
+            assert "at most 5 attempts" in context.text
+            assert "fine, but 4, and cap it at 6" in context.text
+            assert budget < 1_000 or "Done: 4 attempts" in context.text
 
 
 async def test_a_structured_context_has_the_turns_around_a_match(database: Path) -> None:
@@ -54,37 +54,20 @@ async def test_a_structured_context_has_the_turns_around_a_match(database: Path)
     assert {"record_id", "role", "text"} <= set(given["turns"][0])
 
 
-@pytest.mark.parametrize(
-    ("prompt", "mended"),
-    [
-        ("`alembic upgrade head` says: permission denied for schema public", "use $MIGRATOR_URL"),
-        (
-            "hm, I am adding a column to the table of parcels for the kind of barcode and now this comes up:\n\n"
-            "ProgrammingError: (psycopg.errors.InsufficientPrivilege) permission denied for schema public\n"
-            "[SQL: CREATE TABLE label_barcodes (id bigint NOT NULL, kind text)]",
-            "use $MIGRATOR_URL",
-        ),
-        ("write the exporter with our shared retry policy: attempts and seconds in total", "fine, but 4"),
-        ("did we agree on a retry policy?", "fine, but 4"),
-    ],
-)
-async def test_a_prompt_gets_what_mended_or_decided_it_too(database: Path, prompt: str, mended: str) -> None:
+async def test_a_prompt_gets_what_mended_or_decided_it_and_an_order_that_names_little_nothing(database: Path) -> None:
+    pasted = (
+        "hm, I am adding a column to the table of parcels for the kind of barcode and now this comes up:\n\n"
+        "ProgrammingError: (psycopg.errors.InsufficientPrivilege) permission denied for schema public\n"
+        "[SQL: CREATE TABLE label_barcodes (id bigint NOT NULL, kind text)]"
+    )
     async with opened(database) as memory:
         await filled(memory)
-        assert mended in (await memory.hooks.inject("new", prompt)).text
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "commit it",
-        "run the migration",
-        "now do it there too",
-        "water the plants",
-        "thanks, that worked!",
-    ],
-)
-async def test_an_order_that_names_little_of_what_was_said_gets_nothing(database: Path, prompt: str) -> None:
-    async with opened(database) as memory:
-        await filled(memory)
-        assert (await memory.hooks.inject("new", prompt)).text == ""
+        for prompt, mended in (
+            ("`alembic upgrade head` says: permission denied for schema public", "use $MIGRATOR_URL"),
+            (pasted, "use $MIGRATOR_URL"),
+            ("write the exporter with our shared retry policy: attempts and seconds in total", "fine, but 4"),
+            ("did we agree on a retry policy?", "fine, but 4"),
+        ):
+            assert mended in (await memory.hooks.inject("new", prompt)).text, prompt
+        for prompt in ("commit it", "run the migration", "now do it there too", "thanks, that worked!"):
+            assert (await memory.hooks.inject("new", prompt)).text == "", prompt

@@ -44,7 +44,9 @@ async def left(memory: Memory, session: str, pins: Sequence[tuple[Kind, str]]) -
 
 
 async def test_the_latest_conversation_comes_first_and_of_each_what_is_open(memory: Memory) -> None:
-    lines = (await memory.build_context(None)).text.splitlines()
+    context = await memory.build_context(None)
+    assert [(one.text, one.reach) for one in context.known][:1] == [("The barcode waits for Ana.", Reach.SESSION)]
+    lines = context.text.splitlines()
     begin = lines.index(HEADING)
     assert lines[begin + 1 : begin + 6] == [
         '2026-03-05, "friday":',
@@ -53,11 +55,6 @@ async def test_the_latest_conversation_comes_first_and_of_each_what_is_open(memo
         '2026-03-04, "tuesday":',
         "- noted by the assistant: Three of the dead letters failed.",
     ]
-
-
-async def test_the_digest_is_known_in_the_structured_answer_too(memory: Memory) -> None:
-    found = (await memory.build_context(None)).known
-    assert [(one.text, one.reach) for one in found][:1] == [("The barcode waits for Ana.", Reach.SESSION)]
 
 
 async def test_who_asks_where_the_work_was_left_gets_what_is_open_and_the_end(memory: Memory) -> None:

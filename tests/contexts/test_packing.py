@@ -3,121 +3,36 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kalito_mcp.contexts.packer import Packer
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
 from kalito_mcp.domain.context import MemoryContext
-from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import (
-    ConversationSummary,
-    MessageWithImportance,
-    PinType,
-    Reach,
     RecordType,
     Role,
-    SemanticPin,
-    SummaryMethod,
 )
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.errors import BudgetTooSmall
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.safety.escaping import json_text
+from tests.contexts.test_packer import FENCE, fact, message, pin, summary
 
-COUNTERS = [token_counter("calibrated"), token_counter("chars"), token_counter("calibrated", safety_factor=0.5)]
-FENCE = "0123456789ab"
-TEXTS = st.one_of(
-    st.text(max_size=80),
-    st.sampled_from(
-        ["", "\n\n\n", "x" * 5000, "a line\nand one more\n", "\x00\x1b[31m", "שלום עולם", "字" * 700, "🧵🪡"]
-    ),
-)
-
-
-def message(seq: int, text: str, tokens: int) -> MessageWithImportance:
-    return MessageWithImportance(seq, "s", Role.USER, text, None, None, 0, 0.5, seq, tokens)
-
-
-def pin(number: int, text: str, tokens: int) -> SemanticPin:
-    return SemanticPin(f"pin_{number}", "s", text, None, 0.9, PinType.MANUAL, 0, tokens)
-
-
-def summary(number: int, text: str, tokens: int) -> ConversationSummary:
-    places = {"start_seq": number * 15 + 1, "end_seq": number * 15 + 15, "started_at": 0, "ended_at": 0}
-    return ConversationSummary(
-        f"summary_{number}",
-        "s",
-        text,
-        15,
-        "msg_1",
-        "msg_2",
-        0.7,
-        0,
-        tokens,
-        0,
-        **places,
-        method=SummaryMethod.EXTRACTIVE,
-    )
+COUNTER = token_counter("calibrated")
 
 
 def hit(number: int, text: str) -> Hit:
     return Hit(f"msg_{number}", RecordType.MESSAGE, "s", Role.USER, None, text, 0, 0.5, None, number)
 
 
-def fact(number: int, text: str, tokens: int) -> KnownRecord:
-    return KnownRecord(f"pin_k{number}", RecordType.PIN, Reach.PERSON, text, 0.9, 0, tokens)
-
-
-@given(
-    recent=st.lists(TEXTS, max_size=8),
-    pins=st.lists(TEXTS, max_size=5),
-    summaries=st.lists(TEXTS, max_size=6),
-    hits=st.lists(TEXTS, max_size=5),
-    known=st.lists(TEXTS, max_size=6),
-    budget=st.integers(1, 2500),
-    counter=st.sampled_from(COUNTERS),
-    counted_by=st.sampled_from(COUNTERS),
-)
-def test_the_text_never_exceeds_the_budget_whoever_counted_its_parts(
-    recent, pins, summaries, hits, known, budget, counter, counted_by
-) -> None:  # type: ignore[no-untyped-def]
-    parts = ContextParts(
-        "s",
-        [message(i + 1, text, counted_by.count(text)) for i, text in enumerate(recent)],
-        [pin(i, text, counted_by.count(text)) for i, text in enumerate(pins)],
-        [summary(i, text, counted_by.count(text)) for i, text in enumerate(summaries)],
-        [hit(900 + i, text) for i, text in enumerate(hits)],
-        known=[fact(i, text, counted_by.count(text)) for i, text in enumerate(known)],
-    )
-    packer = Packer(counter, ContextPolicy())
-    try:
-        context = packer.pack(parts, max_tokens=budget, fence=FENCE)
-    except BudgetTooSmall as refused:
-        assert refused.minimum > budget
-        context = packer.pack(parts, max_tokens=refused.minimum, fence=FENCE)
-        budget = refused.minimum
-    assert counter.count(context.text) == context.total_tokens <= budget
-    if recent:
-        assert context.recent_messages[-1].seq == len(recent)
-        assert [one.seq for one in context.recent_messages] == list(
-            range(len(recent) - len(context.recent_messages) + 1, len(recent) + 1)
-        )
-    # What a summary tells is not left out.
-    assert context.left_out.pop("recent_messages", 0) <= len(recent) - len(context.recent_messages)
-    kept = sum(map(len, (context.known, context.semantic_pins, context.summaries, context.relevant_messages)))
-    assert kept + sum(context.left_out.values()) == len(pins) + len(summaries) + len(hits) + len(known)
-
-
 def packed(parts: ContextParts, budget: int, policy: ContextPolicy | None = None) -> MemoryContext:
-    return Packer(COUNTERS[0], policy or ContextPolicy()).pack(parts, max_tokens=budget, fence=FENCE)
+    return Packer(COUNTER, policy or ContextPolicy()).pack(parts, max_tokens=budget, fence=FENCE)
 
 
 def test_three_long_messages_do_not_push_out_an_allergy() -> None:
     long = "All about the garden and what grows where. " * 200
-    recent = [message(i, long, COUNTERS[0].count(long)) for i in (1, 2, 3)]
+    recent = [message(i, long, COUNTER.count(long)) for i in (1, 2, 3)]
     allergy = "Nana is allergic to sulfa drugs."
-    context = packed(ContextParts("s", recent, [pin(1, allergy, COUNTERS[0].count(allergy))]), 600)
+    context = packed(ContextParts("s", recent, [pin(1, allergy, COUNTER.count(allergy))]), 600)
     assert allergy in context.text
     assert len(context.recent_messages) == 3
     assert "characters left out" in context.text
@@ -126,7 +41,7 @@ def test_three_long_messages_do_not_push_out_an_allergy() -> None:
 def test_the_newest_three_always_stay_and_short_ones_stay_whole() -> None:
     long = "x" * 20_000
     texts = ["yes, at ten", long, "and bring the keys"]
-    recent = [message(i + 1, text, COUNTERS[0].count(text)) for i, text in enumerate(texts)]
+    recent = [message(i + 1, text, COUNTER.count(text)) for i, text in enumerate(texts)]
     context = packed(ContextParts("s", recent), 400)
     assert "yes, at ten" in context.text
     assert "and bring the keys" in context.text
@@ -144,7 +59,7 @@ def _sizes(parts: ContextParts) -> list[tuple[int, int, int, int]]:
 
 def _parts(*, hits: int) -> ContextParts:
     text = "word " * 60
-    tokens = COUNTERS[0].count(text)
+    tokens = COUNTER.count(text)
     return ContextParts(
         "s",
         [message(i, text, tokens) for i in range(1, 9)],
@@ -195,7 +110,7 @@ def test_more_of_each_match_is_shown_the_more_room_there_is() -> None:
 
 def test_counted_as_json_the_parts_fit_the_budget_with_their_texts_shortened() -> None:
     text = "word " * 20_000
-    tokens = COUNTERS[0].count(text)
+    tokens = COUNTER.count(text)
     parts = ContextParts(
         "s",
         [message(i, text, tokens) for i in range(1, 5)],
@@ -203,11 +118,11 @@ def test_counted_as_json_the_parts_fit_the_budget_with_their_texts_shortened() -
         [],
         [hit(900 + i, text) for i in range(10)],
     )
-    packer = Packer(COUNTERS[0], ContextPolicy())
+    packer = Packer(COUNTER, ContextPolicy())
     parts = replace(parts, withheld=12, note="searched by words only: the server is down. " * 5)
     for budget in (1_200, 3_000):
         context = packer.pack(parts, max_tokens=budget, fence=FENCE, as_json=True)
-        assert COUNTERS[0].count(json_text(context.to_dict())) <= budget
+        assert COUNTER.count(json_text(context.to_dict())) <= budget
         assert budget * 0.7 < context.total_tokens <= budget
         assert (context.note, context.left_out["untrusted"]) == (parts.note, 12)
         assert context.recent_messages
@@ -217,7 +132,7 @@ def test_counted_as_json_the_parts_fit_the_budget_with_their_texts_shortened() -
 
 def test_the_newest_summaries_are_kept_and_shown_in_order_of_time() -> None:
     text = "what was said " * 20
-    made = [summary(i, f"{i} {text}", COUNTERS[0].count(text)) for i in range(3)]
+    made = [summary(i, f"{i} {text}", COUNTER.count(text)) for i in range(3)]
     context = packed(ContextParts("s", [message(50, "now", 1)], (), made), 340)
     assert [one.id for one in context.summaries] == ["summary_1", "summary_2"]
     assert context.text.index("messages 16-30") < context.text.index("messages 31-45")
@@ -226,15 +141,14 @@ def test_the_newest_summaries_are_kept_and_shown_in_order_of_time() -> None:
 def test_a_message_that_does_not_fit_ends_the_conversation_without_a_gap() -> None:
     huge = "y" * 30_000
     texts = ["one", "two", huge, "four", "five", "six"]
-    recent = [message(i + 1, text, COUNTERS[0].count(text)) for i, text in enumerate(texts)]
+    recent = [message(i + 1, text, COUNTER.count(text)) for i, text in enumerate(texts)]
     context = packed(ContextParts("s", recent), 600)
     assert [one.seq for one in context.recent_messages] == [4, 5, 6]
 
 
-@pytest.mark.parametrize("budget", [1, 40])
-def test_a_budget_below_the_frame_is_refused_with_the_minimum(budget: int) -> None:
+def test_a_budget_below_the_frame_is_refused_with_the_minimum() -> None:
     with pytest.raises(BudgetTooSmall, match="ask for at least") as refused:
-        packed(ContextParts("s", [message(1, "hello", 2)]), budget)
+        packed(ContextParts("s", [message(1, "hello", 2)]), 40)
     assert packed(ContextParts("s", [message(1, "hello", 2)]), refused.value.minimum).recent_messages
     with pytest.raises(BudgetTooSmall):
         packed(ContextParts("s", [message(1, "hello", 2)]), refused.value.minimum - 1)
@@ -251,7 +165,7 @@ def test_counts_of_another_counter_are_corrected_by_what_was_over() -> None:
 def _beside_hits(score: float) -> ContextParts:
     """Two known facts, the end of a conversation, and more matches than fit."""
     text = "word " * 30
-    tokens = COUNTERS[0].count(text)
+    tokens = COUNTER.count(text)
     hits = [replace(hit(900 + number, text), score=score / number) for number in range(1, 31)]
     end = [replace(hit(800, "We stopped at the barcode."), session_id="friday")]
     known = [fact(1, "The user is tall. " + text, tokens), fact(2, "The user is calm. " + text, tokens)]

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,9 +89,8 @@ AUTOMATIC: Final = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("content", "noted", "editor"),
-    [
+def test_the_origin_of_a_record_says_who_made_it() -> None:
+    for content, noted, editor in (
         ({}, {}, Editor(EditorType.AGENT, "a host")),
         ({}, {"origin": Origin.USER, "client": "ann"}, ANN),
         ({}, {"origin": Origin.USER, "client": None}, Editor(EditorType.HUMAN)),
@@ -105,13 +103,9 @@ AUTOMATIC: Final = {
         ({"method": "extractive"}, {"type": RecordType.SUMMARY}, SYSTEM_EDITOR),
         ({"method": "model"}, {"type": RecordType.SUMMARY}, SYSTEM_EDITOR),
         ({"method": "caller"}, {"type": RecordType.SUMMARY}, Editor(EditorType.AGENT, "a host")),
-    ],
-)
-def test_the_origin_of_a_record_says_who_made_it(
-    content: dict[str, Any], noted: dict[str, Any], editor: Editor
-) -> None:
-    [(creation, _)] = versions(record(content, **noted), [])
-    assert creation.editor == editor
+    ):
+        [(creation, _)] = versions(record(content, **noted), [])
+        assert creation.editor == editor
 
 
 def test_a_record_says_what_its_content_means() -> None:

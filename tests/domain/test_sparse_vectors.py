@@ -52,23 +52,18 @@ def test_very_large_and_very_small_values_have_a_direction() -> None:
         assert SparseVector.of({1: 3 * scale, 2: 4 * scale}).values.tolist() == pytest.approx([0.6, 0.8])
 
 
-@pytest.mark.parametrize(
-    "components",
-    [
-        [(-1, 1.0)],
-        [(2**32, 1.0)],
-        [(2**70, 1.0)],
+def test_what_is_no_vector_is_refused() -> None:
+    for index in (-1, 2**32, "a", 1.5):
+        with pytest.raises(InvalidInput, match="embedding"):
+            SparseVector.of([(index, 1.0)])  # type: ignore[list-item]
+    for components in (
         [(1, 1.0), (1, 2.0)],
         [(1, math.nan)],
         [(1, math.inf)],
-        [("a", 1.0)],
         [(1, None)],
         [(1,)],
         [(1, 2.0, 3.0)],
-        [1, 2],
-        [(1.5, 1.0)],
-    ],
-)
-def test_what_is_no_vector_is_refused(components: list[tuple[int, float]]) -> None:
-    with pytest.raises(InvalidInput, match="embedding"):
-        SparseVector.of(components)
+        [1],
+    ):
+        with pytest.raises(InvalidInput, match="embedding"):
+            SparseVector.of(components)  # type: ignore[arg-type]

@@ -55,8 +55,7 @@ def test_a_damaged_file_is_refused_or_what_is_written_into_it_can_be_taken_out(
 
 
 def test_an_entry_whose_fields_have_other_types_is_refused_or_read() -> None:
-    (parts,) = {among for among, _ in files() if among[0] is HOSTS[0].entry}
     odd = '{"mcpServers": {"kalito": {"command": [], "args": ["kalito-mcp"], "env": 5}}}'
-    assert command_in(parts, odd) is None
+    assert command_in((HOSTS[0].entry,), odd) is None
     with pytest.raises(ValueError, match=r"kalito\.env is not an object"):
-        written(parts, odd, WISH)
+        written((HOSTS[0].entry,), odd, WISH)

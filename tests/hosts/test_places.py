@@ -2,8 +2,6 @@
 
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
-import pytest
-
 from kalito_mcp.hosts.facts import Launcher
 from kalito_mcp.hosts.known import HOSTS
 from kalito_mcp.hosts.ownership import is_our_entry, is_our_hook, program_of
@@ -11,74 +9,29 @@ from kalito_mcp.hosts.places import Places
 
 LINUX = Places("linux", PurePosixPath("/home/ada"), {})
 MAC = Places("darwin", PurePosixPath("/Users/ada"), {})
+SUPPORT, ROAMING, DESKTOP = "Library/Application Support", "AppData/Roaming", "Claude/claude_desktop_config.json"
 WINDOWS = Places("win32", PureWindowsPath(r"C:\Users\Ada"), {"APPDATA": r"C:\Users\Ada\AppData\Roaming"})
 
 
-@pytest.mark.parametrize(
-    ("key", "linux", "mac", "windows"),
-    [
-        ("claude-code", "/home/ada/.claude.json", "/Users/ada/.claude.json", r"C:\Users\Ada\.claude.json"),
-        ("codex", "/home/ada/.codex/config.toml", "/Users/ada/.codex/config.toml", r"C:\Users\Ada\.codex\config.toml"),
-        ("cursor", "/home/ada/.cursor/mcp.json", "/Users/ada/.cursor/mcp.json", r"C:\Users\Ada\.cursor\mcp.json"),
-        (
-            "gemini",
-            "/home/ada/.gemini/settings.json",
-            "/Users/ada/.gemini/settings.json",
-            r"C:\Users\Ada\.gemini\settings.json",
-        ),
-        (
-            "vscode",
-            "/home/ada/.config/Code/User/mcp.json",
-            "/Users/ada/Library/Application Support/Code/User/mcp.json",
-            r"C:\Users\Ada\AppData\Roaming\Code\User\mcp.json",
-        ),
-        (
-            "copilot",
-            "/home/ada/.copilot/mcp-config.json",
-            "/Users/ada/.copilot/mcp-config.json",
-            r"C:\Users\Ada\.copilot\mcp-config.json",
-        ),
-        (
-            "opencode",
-            "/home/ada/.config/opencode/opencode.json",
-            "/Users/ada/.config/opencode/opencode.json",
-            r"C:\Users\Ada\.config\opencode\opencode.json",
-        ),
-        (
-            "claude-desktop",
-            "/home/ada/.config/Claude/claude_desktop_config.json",
-            "/Users/ada/Library/Application Support/Claude/claude_desktop_config.json",
-            r"C:\Users\Ada\AppData\Roaming\Claude\claude_desktop_config.json",
-        ),
-        (
-            "windsurf",
-            "/home/ada/.codeium/windsurf/mcp_config.json",
-            "/Users/ada/.codeium/windsurf/mcp_config.json",
-            r"C:\Users\Ada\.codeium\windsurf\mcp_config.json",
-        ),
-        (
-            "zed",
-            "/home/ada/.config/zed/settings.json",
-            "/Users/ada/.config/zed/settings.json",
-            r"C:\Users\Ada\AppData\Roaming\Zed\settings.json",
-        ),
-        (
-            "goose",
-            "/home/ada/.config/goose/config.yaml",
-            "/Users/ada/.config/goose/config.yaml",
-            r"C:\Users\Ada\AppData\Roaming\Block\goose\config\config.yaml",
-        ),
-        (
-            "cline",
-            "/home/ada/.cline/data/settings/cline_mcp_settings.json",
-            "/Users/ada/.cline/data/settings/cline_mcp_settings.json",
-            r"C:\Users\Ada\.cline\data\settings\cline_mcp_settings.json",
-        ),
-    ],
-)
-def test_the_file_with_the_servers_is_where_the_host_reads_it(key: str, linux: str, mac: str, windows: str) -> None:
-    (host,) = [host for host in HOSTS if host.key == key]
-    assert [str(host.entry.where(places)) for places in (LINUX, MAC, WINDOWS)] == [linux, mac, windows]
+def test_the_file_with_the_servers_is_where_the_host_reads_it() -> None:
+    """Below the home folder; without another one, where it is on Linux."""
+    for key, linux, mac, windows in (
+        ("claude-code", ".claude.json", None, None),
+        ("codex", ".codex/config.toml", None, None),
+        ("cursor", ".cursor/mcp.json", None, None),
+        ("gemini", ".gemini/settings.json", None, None),
+        ("vscode", ".config/Code/User/mcp.json", f"{SUPPORT}/Code/User/mcp.json", f"{ROAMING}/Code/User/mcp.json"),
+        ("copilot", ".copilot/mcp-config.json", None, None),
+        ("opencode", ".config/opencode/opencode.json", None, None),
+        ("claude-desktop", f".config/{DESKTOP}", f"{SUPPORT}/{DESKTOP}", f"{ROAMING}/{DESKTOP}"),
+        ("windsurf", ".codeium/windsurf/mcp_config.json", None, None),
+        ("zed", ".config/zed/settings.json", None, f"{ROAMING}/Zed/settings.json"),
+        ("goose", ".config/goose/config.yaml", None, f"{ROAMING}/Block/goose/config/config.yaml"),
+        ("cline", ".cline/data/settings/cline_mcp_settings.json", None, None),
+    ):
+        (host,) = [host for host in HOSTS if host.key == key]
+        found = [host.entry.where(places) for places in (LINUX, MAC, WINDOWS)]
+        assert found == [LINUX.home / linux, MAC.home / (mac or linux), WINDOWS.home / (windows or linux)]
 
 
 def test_a_variable_of_the_host_moves_its_files() -> None:
@@ -97,25 +50,21 @@ def test_paths_below_home_are_shown_with_a_tilde() -> None:
     assert WINDOWS.shown(PureWindowsPath(r"c:\users\ada\.cursor")) == r"~\.cursor"
 
 
-@pytest.mark.parametrize(
-    ("launcher", "line"),
-    [
+def test_a_hook_is_one_line_for_the_shell_and_is_recognised() -> None:
+    for launcher, line in (
         (Launcher("", "/usr/bin/kalito-hook"), "/usr/bin/kalito-hook codex Stop"),
         (Launcher("", "/my apps/kalito-hook"), "'/my apps/kalito-hook' codex Stop"),
         (Launcher("", r"C:\My Apps\kalito-hook.exe", is_windows=True), r'"C:\My Apps\kalito-hook.exe" codex Stop'),
         (Launcher("", r"C:\bin\kalito-hook.exe", is_windows=True), r"C:\bin\kalito-hook.exe codex Stop"),
-    ],
-)
-def test_a_hook_is_one_line_for_the_shell_and_is_recognised(launcher: Launcher, line: str) -> None:
-    assert launcher.hook_line("codex", "Stop") == line
-    assert is_our_hook({"command": line})
-    assert is_our_hook({"bash": line})
-    assert program_of({"bash": line}) == launcher.hook
+    ):
+        assert launcher.hook_line("codex", "Stop") == line
+        assert is_our_hook({"command": line})
+        assert is_our_hook({"bash": line})
+        assert program_of({"bash": line}) == launcher.hook
 
 
-@pytest.mark.parametrize(
-    ("entry", "is_ours"),
-    [
+def test_an_entry_is_ours_if_it_starts_our_program() -> None:
+    for entry, is_ours in (
         ({"command": "kalito-mcp", "args": ["serve"]}, True),
         ({"command": r"C:\Tools\kalito-mcp.exe"}, True),
         ({"command": "uvx", "args": ["kalito-mcp", "serve"]}, True),
@@ -129,14 +78,15 @@ def test_a_hook_is_one_line_for_the_shell_and_is_recognised(launcher: Launcher, 
         ({"url": "https://kalito-mcp"}, False),
         ("kalito-mcp", False),
         (None, False),
-    ],
-)
-def test_an_entry_is_ours_if_it_starts_our_program(entry: object, is_ours: bool) -> None:
-    assert is_our_entry(entry) is is_ours
+    ):
+        assert is_our_entry(entry) is is_ours
 
 
-def test_a_hook_of_another_server_is_not_ours() -> None:
+def test_a_hook_is_ours_if_it_calls_our_server_or_program() -> None:
     assert is_our_hook({"type": "mcp_tool", "server": "kalito", "tool": "hook_event"})
-    assert not is_our_hook({"type": "mcp_tool", "server": "other", "tool": "hook_event"})
-    assert not is_our_hook({"type": "command", "command": "echo my-kalito-hooks"})
-    assert not is_our_hook("kalito-hook")
+    others = (
+        {"type": "mcp_tool", "server": "other", "tool": "hook_event"},
+        {"command": "echo my-kalito-hooks"},
+        "kalito-hook",
+    )
+    assert not any(map(is_our_hook, others))

@@ -26,9 +26,8 @@ PIECES = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
+def test_a_table_is_put_at_its_place_or_at_the_end() -> None:
+    for before, after in (
         ("", BLOCK),
         ("a = 1\n", "a = 1\n\n" + BLOCK),
         ("a = 1", "a = 1\n\n" + BLOCK),
@@ -36,10 +35,8 @@ PIECES = st.sampled_from(
         ('[servers.kalito] # ours\ncommand = "old"\n\n# next\n[b]\n', BLOCK + "\n# next\n[b]\n"),
         ('[servers.kalito]\ncommand = "old"\n[servers.kalito.env]\nA = "1"\n\n[b]\n', BLOCK + "\n[b]\n"),
         ('[servers.kalito.env]\nA = "1"\n[b]\n[servers.kalito]\nx = 1\n', BLOCK + "[b]\n"),
-    ],
-)
-def test_a_table_is_put_at_its_place_or_at_the_end(before: str, after: str) -> None:
-    assert toml.put(before, PLACE, {"command": "a"}) == after
+    ):
+        assert toml.put(before, PLACE, {"command": "a"}) == after
 
 
 @given(st.lists(PIECES, unique=True, max_size=6), st.booleans())

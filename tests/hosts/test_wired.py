@@ -52,11 +52,10 @@ def test_the_hook_of_a_prompt_is_read_back(host: Host, tmp_path: Path) -> None:
         assert hook.line == f"'{LAUNCHER.hook}' {named} {hook.event}"
 
 
-@with_hooks
-def test_every_hook_that_is_installed_is_of_an_event_that_is_listened_to(host: Host) -> None:
-    if isinstance(host.hooks, HookFile):
-        named = "copilot" if host.key == "vscode" else host.key
-        assert set(host.hooks.hooks(LAUNCHER)) <= set(EVENTS[named])
+def test_every_hook_that_is_installed_is_of_an_event_that_is_listened_to() -> None:
+    for host in HOSTS:
+        if isinstance(host.hooks, HookFile):
+            assert set(host.hooks.hooks(LAUNCHER)) <= set(EVENTS["copilot" if host.key == "vscode" else host.key])
 
 
 @with_hooks

@@ -12,9 +12,8 @@ ENTRY = {"cmd": "/a b", "args": ["serve"], "enabled": True, "envs": {"K": "v: #x
 WRITTEN = '  kalito:\n    cmd: "/a b"\n    args: ["serve"]\n    enabled: true\n    envs: {"K": "v: #x"}\n'
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
+def test_an_entry_is_put_below_the_others() -> None:
+    for before, after in (
         ("", "extensions:\n" + WRITTEN),
         ("A: 1\n", "A: 1\nextensions:\n" + WRITTEN),
         ("A: 1", "A: 1\nextensions:\n" + WRITTEN),
@@ -25,11 +24,9 @@ WRITTEN = '  kalito:\n    cmd: "/a b"\n    args: ["serve"]\n    enabled: true\n 
             "extensions:\n    x:\n        a: 1\n" + WRITTEN.replace("\n  ", "\n    ").replace("  k", "    k", 1),
         ),
         ("---\nextensions: # mine\n\n  x: {}\n", "---\nextensions: # mine\n\n  x: {}\n" + WRITTEN),
-    ],
-)
-def test_an_entry_is_put_below_the_others(before: str, after: str) -> None:
-    assert yaml.put(before, PLACE, ENTRY) == after
-    assert yaml.parse(after)["extensions"]["kalito"] == ENTRY
+    ):
+        assert yaml.put(before, PLACE, ENTRY) == after
+        assert yaml.parse(after)["extensions"]["kalito"] == ENTRY
 
 
 @given(
@@ -78,9 +75,8 @@ def test_a_value_of_several_lines_is_not_written_again_in_another_form() -> None
         yaml.put(text, PLACE, entry | {"cmd": "new"})
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
+def test_what_is_not_understood_is_refused_with_its_place() -> None:
+    for text, place in (
         ("A: 1\nextensions\n", "line 2, column 1: no name with a colon"),
         ("extensions:\n\tx: 1\n", "line 2, column 1: a tab indents"),
         ("  A: 1\n", "line 1, column 3: unexpected indentation"),
@@ -88,14 +84,12 @@ def test_a_value_of_several_lines_is_not_written_again_in_another_form() -> None
         ("{extensions: {}}\n", "line 1, column 1: no name with a colon"),
         ("A: 1\n---\nB: 2\n", "line 2, column 1: no name with a colon"),
         ("]] broken", "line 1, column 1: no name with a colon"),
-    ],
-)
-def test_what_is_not_understood_is_refused_with_its_place(text: str, place: str) -> None:
-    with pytest.raises(NotReadable, match=f"^{place}"):
-        yaml.put(text, PLACE, ENTRY)
+    ):
+        with pytest.raises(NotReadable, match=f"^{place}"):
+            yaml.put(text, PLACE, ENTRY)
 
 
-@pytest.mark.parametrize("value", ["{}", "{x: {a: 1}}", "null", "&here", "*there"])
+@pytest.mark.parametrize("value", ["{x: {a: 1}}", "null", "&here"])
 def test_entries_on_one_line_are_not_added_to(value: str) -> None:
     with pytest.raises(NotEditable, match="written on one line"):
         yaml.put(f"extensions: {value}\n", PLACE, ENTRY)

@@ -1,5 +1,3 @@
-from dataclasses import dataclass
-
 import anyio
 import pytest
 from hypothesis import given
@@ -9,19 +7,9 @@ from kalito_mcp.errors import ModelError, ModelUnavailable
 from kalito_mcp.inference.breaker import BreakerPolicy, BreakerState, CircuitBreaker
 from kalito_mcp.inference.chat import OllamaChat, OpenAIChat
 from tests.inference import model_server as scripted
-from tests.inference.model_server import Reply, ScriptedServer
+from tests.inference.model_server import ScriptedServer
 from tests.inference.test_chat import IMPATIENT, QUICK, REQUEST, chat
-
-
-@dataclass
-class ScriptedClock:
-    steady: float = 1000.0
-
-    def now_ms(self) -> int:
-        raise AssertionError("wall time has no part in this")
-
-    def steady_s(self) -> float:
-        return self.steady
+from tests.scripted import ScriptedClock
 
 
 def call(breaker: CircuitBreaker, is_healthy: bool | None) -> bool:
@@ -67,37 +55,28 @@ def test_a_call_that_says_nothing_counts_neither_way() -> None:
     assert breaker.state is BreakerState.OPEN
 
 
-def test_it_stays_open_until_its_rest_is_over() -> None:
+def test_it_stays_open_until_its_rest_is_over_and_then_lets_one_call_through_at_a_time() -> None:
     clock = ScriptedClock()
     breaker = opened(clock)
-
     clock.steady += 59.99
     assert breaker.admit() is None
     clock.steady += 0.01
     assert breaker.state is BreakerState.HALF_OPEN
     assert breaker.admit() is not None
-
-
-def test_half_open_lets_one_call_through_at_a_time() -> None:
-    clock = ScriptedClock()
-    breaker = opened(clock)
-    clock.steady += 60
-
-    assert breaker.admit() is not None
     assert breaker.admit() is None
 
 
-@pytest.mark.parametrize(
-    ("probe", "expected"), [(True, BreakerState.CLOSED), (False, BreakerState.OPEN), (None, BreakerState.HALF_OPEN)]
-)
-def test_the_probe_decides_what_comes_next(probe: bool | None, expected: BreakerState) -> None:
-    clock = ScriptedClock()
-    breaker = opened(clock)
-    clock.steady += 60
-
-    assert call(breaker, probe)
-
-    assert breaker.state is expected
+def test_the_probe_decides_what_comes_next() -> None:
+    for probe, expected in (
+        (True, BreakerState.CLOSED),
+        (False, BreakerState.OPEN),
+        (None, BreakerState.HALF_OPEN),
+    ):
+        clock = ScriptedClock()
+        breaker = opened(clock)
+        clock.steady += 60
+        assert call(breaker, probe)
+        assert breaker.state is expected
 
 
 def test_a_failed_probe_costs_a_whole_rest_again() -> None:
@@ -174,24 +153,6 @@ async def test_after_five_failures_no_more_calls_arrive_until_the_rest_is_over()
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("reply", "state"), [(scripted.status(404), BreakerState.CLOSED), (scripted.body(b"?"), BreakerState.OPEN)]
-)
-async def test_a_refused_request_does_not_count_against_the_server_and_garbage_does(
-    reply: Reply, state: BreakerState
-) -> None:
-    breaker = CircuitBreaker(ScriptedClock())
-    async with ScriptedServer(reply) as server:
-        model = chat(server.url, breaker=breaker)
-        for _ in range(5):
-            with pytest.raises(ModelError):
-                await model.complete(REQUEST)
-        await model.aclose()
-
-    assert breaker.state is state
-
-
-@pytest.mark.anyio
 async def test_a_timeout_counts_against_the_server_and_a_cancelled_caller_does_not() -> None:
     for limits, patience_s, state in ((IMPATIENT, 10.0, BreakerState.OPEN), (QUICK, 0.1, BreakerState.CLOSED)):
         breaker = CircuitBreaker(ScriptedClock())
@@ -208,3 +169,16 @@ async def _complete_or_give_up(model: OllamaChat | OpenAIChat, patience_s: float
     with anyio.move_on_after(patience_s):
         with pytest.raises(ModelUnavailable):
             await model.complete(REQUEST)
+
+
+@pytest.mark.anyio
+async def test_a_refused_request_does_not_count_against_the_server_and_garbage_does() -> None:
+    for reply, state in ((scripted.status(404), BreakerState.CLOSED), (scripted.body(b"?"), BreakerState.OPEN)):
+        breaker = CircuitBreaker(ScriptedClock())
+        async with ScriptedServer(reply) as server:
+            model = chat(server.url, breaker=breaker)
+            for _ in range(5):
+                with pytest.raises(ModelError):
+                    await model.complete(REQUEST)
+            await model.aclose()
+        assert breaker.state is state

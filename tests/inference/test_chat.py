@@ -1,7 +1,6 @@
 """The model server is a real one on loopback. It misbehaves in every way that servers do."""
 
 import logging
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -14,35 +13,24 @@ from kalito_mcp.inference.http import CallLimits
 from kalito_mcp.ports.chat import ChatRequest
 from tests.inference import model_server as scripted
 from tests.inference.model_server import MIB, Flood, Reply, ScriptedServer
+from tests.scripted import ScriptedClock
 
 pytestmark = pytest.mark.anyio
 
-REQUEST = ChatRequest(model="llama3.2", system="Be brief.", prompt="user: hi 👋", temperature=0.1, max_tokens=100)
+REQUEST = ChatRequest(
+    model="llama3.2", system="Be brief.", prompt="user: hi 👋 \ud800", temperature=0.1, max_tokens=100
+)
 KEY_ENV = "KALITO_TEST_MODEL_KEY"
 KEY = "sk-canary-0123456789"
 QUICK = CallLimits(total_timeout_s=5.0)
 IMPATIENT = CallLimits(total_timeout_s=0.7)
 
 
-@dataclass
-class ScriptedClock:
-    steady: float = 0.0
-
-    def now_ms(self) -> int:
-        return 0
-
-    def steady_s(self) -> float:
-        return self.steady
-
-
-@dataclass
-class Waits:
+class Waits(list[float]):
     """Replaces the waits between retries and notes them."""
 
-    seconds: list[float] = field(default_factory=list)
-
     async def __call__(self, delay: float) -> None:
-        self.seconds.append(delay)
+        self.append(delay)
 
 
 def chat(url: str, kind: type[OllamaChat] | type[OpenAIChat] = OllamaChat, **options: Any) -> OllamaChat | OpenAIChat:
@@ -84,7 +72,7 @@ async def test_ollama_is_asked_in_the_form_of_its_api() -> None:
     assert "authorization" not in call.headers
     assert call.body == {
         "model": "llama3.2",
-        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "user: hi 👋"}],
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": REQUEST.prompt}],
         "stream": False,
         "options": {"temperature": 0.1, "num_predict": 100},
     }
@@ -116,28 +104,36 @@ async def test_what_a_reasoning_model_thought_is_not_part_of_its_answer() -> Non
     assert isinstance(failure, ModelReplyInvalid)
 
 
-@pytest.mark.parametrize(
-    "reply", [scripted.never_answers, scripted.hangs_after_the_head, scripted.drips], ids=lambda reply: reply.__name__
-)
-async def test_a_slow_server_is_cut_off_at_the_total_timeout(reply: Reply) -> None:
-    failure, calls = await failure_of(reply, limits=IMPATIENT)
+async def test_a_slow_server_is_cut_off_at_the_total_timeout() -> None:
+    for reply in (
+        scripted.never_answers,
+        scripted.hangs_after_the_head,
+        scripted.drips,
+    ):
+        failure, calls = await failure_of(reply, limits=IMPATIENT)
 
-    assert isinstance(failure, ModelUnavailable)
-    assert "within 0.7 s" in str(failure)
-    assert calls == 1
+        assert isinstance(failure, ModelUnavailable)
+        assert "within 0.7 s" in str(failure)
+        assert calls == 1
 
 
-@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
-async def test_a_passing_failure_is_tried_three_times_in_all(code: int) -> None:
+async def test_a_passing_failure_is_tried_three_times_in_all() -> None:
     """At most 3 calls a job."""
-    waits = Waits()
+    for code in (
+        429,
+        500,
+        502,
+        503,
+        504,
+    ):
+        waits = Waits()
 
-    failure, calls = await failure_of(scripted.status(code), sleep=waits)
+        failure, calls = await failure_of(scripted.status(code), sleep=waits)
 
-    assert isinstance(failure, ModelUnavailable)
-    assert str(code) in str(failure)
-    assert calls == 3
-    assert waits.seconds == [0.25, 0.5]
+        assert isinstance(failure, ModelUnavailable)
+        assert str(code) in str(failure)
+        assert calls == 3
+        assert waits == [0.25, 0.5]
 
 
 async def test_the_waits_are_shortened_at_random_by_up_to_a_half() -> None:
@@ -145,29 +141,37 @@ async def test_the_waits_are_shortened_at_random_by_up_to_a_half() -> None:
 
     await failure_of(scripted.status(500), sleep=waits, jitter=lambda: 1.0)
 
-    assert waits.seconds == [0.125, 0.25]
+    assert waits == [0.125, 0.25]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [scripted.closes_at_once, scripted.closes_mid_body, scripted.speaks_no_http],
-    ids=lambda reply: reply.__name__,
-)
-async def test_a_broken_connection_is_tried_three_times_in_all(reply: Reply) -> None:
-    failure, calls = await failure_of(reply)
+async def test_a_broken_connection_is_tried_three_times_in_all() -> None:
+    for reply in (
+        scripted.closes_at_once,
+        scripted.closes_mid_body,
+        scripted.speaks_no_http,
+    ):
+        failure, calls = await failure_of(reply)
 
-    assert isinstance(failure, ModelUnavailable)
-    assert "the connection failed" in str(failure)
-    assert calls == 3
+        assert isinstance(failure, ModelUnavailable)
+        assert "the connection failed" in str(failure)
+        assert calls == 3
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 404, 413, 422, 501])
-async def test_a_refusal_is_not_tried_again(code: int) -> None:
-    failure, calls = await failure_of(scripted.status(code))
+async def test_a_refusal_is_not_tried_again() -> None:
+    for code in (
+        400,
+        401,
+        403,
+        404,
+        413,
+        422,
+        501,
+    ):
+        failure, calls = await failure_of(scripted.status(code))
 
-    assert isinstance(failure, ModelUnavailable)
-    assert f"answered {code}" in str(failure)
-    assert calls == 1
+        assert isinstance(failure, ModelUnavailable)
+        assert f"answered {code}" in str(failure)
+        assert calls == 1
 
 
 async def test_a_failure_that_passes_is_not_seen() -> None:
@@ -179,37 +183,28 @@ async def test_a_failure_that_passes_is_not_seen() -> None:
         await model.aclose()
 
 
-async def test_a_short_retry_after_is_waited_for() -> None:
-    waits = Waits()
-
-    await failure_of(scripted.status(429, "Retry-After: 3"), sleep=waits)
-
-    assert waits.seconds == [3.0, 3.0]
-
-
-async def test_a_retry_after_that_is_no_number_leaves_it_to_the_backoff() -> None:
-    waits = Waits()
-
-    await failure_of(scripted.status(429, "Retry-After: Wed, 21 Oct 2026 07:28:00 GMT"), sleep=waits)
-
-    assert waits.seconds == [0.25, 0.5]
+async def test_a_short_retry_after_is_waited_for_and_one_that_is_no_number_leaves_it_to_the_backoff() -> None:
+    for given, waited in (("3", [3.0, 3.0]), ("Wed, 21 Oct 2026 07:28:00 GMT", [0.25, 0.5])):
+        waits = Waits()
+        await failure_of(scripted.status(429, f"Retry-After: {given}"), sleep=waits)
+        assert waits == waited
 
 
-@pytest.mark.parametrize(
-    ("header", "limits"), [("Retry-After: 6", CallLimits()), ("Retry-After: 4", CallLimits(total_timeout_s=3))]
-)
-async def test_a_wait_that_is_too_long_is_not_begun(header: str, limits: CallLimits) -> None:
-    waits = Waits()
+async def test_a_wait_that_is_too_long_is_not_begun() -> None:
+    for header, limits in (
+        ("Retry-After: 6", CallLimits()),
+        ("Retry-After: 4", CallLimits(total_timeout_s=3)),
+    ):
+        waits = Waits()
 
-    failure, calls = await failure_of(scripted.status(503, header), sleep=waits, limits=limits)
+        failure, calls = await failure_of(scripted.status(503, header), sleep=waits, limits=limits)
 
-    assert isinstance(failure, ModelUnavailable)
-    assert (calls, waits.seconds) == (1, [])
+        assert isinstance(failure, ModelUnavailable)
+        assert (calls, waits) == (1, [])
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+async def test_an_answer_of_the_wrong_shape_is_refused_at_once() -> None:
+    for reply in (
         scripted.body(b"<html>It works!</html>"),
         scripted.body(b""),
         scripted.body(b"\xff\xfe\x00"),
@@ -224,30 +219,25 @@ async def test_a_wait_that_is_too_long_is_not_begun(header: str, limits: CallLim
         scripted.json_body({"message": {"content": ["hello"]}}),
         scripted.json_body({"message": [{"content": "hello"}]}),
         scripted.openai_says("hello"),
-    ],
-)
-async def test_an_answer_of_the_wrong_shape_is_refused_at_once(reply: Reply) -> None:
-    failure, calls = await failure_of(reply)
+    ):
+        failure, calls = await failure_of(reply)
 
-    assert isinstance(failure, ModelReplyInvalid)
-    assert calls == 1
+        assert isinstance(failure, ModelReplyInvalid)
+        assert calls == 1
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+async def test_an_openai_answer_of_the_wrong_type_is_refused_at_once() -> None:
+    for value in (
         {"choices": []},
         {"choices": {}},
         {"choices": [None]},
         {"choices": [{"message": {"content": 7}}]},
         {"error": "no"},
-    ],
-)
-async def test_an_openai_answer_of_the_wrong_type_is_refused_at_once(value: object) -> None:
-    failure, calls = await failure_of(scripted.json_body(value), kind=OpenAIChat)
+    ):
+        failure, calls = await failure_of(scripted.json_body(value), kind=OpenAIChat)
 
-    assert isinstance(failure, ModelReplyInvalid)
-    assert calls == 1
+        assert isinstance(failure, ModelReplyInvalid)
+        assert calls == 1
 
 
 async def test_a_body_of_100_mb_is_cut_off_after_the_first() -> None:
@@ -306,40 +296,42 @@ async def test_a_server_that_speaks_no_tls_is_said_in_words() -> None:
         await model.aclose()
 
 
-@pytest.mark.parametrize("key", ["", "  ", "sk-canary\nX-Evil: 1", "sk-canary-ключ"])
-async def test_without_a_usable_key_no_server_is_called(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, key)
+async def test_without_a_usable_key_no_server_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in (
+        "",
+        "  ",
+        "sk-canary\nX-Evil: 1",
+        "sk-canary-ключ",
+    ):
+        monkeypatch.setenv(KEY_ENV, key)
 
-    failure, calls = await failure_of(scripted.openai_says("hello"), kind=OpenAIChat, api_key_env=KEY_ENV)
+        failure, calls = await failure_of(scripted.openai_says("hello"), kind=OpenAIChat, api_key_env=KEY_ENV)
 
-    assert f"set the environment variable {KEY_ENV}" in str(failure)
-    assert "canary" not in str(failure)
-    assert calls == 0
+        assert f"set the environment variable {KEY_ENV}" in str(failure)
+        assert "canary" not in str(failure)
+        assert calls == 0
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+async def test_the_key_is_in_no_error_no_repr_and_no_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for reply in (
         scripted.status(401, content=f"Incorrect API key provided: {KEY}".encode()),
         scripted.status(500, content=KEY.encode()),
         scripted.body(KEY.encode()),
         scripted.json_body({KEY: KEY}),
         scripted.redirects_to(f"http://127.0.0.1/{KEY}"),
         scripted.never_answers,
-    ],
-)
-async def test_the_key_is_in_no_error_no_repr_and_no_log(
-    reply: Reply, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    caplog.set_level(logging.INFO)
+    ):
+        monkeypatch.setenv(KEY_ENV, KEY)
+        caplog.set_level(logging.INFO)
 
-    failure, _ = await failure_of(reply, kind=OpenAIChat, api_key_env=KEY_ENV, limits=IMPATIENT)
+        failure, _ = await failure_of(reply, kind=OpenAIChat, api_key_env=KEY_ENV, limits=IMPATIENT)
 
-    assert KEY not in str(failure)
-    assert KEY not in repr(failure)
-    assert KEY not in caplog.text
-    assert KEY not in repr(chat("http://127.0.0.1:1", OpenAIChat, api_key_env=KEY_ENV))
+        assert KEY not in str(failure)
+        assert KEY not in repr(failure)
+        assert KEY not in caplog.text
+        assert KEY not in repr(chat("http://127.0.0.1:1", OpenAIChat, api_key_env=KEY_ENV))
 
 
 async def test_credentials_in_a_url_are_neither_sent_nor_shown() -> None:
@@ -374,10 +366,3 @@ async def test_a_closed_chat_refuses_in_words_and_closes_twice() -> None:
             await model.complete(REQUEST)
 
     assert len(server.calls) == 1
-
-
-async def test_a_lone_surrogate_in_the_prompt_breaks_nothing() -> None:
-    async with ScriptedServer(scripted.ollama_says("A greeting.")) as server:
-        model = chat(server.url)
-        await model.complete(ChatRequest("m", "s", "user: \ud800", 0.1, 10))
-        await model.aclose()

@@ -15,7 +15,8 @@ from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
 from tests.inference import model_server as scripted
 from tests.inference.model_server import MIB, Flood, Reply, ScriptedServer, json_body
-from tests.inference.test_chat import KEY, KEY_ENV, REQUEST, ScriptedClock, Waits
+from tests.inference.test_chat import KEY, KEY_ENV, REQUEST, Waits
+from tests.scripted import ScriptedClock
 
 pytestmark = pytest.mark.anyio
 
@@ -127,9 +128,8 @@ async def test_batches_of_different_dimensions_are_refused() -> None:
     assert "several dimensions" in str(failure)
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
+async def test_an_answer_that_is_not_one_vector_a_text_is_refused_and_not_asked_for_again() -> None:
+    for reply, said in (
         (vectors_of([1.0, 0.0]), "2 texts with 1 vectors"),
         (vectors_of([1, 0], [1, 0], [1, 0]), "2 texts with 3 vectors"),
         (vectors_of([1.0, 0.0], [1.0]), "one dimension"),
@@ -150,21 +150,16 @@ async def test_batches_of_different_dimensions_are_refused() -> None:
         (scripted.body(b"<html>"), "not JSON"),
         (scripted.body(b"[" * 100_000), "not JSON"),
         (scripted.ollama_says("hello"), "not a list of embeddings"),
-    ],
-)
-async def test_an_answer_that_is_not_one_vector_a_text_is_refused_and_not_asked_for_again(
-    reply: Reply, said: str
-) -> None:
-    failure, calls = await failure_of(reply)
+    ):
+        failure, calls = await failure_of(reply)
 
-    assert isinstance(failure, ModelReplyInvalid)
-    assert said in str(failure)
-    assert calls == 1
+        assert isinstance(failure, ModelReplyInvalid)
+        assert said in str(failure)
+        assert calls == 1
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+async def test_vectors_without_distinct_numbers_are_refused() -> None:
+    for reply in (
         numbered((0, [1.0]), (0, [1.0])),
         numbered((1, [1.0]), (2, [1.0])),
         numbered((0, [1.0]), ("1", [1.0])),
@@ -174,12 +169,10 @@ async def test_an_answer_that_is_not_one_vector_a_text_is_refused_and_not_asked_
         json_body({"data": [1, 2]}),
         json_body({"data": {"0": [1.0]}}),
         json_body({"error": "no"}),
-    ],
-)
-async def test_vectors_without_distinct_numbers_are_refused(reply: Reply) -> None:
-    failure, _ = await failure_of(reply, kind=OpenAIEmbedder)
+    ):
+        failure, _ = await failure_of(reply, kind=OpenAIEmbedder)
 
-    assert isinstance(failure, ModelReplyInvalid)
+        assert isinstance(failure, ModelReplyInvalid)
 
 
 async def test_very_large_and_very_small_numbers_are_scaled_all_the_same() -> None:
@@ -209,32 +202,6 @@ async def test_an_answer_without_end_is_cut_off_at_a_size() -> None:
     assert calls == 1
 
 
-async def test_a_server_that_drips_is_cut_off_at_the_total_timeout() -> None:
-    failure, calls = await failure_of(scripted.drips, limits=CallLimits(total_timeout_s=0.7))
-
-    assert isinstance(failure, ModelUnavailable)
-    assert "within 0.7 s" in str(failure)
-    assert calls == 1
-
-
-async def test_a_passing_failure_is_tried_again() -> None:
-    async with ScriptedServer(scripted.status(503), vectors_of([1, 0], [0, 1])) as server:
-        model = embedder(server.url)
-        assert len(await model.embed(TEXTS)) == 2
-        await model.aclose()
-
-    assert len(server.calls) == 2
-
-
-async def test_redirects_are_not_followed() -> None:
-    async with ScriptedServer(vectors_of([1, 0], [0, 1])) as elsewhere:
-        failure, calls = await failure_of(scripted.redirects_to(elsewhere.url))
-
-    assert "redirect" in str(failure)
-    assert calls == 1
-    assert elsewhere.calls == []
-
-
 async def test_a_model_that_the_server_does_not_have_is_named() -> None:
     failure, _ = await failure_of(scripted.status(404))
 
@@ -258,24 +225,6 @@ async def test_the_key_is_in_no_error_log_or_fingerprint(
     assert model.fingerprint == "openai:nomic-embed-text"
 
 
-async def test_a_server_that_keeps_failing_is_left_alone() -> None:
-    async with ScriptedServer(scripted.body(b"nonsense")) as server:
-        model = embedder(server.url)
-        for _ in range(7):
-            with pytest.raises(ModelError):
-                await model.embed(TEXTS)
-        await model.aclose()
-
-    assert len(server.calls) == 5
-
-
-async def test_a_closed_embedder_is_unavailable() -> None:
-    model = embedder("http://127.0.0.1:9")
-    await model.aclose()
-    with pytest.raises(ModelUnavailable, match="is closed"):
-        await model.embed(TEXTS)
-
-
 def test_the_fingerprint_says_what_made_the_vectors_and_nothing_else() -> None:
     def of(kind: Kind = OllamaEmbedder, url: str = "http://127.0.0.1:11434", **policy: Any) -> str:
         return embedder(url, kind, VectorPolicy(**{"embedder": "home", "model": "m", **policy})).fingerprint
@@ -286,46 +235,40 @@ def test_the_fingerprint_says_what_made_the_vectors_and_nothing_else() -> None:
     assert all("ab" not in fingerprint.split(":")[:2] for fingerprint in prefixed)
 
 
-@pytest.mark.parametrize("kind", [OllamaEmbedder, OpenAIEmbedder])
-def test_the_cosines_of_unrelated_texts_by_a_servers_model_are_not_known(kind: Kind) -> None:
-    assert embedder("http://127.0.0.1:9", kind).unrelated is None
-
-
+@pytest.fixture
 def servers() -> ModelRegistry:
+    home = ModelServer("home", "ollama", "http://127.0.0.1:11434", ("*",))
     return ModelRegistry(
-        [
-            ModelServer("home", "ollama", "http://127.0.0.1:11434", ("*",)),
-            ModelServer("cloud", "openai", "https://api.example/v1", ("gpt-*",)),
-        ],
+        [home, ModelServer("cloud", "openai", "https://api.example/v1", ("gpt-*",))],
         ScriptedClock(),
     )
 
 
-async def test_the_registry_builds_the_embedder_that_is_named() -> None:
-    registry = servers()
+async def test_the_registry_builds_the_embedder_that_is_named(servers: ModelRegistry) -> None:
 
-    assert registry.embedder(VectorPolicy()) is None
-    home, cloud = (registry.embedder(VectorPolicy(name, "m")) for name in ("home", "cloud"))
+    assert servers.embedder(VectorPolicy()) is None
+    home, cloud = (servers.embedder(VectorPolicy(name, "m")) for name in ("home", "cloud"))
     assert isinstance(home, OllamaEmbedder)
     assert isinstance(cloud, OpenAIEmbedder)
-    await registry.aclose()
+    assert (home.unrelated, cloud.unrelated) == (None, None)
+    await servers.aclose()
     with pytest.raises(ModelUnavailable, match="is closed"):
         await home.embed(TEXTS)
 
 
-async def test_an_embedder_that_cannot_be_is_refused_at_once() -> None:
+async def test_an_embedder_that_cannot_be_is_refused_at_once(servers: ModelRegistry) -> None:
     usable = "'auto', 'none', 'meaning', 'e5', 'home', 'cloud'"
     with pytest.raises(ConfigurationError, match=f"'hoem' is not a model server; use one of {usable}"):
-        servers().embedder(VectorPolicy("hoem", "m"))
-    with pytest.raises(
-        ConfigurationError, match=r"models\.embedding_model is empty; name the model .* 'home' embeds with"
-    ):
-        servers().embedder(VectorPolicy("home"))
+        servers.embedder(VectorPolicy("hoem", "m"))
+    with pytest.raises(ConfigurationError, match=r"models\.embedding_model is empty"):
+        servers.embedder(VectorPolicy("home"))
 
 
-async def test_a_configuration_that_names_the_removed_embedder_hears_what_to_do() -> None:
+async def test_a_configuration_that_names_the_removed_embedder_hears_what_to_do(
+    servers: ModelRegistry,
+) -> None:
     with pytest.raises(ConfigurationError, match="'minilm' is no longer there: delete the line"):
-        servers().embedder(VectorPolicy("minilm"))
+        servers.embedder(VectorPolicy("minilm"))
     named = ModelServer("minilm", "ollama", "http://127.0.0.1:11434", ("*",))
     registry = ModelRegistry([named], ScriptedClock())
     assert isinstance(registry.embedder(VectorPolicy("minilm", "m")), OllamaEmbedder)

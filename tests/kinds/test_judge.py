@@ -61,19 +61,16 @@ async def test_it_tells_the_person_s_from_the_project_s(model: SentenceJudge) ->
     assert personal[2] < 0.3
 
 
-@pytest.mark.parametrize(
-    ("noted", "said"),
-    [
+def test_what_is_noted_of_the_user_is_read_as_the_user_says_it() -> None:
+    for noted, read in (
         ("The user is allergic to nuts.", "I am allergic to nuts."),
         ("User's birthday is March 3.", "my birthday is March 3."),
         ("the user doesn't eat meat", "I don't eat meat"),
         ("Der Nutzer wohnt in Gent.", "ich wohnt in Gent."),
         ("Users of the shop pay by card.", "Users of the shop pay by card."),
         ("We tell the user.", "We tell the user."),
-    ],
-)
-def test_what_is_noted_of_the_user_is_read_as_the_user_says_it(noted: str, said: str) -> None:
-    assert in_first_person(noted) == said
+    ):
+        assert in_first_person(noted) == read
 
 
 async def test_what_is_noted_of_the_user_leaves_its_project(model: SentenceJudge) -> None:
@@ -108,6 +105,8 @@ async def test_a_sentence_is_embedded_once_and_its_vector_comes_along() -> None:
     assert again.vectors is not None
     assert (first.vectors[0] == again.vectors[1]).all()
     assert first.judged[0] == again.judged[1]
+    assert await judge.judge([]) == ()
+    assert (await SentenceJudge(None).read([Sentence("We decided to move.")])).vectors is None
 
 
 async def test_old_vectors_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,16 +116,6 @@ async def test_old_vectors_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatc
     for text in ("a", "b", "a", "c", "b", "a"):
         await judge.judge([Sentence(text)])
     assert embedder.asked == ["a", "b", "c", "b", "a"]
-
-
-async def test_without_a_model_there_are_no_vectors() -> None:
-    assert (await SentenceJudge(None).read([Sentence("We decided to move.")])).vectors is None
-
-
-async def test_nothing_to_judge_needs_no_model() -> None:
-    embedder = ScriptedEmbedder()
-    assert await SentenceJudge(embedder).judge([]) == ()
-    assert embedder.asked == []
 
 
 async def test_what_was_judged_is_not_embedded_again_and_after_a_purge_nothing_of_it_is_left(database: Path) -> None:
@@ -144,32 +133,26 @@ async def test_what_was_judged_is_not_embedded_again_and_after_a_purge_nothing_o
         assert memory._services.judge._remembered == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+def test_explicit_words_need_no_model() -> None:
+    for text, kind in (
         ("From now on, keep answers short.", Kind.RULE),
         ("wir haben uns auf Postgres geeinigt", Kind.DECISION),
         ("We decided to rewrite it.", Kind.DECISION),
         ("ab jetzt bitte auf Deutsch", Kind.RULE),
         ("以后都用中文回答", Kind.RULE),
-    ],
-)
-def test_explicit_words_need_no_model(text: str, kind: Kind) -> None:
-    [found] = judged_by_words([Sentence(text)])
-    assert (found.kind, found.worth) == (kind, 1.0)
+    ):
+        [found] = judged_by_words([Sentence(text)])
+        assert (found.kind, found.worth) == (kind, 1.0)
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
+def test_nothing_else_is_kept_without_a_model() -> None:
+    for sentence in (
         Sentence("the staging database listens on 5433"),
         Sentence("Should we always do that?"),
         Sentence("I decided to use a dictionary.", is_assistant=True),
         Sentence("nevertheless it works"),
-    ],
-)
-def test_nothing_else_is_kept_without_a_model(sentence: Sentence) -> None:
-    assert judged_by_words([sentence])[0].worth == 0
+    ):
+        assert judged_by_words([sentence])[0].worth == 0
 
 
 async def test_a_model_that_cannot_be_used_is_done_without() -> None:

@@ -93,11 +93,13 @@ async def test_the_model_finds_nothing_in_small_talk(model: SentenceJudge) -> No
         assert await judged_pins(model, text) == [], text
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in PASSING])
-def test_what_is_worth_it_is_pinned_with_its_kind(kind: Kind) -> None:
-    [pin] = pins(PORT, Judged(kind, PINNED_FROM, 0.1))
-    assert (pin.content, pin.pin_type, pin.kind, pin.client_key) == (PORT, PinType.AUTO, kind, pin_key(PORT))
-    assert pins(PORT, Judged(kind, PINNED_FROM - 0.01, 0.1)) == []
+def test_what_is_worth_it_is_pinned_with_its_kind() -> None:
+    for kind in [kind for kind in Kind if kind not in PASSING]:
+        [pin] = pins(PORT, Judged(kind, PINNED_FROM, 0.1))
+        assert (pin.content, pin.pin_type, pin.kind, pin.client_key) == (PORT, PinType.AUTO, kind, pin_key(PORT))
+        assert pins(PORT, Judged(kind, PINNED_FROM - 0.01, 0.1)) == []
+        assert contents(f"{PORT} our API runs on port 8080!") == [PORT], "said twice, pinned once"
+        assert pins(PORT, policy=AutoPinPolicy(enabled=False)) == []
 
 
 def test_the_most_worth_two_of_a_message_stay_in_their_order() -> None:
@@ -107,14 +109,6 @@ def test_the_most_worth_two_of_a_message_stay_in_their_order() -> None:
     assert contents(text) == ["I live in Oslo.", "We decided to move in May."]  # ties
     four = pins(text, *judged, policy=AutoPinPolicy(max_per_message=4))
     assert [pin.content for pin in four] == text.replace(". ", ".\n").split("\n")
-
-
-def test_said_twice_it_is_pinned_once() -> None:
-    assert contents(f"{PORT} our API runs on port 8080!") == [PORT]
-
-
-def test_switched_off_it_finds_nothing() -> None:
-    assert pins(PORT, policy=AutoPinPolicy(enabled=False)) == []
 
 
 def test_the_surest_is_less_important_than_a_pin_that_somebody_asked_for() -> None:
@@ -136,9 +130,8 @@ def test_what_may_carry_a_secret_is_not_pinned(text: str) -> None:
     assert pins(text) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_asks_announces_or_is_too_short_is_never_pinned() -> None:
+    for text in (
         "Is my sister Ann living in Oslo?",
         "Should we always go with Postgres?",
         "我们应该用这个数据库吗？",
@@ -146,24 +139,19 @@ def test_what_may_carry_a_secret_is_not_pinned(text: str) -> None:
         "Our final version, with all of its options:",
         "ok, yes",
         "",
-    ],
-)
-def test_what_asks_announces_or_is_too_short_is_never_pinned(text: str) -> None:
-    assert whole(text) == []
+    ):
+        assert whole(text) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_quotations_are_not_pinned() -> None:
+    for text in (
         "> I'm allergic to penicillin.",
         "“My name is Ann” was the title of the play.",
         "She said: “Never push to main.",
         "„Ab jetzt nur noch Deutsch.“",
         "「今後は日本語で答えて」",
-    ],
-)
-def test_quotations_are_not_pinned(text: str) -> None:
-    assert whole(text) == []
+    ):
+        assert whole(text) == []
 
 
 def test_what_a_request_states_first_is_pinned_without_the_request() -> None:
@@ -226,29 +214,23 @@ def test_a_pin_reaches_as_far_as_its_sentence() -> None:
 CODE = "```python\nimport re\n\ndef parse_date(text):\n    return text.strip()\n```"
 
 
-@pytest.mark.parametrize("prose", ["This works: ", "Our final version: ", "Keep this one. ", "It finally works now! "])
-def test_code_that_works_or_is_final_is_pinned_by_its_first_lines(prose: str) -> None:
-    [pin] = pins(f"{prose}\n{CODE}\nDone.", NEVER)
-    assert pin.content == "python: def parse_date(text):\n    return text.strip()"
-    assert (pin.pin_type, pin.reach, pin.kind) == (PinType.CODE, Reach.SESSION, None)
+def test_code_that_works_or_is_final_is_pinned_by_its_first_lines() -> None:
+    for prose in ("This works: ", "Our final version: ", "Keep this one. ", "It finally works now! "):
+        [pin] = pins(f"{prose}\n{CODE}\nDone.", NEVER)
+        assert pin.content == "python: def parse_date(text):\n    return text.strip()"
+        assert (pin.pin_type, pin.reach, pin.kind) == (PinType.CODE, Reach.SESSION, None)
+        assert contents(f"{prose}\n```sh\nmake migrate ENV=staging\n```", NEVER) == ["sh: make migrate ENV=staging"]
 
 
-@pytest.mark.parametrize(
-    ("prose", "role"),
-    [
+def test_code_in_the_making_is_not_pinned() -> None:
+    for prose, role in (
         ("Here it is:", Role.USER),
         ("This works, but it fails for May.", Role.USER),
         ("Is this the final version?", Role.USER),
         ("This works, can you help me with the tests?", Role.USER),
         ("Here is the final version:", Role.ASSISTANT),
-    ],
-)
-def test_code_in_the_making_is_not_pinned(prose: str, role: Role) -> None:
-    assert pins(message(f"{CODE}\n{prose}", role), NEVER) == []
-
-
-def test_a_command_that_worked_is_pinned() -> None:
-    assert contents("This works:\n```sh\nmake migrate ENV=staging\n```", NEVER) == ["sh: make migrate ENV=staging"]
+    ):
+        assert pins(message(f"{CODE}\n{prose}", role), NEVER) == []
 
 
 def test_a_sentence_that_only_says_which_code_is_not_pinned_next_to_it() -> None:
@@ -256,9 +238,9 @@ def test_a_sentence_that_only_says_which_code_is_not_pinned_next_to_it() -> None
     assert contents(said) == ["We release on Tuesdays.", "python: def parse_date(text):\n    return text.strip()"]
 
 
-@pytest.mark.parametrize("code", ["x = 1\nprint(x)", "pip install kalito", "", "# Class of 2020"])
-def test_a_code_block_without_a_definition_is_not_pinned(code: str) -> None:
-    assert contents(f"```sh\n{code}\n```") == []
+def test_a_code_block_without_a_definition_is_not_pinned() -> None:
+    for code in ("x = 1\nprint(x)", "pip install kalito", "", "# Class of 2020"):
+        assert contents(f"```sh\n{code}\n```") == []
 
 
 def test_code_that_differs_in_one_sign_has_another_key() -> None:
@@ -282,9 +264,8 @@ def test_the_same_fact_said_twice_has_one_key(one: str, other: str) -> None:
     assert pin_key(one).startswith("auto:")
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_another_number_negation_or_name_has_another_key() -> None:
+    for one, other in (
         ("Our API runs on port 8080.", "Our API runs on port 8081."),
         ("I eat pork.", "I don't eat pork."),
         ("It is 5 degrees.", "It is -5 degrees."),
@@ -292,14 +273,8 @@ def test_the_same_fact_said_twice_has_one_key(one: str, other: str) -> None:
         ("We use C++.", "We use C#."),
         ("My sister Ann lives in Oslo.", "My sister Anna lives in Oslo."),
         ("The deadline is 2026-03-01.", "The deadline is 2026-01-03."),
-    ],
-)
-def test_another_number_negation_or_name_has_another_key(one: str, other: str) -> None:
-    assert pin_key(one) != pin_key(other)
-
-
-def test_the_key_is_the_same_in_every_process() -> None:
-    assert pin_key("I live in Oslo.") == "auto:01146b49a9d2a100d11c8f69a49c0d0c"
+    ):
+        assert pin_key(one) != pin_key(other)
 
 
 _WORDS = (

@@ -52,12 +52,9 @@ OLD_PIN, NEW_PIN = (f"python: def parse(text):\n    return {value}" for value in
 async def test_the_newest_version_of_a_function_is_the_only_one(memory: Memory) -> None:
     await record(memory, OLD, "We never use tabs here.", NEW)
     assert await pins(memory) == ["We never use tabs here.", NEW_PIN]
-
-
-async def test_in_one_call_too(memory: Memory) -> None:
-    await memory.record_messages("trip", said(OLD, "Noted.", NEW))
+    await memory.record_messages("trip", said(OLD, "Noted.", NEW))  # in one call
     await memory.settled()
-    assert await pins(memory) == [NEW_PIN]
+    assert await pins(memory) == ["We never use tabs here.", NEW_PIN]
 
 
 async def test_a_pin_in_somebody_s_own_words_stays(memory: Memory) -> None:

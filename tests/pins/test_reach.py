@@ -10,16 +10,12 @@ from kalito_mcp.pins.reach import reach_of
 LASTING = [kind for kind in Kind if kind not in OF_ITS_SESSION | PASSING]
 
 
-@pytest.mark.parametrize("kind", LASTING)
-def test_in_a_project_only_what_is_plainly_the_person_s_leaves_it(kind: Kind) -> None:
-    assert reach_of(Judged(kind, 1.0, PERSONAL_FROM), has_project=True) is Reach.PERSON
-    assert reach_of(Judged(kind, 1.0, PERSONAL_FROM - 0.01), has_project=True) is Reach.PROJECT
-
-
-@pytest.mark.parametrize("kind", LASTING)
-@pytest.mark.parametrize("is_personal", [0.0, 1.0])
-def test_outside_of_any_project_it_is_the_person_s(kind: Kind, is_personal: float) -> None:
-    assert reach_of(Judged(kind, 1.0, is_personal), has_project=False) is Reach.PERSON
+def test_in_a_project_only_what_is_plainly_the_person_s_leaves_it() -> None:
+    for kind in LASTING:
+        assert reach_of(Judged(kind, 1.0, PERSONAL_FROM), has_project=True) is Reach.PERSON
+        assert reach_of(Judged(kind, 1.0, PERSONAL_FROM - 0.01), has_project=True) is Reach.PROJECT
+        for is_personal in (0.0, 1.0):
+            assert reach_of(Judged(kind, 1.0, is_personal), has_project=False) is Reach.PERSON
 
 
 @pytest.mark.parametrize("has_project", [True, False])
@@ -30,8 +26,8 @@ def test_how_things_stood_and_code_stay_in_their_session(has_project: bool) -> N
     assert reach_of(fact, has_project=has_project, pin_type=PinType.CODE) is Reach.SESSION
 
 
-@pytest.mark.parametrize("origin", list(Origin))
-def test_words_of_tools_documents_and_imports_stay_in_their_session(origin: Origin) -> None:
-    stays = origin in (Origin.TOOL, Origin.DOCUMENT, Origin.IMPORT)
-    found = reach_of(Judged(Kind.FACT, 1.0, 1.0), has_project=False, origin=origin)
-    assert found is (Reach.SESSION if stays else Reach.PERSON)
+def test_words_of_tools_documents_and_imports_stay_in_their_session() -> None:
+    for origin in list(Origin):
+        stays = origin in (Origin.TOOL, Origin.DOCUMENT, Origin.IMPORT)
+        found = reach_of(Judged(Kind.FACT, 1.0, 1.0), has_project=False, origin=origin)
+        assert found is (Reach.SESSION if stays else Reach.PERSON)

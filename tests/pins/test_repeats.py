@@ -23,11 +23,8 @@ def test_what_says_the_same_is_there_once_and_not_if_it_is_shown_already() -> No
     ]
     assert len(without_repeats(said, [], most=2)) == 2
     assert without_repeats(said, [], most=0) == []
-
-
-def test_of_two_values_both_stay() -> None:
-    said = known("The user lives in Oslo.", "The user lives in Bergen.")
-    assert without_repeats(said, [], most=9) == said
+    values = known("The user lives in Oslo.", "The user lives in Bergen.")
+    assert without_repeats(values, [], most=9) == values
 
 
 def test_texts_of_any_script_are_compared() -> None:

@@ -24,8 +24,7 @@ async def _known(memory: Memory) -> list[str]:
     return [line.record.text for line in (await memory.records.profile()).lines]
 
 
-@pytest.mark.parametrize("by_id", [True, False])
-@pytest.mark.parametrize("session", ["ops", None])
+@pytest.mark.parametrize(("session", "by_id"), [("ops", True), (None, False)])
 async def test_what_it_replaces_is_known_no_more_and_says_so_where_it_is_found(
     memory: Memory, session: str | None, by_id: bool
 ) -> None:

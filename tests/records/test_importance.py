@@ -24,10 +24,10 @@ def test_every_message_starts_at_a_half(text: str) -> None:
     assert score_importance(Role.USER, text) == 0.5
 
 
-@pytest.mark.parametrize("text", ["Is it?", "What a day", "how to bake", "WHY not", "whatever", "is it? yes"])
-def test_a_question_adds_a_fifth(text: str) -> None:
+def test_a_question_adds_a_fifth() -> None:
     """memory-manager-reference, Scoring Breakdown, row 2: question +0.2."""
-    assert score_importance(Role.USER, text) == 0.7
+    for text in ("Is it?", "What a day", "how to bake", "WHY not", "whatever", "is it? yes"):
+        assert score_importance(Role.USER, text) == 0.7
 
 
 def test_a_question_word_counts_at_the_beginning_only() -> None:
@@ -35,10 +35,10 @@ def test_a_question_word_counts_at_the_beginning_only() -> None:
     assert score_importance(Role.USER, "tell me what and how") == 0.5
 
 
-@pytest.mark.parametrize("text", ["see ```x```", "the FUNCTION", "first class", "malfunction"])
-def test_code_adds_fifteen_hundredths(text: str) -> None:
+def test_code_adds_fifteen_hundredths() -> None:
     """memory-manager-reference, Scoring Breakdown, row 3: code/technical +0.15."""
-    assert score_importance(Role.USER, text) == 0.65
+    for text in ("see ```x```", "the FUNCTION", "first class", "malfunction"):
+        assert score_importance(Role.USER, text) == 0.65
 
 
 @pytest.mark.parametrize("text", ["Error occurred", "I have an issue", "no problem"])
@@ -64,37 +64,20 @@ def test_the_sum_is_capped_at_one() -> None:
     assert score_importance(Role.ASSISTANT, QUESTION_WITH_CODE + "x" * 200) == 1.0
 
 
-def test_a_question_about_failing_code_scores_high() -> None:
-    """memory-manager-reference, Score Examples, row 1: 0.95, as its heading says.
-
-    Its list of factors adds 0.1 for length, but the text has fewer than 200 characters.
-    """
-    assert len(QUESTION_WITH_CODE) <= 200
-    assert score_importance(Role.USER, QUESTION_WITH_CODE) == 0.95
-
-
-def test_a_plain_question_scores_in_the_middle() -> None:
-    """memory-manager-reference, Score Examples, row 2: 0.7, as its factors say, not the 0.65 of its heading."""
-    assert score_importance(Role.USER, "Can you explain how authentication works?") == 0.7
-
-
-def test_a_courtesy_scores_low() -> None:
-    """memory-manager-reference, Score Examples, row 3: 0.5."""
-    assert score_importance(Role.USER, "Thanks!") == 0.5
-
-
-def test_a_question_about_an_error_scores_above_a_question() -> None:
-    """memory-manager-reference, Unit Tests, `should score questions higher`."""
-    assert score_importance(Role.USER, "How do I fix this error?") == 0.8
-
-
-def test_a_code_block_scores_what_the_rule_gives_it() -> None:
-    """memory-manager-reference, Unit Tests, `should score code blocks higher`.
-
-    It asks for more than 0.65 by a length that the text does not have; the rule gives 0.65.
-    """
-    text = "Here is my function:\n```typescript\nfunction test() {}\n```"
-    assert score_importance(Role.USER, text) == 0.65
+def test_the_examples_have_the_scores_of_the_rules() -> None:
+    """memory-manager-reference, Score Examples 1 to 3; Unit Tests, `should score questions/code blocks higher`."""
+    for text, score in (
+        # Its list of factors adds 0.1 for length, but the text has fewer than 200 characters.
+        (QUESTION_WITH_CODE, 0.95),
+        # As its factors say, not the 0.65 of its heading.
+        ("Can you explain how authentication works?", 0.7),
+        ("Thanks!", 0.5),
+        ("How do I fix this error?", 0.8),
+        # The unit test asks for more by a length that the text does not have.
+        ("Here is my function:\n```typescript\nfunction test() {}\n```", 0.65),
+    ):
+        assert len(text) <= 200
+        assert score_importance(Role.USER, text) == score
 
 
 def test_the_numbers_are_a_policy() -> None:

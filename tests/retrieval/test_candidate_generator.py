@@ -28,21 +28,20 @@ async def test_a_mistyped_word_finds_what_was_meant_and_says_so(store: SqliteSto
     assert await texts(store, "xqzvw") == []
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [("hikign", "They went hiking."), ("mkaing", "She is making bread."), ("liekd", "They liked it.")],
-)
-async def test_a_mistake_in_a_form_whose_base_ends_in_e_is_undone(store: SqliteStore, query: str, said: str) -> None:
-    await remember(store, said, "nothing of that sort")
-    assert await texts(store, query) == [said]
+async def test_a_mistake_in_a_form_whose_base_ends_in_e_is_undone(store: SqliteStore) -> None:
+    mistyped = {"hikign": "They went hiking.", "mkaing": "She is making bread.", "liekd": "They liked it."}
+    await remember(store, *mistyped.values(), "nothing of that sort")
+    for query, said in mistyped.items():
+        assert await texts(store, query) == [said]
 
 
-@pytest.mark.parametrize(("query", "said"), [("hiking", "a hike"), ("Who moved?", "we are moving"), ("bake", "baking")])
-async def test_another_form_of_a_word_is_found(store: SqliteStore, query: str, said: str) -> None:
-    await remember(store, said, "nothing of that sort")
-    [hit] = await hits(store, query)
-    assert hit.text == said
-    assert "(for" not in (hit.why or "")
+async def test_another_form_of_a_word_is_found(store: SqliteStore) -> None:
+    forms = {"hiking": "a hike", "Who moved?": "we are moving", "bake": "baking"}
+    await remember(store, *forms.values(), "nothing of that sort")
+    for query, said in forms.items():
+        [hit] = await hits(store, query)
+        assert hit.text == said
+        assert "(for" not in (hit.why or "")
 
 
 async def test_a_word_that_something_holds_is_never_taken_for_another(store: SqliteStore) -> None:
@@ -166,12 +165,12 @@ async def test_a_turn_next_to_a_candidate_is_compared_though_it_is_none_itself(s
     assert next(hit for hit in page.hits if hit.text == "the ferry").parts["nearby"] > 0
 
 
-@pytest.mark.parametrize("said", [["unbelievableness"], ["unbelievableness", "Unbelievableness!"]])
-async def test_a_memory_of_few_records_is_searched_by_meaning_too(store: SqliteStore, said: list[str]) -> None:
+async def test_a_memory_of_few_records_is_searched_by_meaning_too(store: SqliteStore) -> None:
     embedder = ScriptedEmbedder()
-    await remember(store, *said)
-    await embed(store, embedder)
-    assert (await page_of(store, SearchRequest("believable"), embedder=embedder)).hits
+    for said in ("unbelievableness", "Unbelievableness!"):
+        await remember(store, said)
+        await embed(store, embedder)
+        assert (await page_of(store, SearchRequest("believable"), embedder=embedder)).hits
 
 
 async def test_a_session_is_searched_alone(store: SqliteStore) -> None:

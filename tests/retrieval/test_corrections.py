@@ -29,7 +29,6 @@ async def _corrected(store: SqliteStore, query: str) -> Question:
     ("query", "term", "meant"),
     [
         ("the garden of Jhon", "jhon", "john"),
-        ("the garden of Johhn", "johhn", "john"),
         ("the hike of Mealnie", "mealni", "melani"),
         ("the gardne", "gardn", "garden"),
     ],
@@ -42,7 +41,7 @@ async def test_a_mistyped_word_is_looked_up_as_what_is_meant_too(
     assert found.corrected_terms == {term}
 
 
-@pytest.mark.parametrize("query", ["the garden of Joan", "the garden of Jon", "the garden of Max", "the moth"])
+@pytest.mark.parametrize("query", ["the garden of Joan", "the garden of Jon", "the moth"])
 async def test_another_name_or_word_is_not_corrected(store: SqliteStore, query: str) -> None:
     found = await _corrected(store, query)
     assert found.corrected_terms == frozenset()

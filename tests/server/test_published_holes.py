@@ -23,7 +23,6 @@ from tests.web.talking import Caller, talking, token
 
 EVIL = "evil.example.org"
 SECRET = "the spare key hangs in the shed"
-NAMES_OF_HOLES = "&=:%/.. '\"|\x1f"
 
 
 @dataclass(frozen=True)
@@ -212,17 +211,16 @@ def test_cve_2026_32247_an_entity_of_a_message_is_no_part_of_a_query(running: Ru
     assert "spare" in str(caller.call("search_memory", {"query": "spare key shed"}))
 
 
-@pytest.mark.parametrize(
-    "name", ["../../etc/x", "..", "/etc/x", "a/../../b", "x\0y", "CON", "a\\b", "~/x", "%2e%2e%2fx", "a" * 300]
-)
-def test_cve_2025_53109_a_checkpoints_name_leaves_its_folder_nowhere(running: Running, name: str) -> None:
+def test_cve_2025_53109_a_checkpoints_name_leaves_its_folder_nowhere(running: Running) -> None:
     caller = running.caller(running.admin)
-    session = f"checkpoint-{abs(hash(name))}"
-    caller.call("record_messages", {"session_id": session, "messages": [{"role": "user", "text": "Tea?"}]})
-    before = {one for one in running.database.parent.parent.rglob("*") if one.is_file()}
-    caller.call("finalize_session", {"session_id": session, "checkpoint_name": name})
-    new = {one for one in running.database.parent.parent.rglob("*") if one.is_file()} - before
     folder = running.database.with_name(f"{running.database.name}.snapshots")
+    before = {one for one in running.database.parent.parent.rglob("*") if one.is_file()}
+    names = ("../../etc/x", "..", "/etc/x", "a/../../b", "x\0y", "CON", "a\\b", "~/x", "%2e%2e%2fx", "a" * 300)
+    for place, name in enumerate(names):
+        session = f"checkpoint-{place}"
+        caller.call("record_messages", {"session_id": session, "messages": [{"role": "user", "text": "Tea?"}]})
+        caller.call("finalize_session", {"session_id": session, "checkpoint_name": name})
+    new = {one for one in running.database.parent.parent.rglob("*") if one.is_file()} - before
     assert all(one.parent == folder or one.name.startswith(running.database.name) for one in new)
 
 
@@ -303,7 +301,7 @@ SMUGGLED = (
 )
 
 
-@pytest.mark.parametrize("framing", SMUGGLED)
+@pytest.mark.parametrize("framing", SMUGGLED, ids=range(len(SMUGGLED)))
 def test_a_request_hidden_in_the_body_of_another_is_never_answered(running: Running, framing: bytes) -> None:
     hidden = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     head = b"POST /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n"

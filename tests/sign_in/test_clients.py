@@ -21,39 +21,29 @@ pytestmark = pytest.mark.anyio
 DAY_S = 86_400
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "https://claude.ai/api/mcp/auth_callback",
-        "https://chatgpt.com/connector/oauth/abc",
-        "http://127.0.0.1:33418/",
-        "http://localhost/callback",
-        "http://[::1]:9/callback",
-        "cursor://anysphere.cursor-mcp/oauth/callback",
-        "vscode://vscode.github-authentication/did-authenticate",
-        "com.example.app:/back",
-    ],
-)
-async def test_redirects_to_the_web_and_to_programs_on_the_device_are_registered(tmp_path: Path, uri: str) -> None:
+async def test_redirects_to_the_web_and_to_programs_on_the_device_are_registered(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
-        hand = await registered(at, uri)
-        back = await hand.browser.answer(await hand.browser.open(hand.link()))
-        assert back.headers["location"].startswith(uri)
-        assert (await hand.exchange(given(back)["code"])).status_code == 200
+        for uri in (
+            "https://claude.ai/api/mcp/auth_callback",
+            "http://127.0.0.1:33418/",
+            "http://localhost/callback",
+            "http://[::1]:9/callback",
+            "cursor://anysphere.cursor-mcp/oauth/callback",
+            "com.example.app:/back",
+        ):
+            hand = await registered(at, uri)
+            back = await hand.browser.answer(await hand.browser.open(hand.link()))
+            assert back.headers["location"].startswith(uri)
+            assert (await hand.exchange(given(back)["code"])).status_code == 200
 
 
 BAD_REDIRECTS = [
     "javascript:alert(1)",
-    "JavaScript:alert(1)",
     "data:text/html,x",
-    "vbscript:x",
     "file:///etc/passwd",
     "blob:https://app.example/1",
-    "about:blank",
-    "mailto:a@b.example",
     "intent://x",
     "ftp://app.example/back",
-    "ws://app.example/back",
     "http://app.example/back",
     "http://localhost.evil.example/back",
     "http://127.0.0.1@evil.example/back",
@@ -65,7 +55,6 @@ BAD_REDIRECTS = [
     "https://app.example/a b",
     "https://app.example/back\\..\\x",
     "https://app.example:port/back",
-    "//app.example/back",
     "/back",
     "",
     "https://app.example/" + "x" * 2_000,
@@ -73,30 +62,28 @@ BAD_REDIRECTS = [
 ]
 
 
-@pytest.mark.parametrize("uri", BAD_REDIRECTS, ids=range(len(BAD_REDIRECTS)))
-async def test_other_redirects_are_not_registered(tmp_path: Path, uri: str) -> None:
-    with pytest.raises(InvalidInput):
-        checked_redirect(uri)
+async def test_other_redirects_are_not_registered(tmp_path: Path) -> None:
     async with home(tmp_path) as at, httpx2.AsyncClient() as http:
-        answer = await http.post(f"{at.base}/register", json={"client_name": "Kite", "redirect_uris": [uri]})
-        # As written they are refused; where the SDK's parser writes them differently, what it wrote is judged.
-        if answer.status_code == 201:
-            assert all(one.startswith("https://") for one in answer.json()["redirect_uris"]), answer.text
-            assert uri.startswith(
-                ("https:///", "https://\u0430", "https://app.example/a b", "https://app.example/back\\")
-            )
-        else:
-            assert answer.status_code == 400
+        for uri in BAD_REDIRECTS:
+            with pytest.raises(InvalidInput):
+                checked_redirect(uri)
+            at.clock.advance(3_600)  # registrations are limited
+            answer = await http.post(f"{at.base}/register", json={"client_name": "Kite", "redirect_uris": [uri]})
+            # As written they are refused; where the SDK's parser writes them differently, what it wrote is judged.
+            if answer.status_code == 201:
+                assert all(one.startswith("https://") for one in answer.json()["redirect_uris"]), answer.text
+                assert uri.startswith(
+                    ("https:///", "https://\u0430", "https://app.example/a b", "https://app.example/back\\")
+                )
+            else:
+                assert answer.status_code == 400, uri
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [b"", b"[]", b"null", b"{", b'{"redirect_uris": []}', b'{"redirect_uris": "x"}', b'{"redirect_uris": [1]}'],
-)
-async def test_registrations_that_are_none_are_refused(tmp_path: Path, sent: bytes) -> None:
+async def test_registrations_that_are_none_are_refused(tmp_path: Path) -> None:
     async with home(tmp_path) as at, httpx2.AsyncClient() as http:
-        answer = await http.post(f"{at.base}/register", content=sent, headers={"content-type": "application/json"})
-        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
+        for sent in (b"", b"[]", b"null", b"{", *(b'{"redirect_uris": %s}' % one for one in (b"[]", b'"x"', b"[1]"))):
+            answer = await http.post(f"{at.base}/register", content=sent, headers={"content-type": "application/json"})
+            assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata"), sent
 
 
 async def test_registrations_are_limited_for_an_address_and_come_back(tmp_path: Path) -> None:
@@ -163,24 +150,22 @@ async def test_a_client_that_publishes_its_description_is_let_in_without_registe
             assert len(published.asked) == 2, "never at the token endpoint"
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"client_id": "https://other.example/client.json"},
-        {"redirect_uris": []},
-        {"redirect_uris": None},
-        {"redirect_uris": "http://localhost/callback"},
-        {"redirect_uris": ["javascript:alert(1)"]},
-        {"token_endpoint_auth_method": "client_secret_post"},
-        {"client_secret": "published"},
-    ],
-)
-async def test_a_description_that_is_not_the_clients_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
+async def test_a_description_that_is_not_the_clients_is_refused(tmp_path: Path) -> None:
     with publishing() as published:
         async with home(tmp_path, documents=ClientDocuments(allows_loopback=True)) as at:
-            hand = Hand(at, describe(published, **changed))
-            answer = await hand.browser.send("GET", hand.link())
-            assert (answer.status_code, "location" in answer.headers) == (400, False)
+            for changed in (
+                {"client_id": "https://other.example/client.json"},
+                {"redirect_uris": []},
+                {"redirect_uris": None},
+                {"redirect_uris": "http://localhost/callback"},
+                {"redirect_uris": ["javascript:alert(1)"]},
+                {"token_endpoint_auth_method": "client_secret_post"},
+                {"client_secret": "published"},
+            ):
+                at.clock.advance(3_601)  # it is read again
+                hand = Hand(at, describe(published, **changed))
+                answer = await hand.browser.send("GET", hand.link())
+                assert (answer.status_code, "location" in answer.headers) == (400, False), changed
 
 
 async def test_a_description_is_not_read_without_end(tmp_path: Path) -> None:
@@ -252,97 +237,69 @@ not-an-address 2130706433 0177.0.0.1 0x7f.1
 PUBLIC = "1.1.1.1 8.8.8.8 93.184.216.34 2606:4700:4700::1111 2a00:1450:4001:800::200e 64:ff9b::808:808".split()
 
 
-@pytest.mark.parametrize("address", NOT_PUBLIC)
-async def test_ssrf_a_name_of_an_inner_address_is_not_asked(address: str) -> None:
+async def test_ssrf_a_name_of_an_inner_address_is_not_asked() -> None:
     connected: list[tuple[str, int]] = []
+    for address in NOT_PUBLIC:
 
-    async def resolve(host: str, port: int) -> Sequence[str]:
-        connected.append((host, port))
-        return (PUBLIC[0], address)  # one public address does not make the other one so
+        async def resolve(host: str, port: int, address: str = address) -> Sequence[str]:
+            connected.append((host, port))
+            return (PUBLIC[0], address)  # one public address does not make the other one so
 
-    with pytest.raises(InvalidInput, match="may not be asked"):
-        await ClientDocuments(resolve=resolve).read("https://rebinding.example/client.json")
-    assert connected == [("rebinding.example", 443)], "resolved once, and not asked"
-    assert not is_public(address)
-
-
-@pytest.mark.parametrize("address", PUBLIC)
-def test_public_addresses_may_be_asked(address: str) -> None:
-    assert is_public(address)
+        with pytest.raises(InvalidInput, match="may not be asked"):
+            await ClientDocuments(resolve=resolve).read("https://rebinding.example/client.json")
+        assert not is_public(address), address
+    assert connected == [("rebinding.example", 443)] * len(NOT_PUBLIC), "each is resolved once, and not asked"
+    assert all(map(is_public, PUBLIC))
 
 
 SSRF_URLS = [
     "http://client.example/a.json",
     "https://127.0.0.1/a.json",
-    "https://127.1/a.json",
     "https://2130706433/a.json",
     "https://0x7f000001/a.json",
     "https://0177.0.0.1/a.json",
-    "https://0x7f.0.0.1/a.json",
     "https://127.0.0.1.:443/a.json",
     "https://[::1]/a.json",
     "https://[::ffff:127.0.0.1]/a.json",
-    "https://[::ffff:7f00:1]/a.json",
     "https://[fe80::1%25eth0]/a.json",
     "https://[fd00:ec2::254]/a.json",
     "https://169.254.169.254/latest/meta-data",
-    "https://0251.0376.0251.0376/a.json",
     "https://2852039166/a.json",
-    "https://0xa9fea9fe/a.json",
     "https://10.0.0.1/a.json",
-    "https://192.168.0.1/a.json",
     "https://localhost/a.json",
-    "https://LOCALHOST/a.json",
     "https://localhost./a.json",
     "https://a/a.json",
     "https://client.example/",
-    "https://client.example",
     "https://client.example/a.json?b=c",
-    "https://client.example/a.json?",
     "https://client.example/a.json#b",
-    "https://client.example/a.json#",
     "https://client.example/../a.json",
-    "https://client.example/./a.json",
     "https://client.example/%2e%2e/a.json",
-    "https://client.example/a/%2E%2E/b.json",
     "https://user@client.example/a.json",
-    "https://user:secret@client.example/a.json",
     "https://client.example@127.0.0.1/a.json",
-    "https://127.0.0.1@client.example/a.json",
     "https://client.example\\@127.0.0.1/a.json",
     "https://client.example:port/a.json",
     "https://client.example:99999/a.json",
     "https://client_a.example/a.json",
     "https://-client.example/a.json",
-    "https://client..example/a.json",
     "https://client.example /a.json",
     "https://client.example/a b.json",
     "https://client.example/a\tb.json",
-    "https://client.example/a\nb.json",
     "https://client.example/a\x00.json",
     "https://\u0441lient.example/a.json",
     "https://client\u3002example/a.json",
     "https://\u2460\u2461\u2466.0.0.1/a.json",
     "https://client.example/\u00e4.json",
     "HTTPS://client.example/a.json",
-    "https:/client.example/a.json",
     "https:client.example/a.json",
     "https:///a.json",
     "//client.example/a.json",
     "ftp://client.example/a.json",
     "file:///etc/passwd",
-    "gopher://client.example/a.json",
     "data:application/json,{}",
     "javascript:alert(1)",
-    "jar:https://client.example/a.json!/",
     "https://client.example/" + "a" * 500,
     "https://" + "a" * 254 + ".example/a.json",
 ]
-
-
-@pytest.mark.parametrize("url", SSRF_URLS, ids=range(len(SSRF_URLS)))
-def test_ssrf_by_a_client_id_is_not_even_resolved(url: str) -> None:
-    assert not is_document_url(url)
 
 
 async def test_ssrf_urls_reach_nothing_through_the_endpoint(tmp_path: Path) -> None:
@@ -360,21 +317,11 @@ async def test_ssrf_urls_reach_nothing_through_the_endpoint(tmp_path: Path) -> N
             assert (answer.status_code, "location" in answer.headers) == (400, False), url
 
         for url in SSRF_URLS:
+            assert not is_document_url(url), url
             with anyio.fail_after(20):
                 await ask(url)
         assert asked == []
-        await ask("https://client.example/a.json")
-        assert asked == ["client.example:443"]
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://claude.ai/oauth/claude-code-client-metadata",
-        "https://chatgpt.com/oauth/abc/client.json",
-        "https://xn--bcher-kva.example/client.json",
-        "https://client.example:8443/a/b~c.json",
-    ],
-)
-def test_urls_of_descriptions_are_known(url: str) -> None:
-    assert is_document_url(url)
+        for url in ("https://client.example/a.json", "https://xn--bcher-kva.example:8443/a/b~c.json"):
+            assert is_document_url(url)
+            await ask(url)
+        assert asked == ["client.example:443", "xn--bcher-kva.example:8443"]

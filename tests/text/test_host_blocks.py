@@ -2,8 +2,6 @@
 
 import time
 
-import pytest
-
 from kalito_mcp.text.host_blocks import without_blocks, without_ide_context, words_of_person
 
 OPENED = "<ide_opened_file>The user opened the file /home/ann/ferry.py in the IDE.</ide_opened_file>"
@@ -12,9 +10,8 @@ CONTEXT = (
 )
 
 
-@pytest.mark.parametrize(
-    ("prompt", "typed"),
-    [
+def test_blocks_of_claude_code_are_taken_out_of_a_prompt() -> None:
+    for prompt, typed in (
         (f"{OPENED}\nWhere is it?", "\nWhere is it?"),
         (f"Where{OPENED} is <new-diagnostics>line 3</new-diagnostics>it?", "Where is it?"),
         ("<ide_selection>a <system-reminder> b</ide_selection>Why?<system-reminder>c</system-reminder>", "Why?"),
@@ -22,15 +19,12 @@ CONTEXT = (
         ("What is <ide_selection> good for?", "What is <ide_selection> good for?"),
         ("<ide_selection>Why<ide_diagnostics>[]</ide_diagnostics>?", "<ide_selection>Why?"),
         ("a < b", "a < b"),
-    ],
-)
-def test_blocks_of_claude_code_are_taken_out_of_a_prompt(prompt: str, typed: str) -> None:
-    assert without_blocks(prompt) == typed
+    ):
+        assert without_blocks(prompt) == typed
 
 
-@pytest.mark.parametrize(
-    ("message", "said"),
-    [
+def test_of_a_message_that_a_host_wrote_or_carried_out_nothing_is_the_person_s() -> None:
+    for message, said in (
         ("<session_context>\nToday is Monday.\n</session_context>", ""),
         ("<session_context>Monday.</session_context>\n<hook_context>a</hook_context>\nWhere is it?", "Where is it?"),
         ("What is in <session_context>a</session_context>?", "What is in <session_context>a</session_context>?"),
@@ -43,10 +37,8 @@ def test_blocks_of_claude_code_are_taken_out_of_a_prompt(prompt: str, typed: str
         ("/review pier 4", "/review pier 4"),
         ("/models/ferry.onnx is too large", "/models/ferry.onnx is too large"),
         ("Say /model opus to change it.", "Say /model opus to change it."),
-    ],
-)
-def test_of_a_message_that_a_host_wrote_or_carried_out_nothing_is_the_person_s(message: str, said: str) -> None:
-    assert words_of_person(message) == said
+    ):
+        assert words_of_person(message) == said
 
 
 def test_of_a_prompt_of_codex_in_an_ide_the_request_is_kept() -> None:

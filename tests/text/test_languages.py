@@ -3,17 +3,14 @@
 import subprocess
 import sys
 
-import pytest
-
 from kalito_mcp.retrieval.question import parse_question
 from kalito_mcp.text.analysis import STOP_WORDS, query_terms, words
 from kalito_mcp.text.languages import ENGLISH, UNKNOWN, function_words, language_of
 from kalito_mcp.text.times.lexicon import lexicon
 
 
-@pytest.mark.parametrize(
-    ("query", "language"),
-    [
+def test_the_language_of_a_query() -> None:
+    for query, language in (
         ("Where does Ben work?", "en"),
         ("Wo arbeitet Ben?", "de"),
         ("Où est-ce que Ben travaille ?", "fr"),
@@ -28,10 +25,8 @@ from kalito_mcp.text.times.lexicon import lexicon
         ("Zahnarzt Fürth", ENGLISH),
         ("Ποῦ μένει ὁ Νῖκος;", UNKNOWN),
         ("", ENGLISH),
-    ],
-)
-def test_the_language_of_a_query(query: str, language: str) -> None:
-    assert language_of(words(query)) == language
+    ):
+        assert language_of(words(query)) == language
 
 
 def test_english_wins_a_tie() -> None:

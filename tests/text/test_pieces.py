@@ -36,12 +36,12 @@ def test_a_word_that_is_longer_than_a_piece_stays_whole() -> None:
     assert list(pieces_of_words(word)) == [word]
 
 
-@pytest.mark.parametrize("text", [_LONG, _LONG.replace("'", " "), *hostile_texts(2 * PIECE_CHARS).values()])
-def test_a_long_text_is_read_like_its_parts(text: str) -> None:
-    twice = f"{text} {text}"
-    assert words(twice) == words(text) * 2
-    assert compact(twice) == compact(text) * 2
-    assert index_text(twice).word_count == 2 * index_text(text).word_count
+def test_a_long_text_is_read_like_its_parts() -> None:
+    for text in (_LONG, _LONG.replace("'", " "), *hostile_texts(2 * PIECE_CHARS).values()):
+        twice = f"{text} {text}"
+        assert words(twice) == words(text) * 2
+        assert compact(twice) == compact(text) * 2
+        assert index_text(twice).word_count == 2 * index_text(text).word_count
 
 
 @pytest.mark.parametrize("piece_chars", [1, 2, 3, 7])

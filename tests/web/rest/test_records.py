@@ -88,15 +88,6 @@ def test_the_parts_of_a_document_are_listed_and_forgotten_together(client: httpx
     assert gone["record_ids"] == kept["record_ids"]
 
 
-def test_what_was_made_from_a_forgotten_message_is_named(client: httpx2.Client) -> None:
-    session = fresh("talk")
-    [message] = record(client, session, "The hive stands in the north of the garden.")
-    pinned = {"session_id": session, "content": "Where the bees live", "source_message_id": message}
-    pin = said(client.post("/api/memory/pins", json=pinned))["id"]
-    gone = said(client.delete(f"/api/records/{message}", headers={"if-match": '"1"'}))
-    assert gone["still_says"] == [{"record_id": pin, "made_from": message, "text": "Where the bees live"}]
-
-
 def test_what_was_made_from_each_of_many_forgotten_records_is_named(client: httpx2.Client) -> None:
     session, word = fresh("talk"), fresh("beetle")
     messages = record(client, session, *(f"{word} {place} is green." for place in range(14)))

@@ -1,7 +1,5 @@
 """Conversations over REST."""
 
-from uuid import uuid4
-
 import httpx2
 
 from tests.web.rest.served import Served, fresh, record, said
@@ -70,14 +68,6 @@ def test_sessions_come_page_by_page_those_with_the_newest_message_first(client: 
             break
         asked["cursor"] = page["next_cursor"]
     assert found == names[::-1]
-
-
-def test_a_conversation_without_a_name_has_the_first_words_of_the_user_as_its_title(client: httpx2.Client) -> None:
-    session = str(uuid4())
-    record(client, session, "/model opus", "As you like.", "Where does the ferry to Oslo leave?")
-    [listed] = said(client.get("/api/sessions", params={"prefix": session}))["sessions"]
-    assert said(client.get(f"/api/sessions/{session}")) == listed
-    assert (listed["session_id"], listed["title"]) == (session, "Where does the ferry to Oslo leave?")
 
 
 def test_an_id_may_have_anything_in_it_that_a_name_may(client: httpx2.Client) -> None:
