@@ -137,7 +137,7 @@ class GraphConfig(Policy):
     `merge_near_duplicates` merges them from `tau_dup`, as the specification says. It is off by default, so that only
     equal folded texts merge: a changed number, date, negation or name still scores above 0.96. Nodes with at least
     `protect_min_degree` edges are never evicted. Similar queries get the share `diffusion` of a feedback, times the
-    weight of their edge; 0 turns this off.
+    weight of their edge; 0 turns this off. `enable_inverted_index` is the specification's, and has no effect.
     """
 
     max_nodes: int = bounded(50_000, least=1)
