@@ -217,7 +217,7 @@ class IndexedGraph:
         self._remove_lookups(node)
 
     def load(self, contents: GraphContents) -> None:
-        """Add or update stored nodes and edges. The objects are taken, not copied: there may be 50,000.
+        """Fill this empty graph. The objects are taken, not copied: there may be 50,000.
 
         Vectors of another embedder are computed again.
         """
@@ -226,15 +226,9 @@ class IndexedGraph:
         with gc_paused():
             for node in contents.nodes:
                 node.embedding = None  # the index has it
-            if not self.network.nodes:
-                self.network.fill(contents.nodes, contents.edges)
-                for node in contents.nodes:
-                    self._add_lookups(node)
-                return
+            self.network.fill(contents.nodes, contents.edges)
             for node in contents.nodes:
-                self.put(node)
-            for edge in contents.edges:
-                self.network.put_edge(edge)
+                self._add_lookups(node)
 
     def _add_lookups(self, node: GraphNode) -> None:
         for merged_id in node.source_node_ids:

@@ -21,7 +21,6 @@ from kalito_mcp.domain.graph import (
     FeedbackLabel,
     GraphHit,
     GraphScope,
-    GraphState,
     PromotionReport,
 )
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, NO_LIMITS, Limits, Scope
@@ -42,7 +41,7 @@ from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.graph_settings import OrchestratorConfig, kind_of, new_graph, sleep_config, summarize
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.overview import overview
-from kalito_mcp.orchestrator.snapshot_import import keep_own_ids, without_gone
+from kalito_mcp.orchestrator.snapshot_import import clean_restored
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -93,7 +92,9 @@ class MemoryOrchestrator:
 
     async def get_agent_store(self) -> "GraphStore":
         """A copy of the agent's stored graph."""
-        return (await self._copy(self._agent()))[0]
+        graph = (await self._cache.copy(self._agent())).graph
+        self._report_no_cycles(graph, GraphScope.AGENT)
+        return graph
 
     async def upsert_query(self, session_id: str, text: str) -> str:
         """Add the query to the session's graph. Returns its node id. Raises SessionNotFound, SessionFinalized if it is
@@ -162,8 +163,8 @@ class MemoryOrchestrator:
     ) -> SleepCycleReport | None:
         """Consolidate the session's graph, or the agent's. Returns None within the cooldown, unless forced.
 
-        The cycle is planned on a copy, in a thread, without blocking others. If the graph changes meanwhile, it is
-        planned again. With `dry_run` the report says what would be merged, and nothing is written. `only_if` is
+        The cycle runs on a copy, in a thread, without blocking others. If the graph changes meanwhile, it runs
+        again. With `dry_run` the report says what would be merged, and nothing is written. `only_if` is
         awaited in the transaction; if it is False, nothing is done and the result is None.
 
         Raises:
@@ -175,23 +176,22 @@ class MemoryOrchestrator:
         if session_id is not None:
             await self._observer.observe(scope)
         for _ in range(_MAX_PLANS):
-            copy, state = await self._copy(scope)
-            if copy.is_rested(**options) and not force:
+            copy = await self._cache.copy(scope)
+            if copy.graph.is_rested(**options) and not force:
                 return None
-            plan = await anyio.to_thread.run_sync(partial(copy.plan_sleep_cycle, trigger, **options))
+            plan = await anyio.to_thread.run_sync(partial(copy.graph.plan_sleep_cycle, trigger, **options))
             summaries = await summarize(plan, self.config)
             if dry_run:
                 return sleep.preview_report(plan, summaries)
-            async with self._cache.changing(scope) as (transaction, [graph]):
-                if (await transaction.graphs.state(scope)).revision != state.revision:
-                    continue
-                if only_if is not None and not await only_if(transaction):
-                    return None
-                current = replace(plan, version=graph.version)
-                report = await anyio.to_thread.run_sync(graph.apply_sleep_plan, current, summaries)
-            sleep.notify(sleep_config(self.config, kind_of(scope)), report)
-            return report
-        raise Conflict("the graph kept changing while its sleep cycle was planned; try again later")
+            report = await anyio.to_thread.run_sync(copy.graph.apply_sleep_plan, plan, summaries)
+            is_stored = await self._cache.store_copies({scope: copy}, only_if)
+            if is_stored is None:
+                return None
+            if is_stored:
+                self._cache.keep(scope, copy)
+                sleep.notify(sleep_config(self.config, kind_of(scope)), report)
+                return report
+        raise Conflict("the graph kept changing during its sleep cycle; try again later")
 
     async def promote(
         self, session_id: str, *, only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
@@ -207,17 +207,16 @@ class MemoryOrchestrator:
         scopes = (self._session(session_id), self._agent())
         await self._observer.observe(scopes[0])
         for _ in range(_MAX_PLANS):
-            (session, session_state), (agent, agent_state) = [await self._copy(scope) for scope in scopes]
+            copies = {scope: await self._cache.copy(scope) for scope in scopes}
+            session, agent = (copy.graph for copy in copies.values())
             report = await anyio.to_thread.run_sync(promote, session, agent, self.config.promotion)
-            async with self._cache.changing() as (transaction, _):
-                now = [await transaction.graphs.state(scope) for scope in scopes]
-                if [one.revision for one in now] != [session_state.revision, agent_state.revision]:
-                    continue
-                if only_if is not None and not await only_if(transaction):
-                    return None
-                await self._cache.save_copy(transaction, scopes[0], session, session_state)
-                await self._cache.save_copy(transaction, scopes[1], agent, agent_state)
-            return report
+            is_stored = await self._cache.store_copies(copies, only_if)
+            if is_stored is None:
+                return None
+            if is_stored:
+                for scope, copy in copies.items():
+                    self._cache.keep(scope, copy)
+                return report
         async with self._cache.changing(*scopes) as (transaction, [session, agent]):
             if only_if is not None and not await only_if(transaction):
                 return None
@@ -345,9 +344,8 @@ class MemoryOrchestrator:
         agent = self._agent()
         # In one transaction: a concurrent purge cleans either the snapshot's file before or the graph after.
         async with self._cache.changing(agent) as (transaction, [graph]):
-            data = await without_gone(data, transaction, agent, new_graph(self.config, agent, self._clock))
-            data = await keep_own_ids(data, transaction, agent)
             await anyio.to_thread.run_sync(graph.from_snapshot, data)
+            await clean_restored(graph, transaction.records, agent)
             return graph.stats().nodes
 
     def _hits(self, graphs: Sequence[tuple[GraphScope, "GraphStore"]], text: str, k: int) -> list[GraphHit]:
@@ -360,12 +358,6 @@ class MemoryOrchestrator:
                 if hit.id not in hits or hits[hit.id].score < hit.score:
                     hits[hit.id] = hit
         return sorted(hits.values(), key=lambda hit: (-hit.score, hit.id))[:k]
-
-    async def _copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
-        """A copy of a graph as it is stored."""
-        graph, state = await self._cache.copy(scope)
-        self._report_no_cycles(graph, kind_of(scope))
-        return graph, state
 
     def _report_no_cycles(self, graph: "GraphStore", kind: GraphScope) -> None:
         """Report no sleep cycles of a copy, because nothing that happens to it is stored."""
