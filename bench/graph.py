@@ -119,7 +119,7 @@ async def at_size(folder: Path, sizes: Sequence[int], rounds: int) -> dict[str, 
                     searching.append(time.perf_counter() - started)
                 figures[str(size)]["search"] = latency(searching)
                 figures[str(size)]["edges"] = graph.stats().edges
-            private, _ = await cache.copy(_AGENT)
+            private = (await cache.copy(_AGENT)).graph
             for question in questions.new(rounds):
                 started = time.perf_counter()
                 private.upsert_query(question)

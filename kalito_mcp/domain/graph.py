@@ -137,7 +137,7 @@ class GraphConfig(Policy):
     `merge_near_duplicates` merges them from `tau_dup`, as the specification says. It is off by default, so that only
     equal folded texts merge: a changed number, date, negation or name still scores above 0.96. Nodes with at least
     `protect_min_degree` edges are never evicted. Similar queries get the share `diffusion` of a feedback, times the
-    weight of their edge; 0 turns this off.
+    weight of their edge; 0 turns this off. `enable_inverted_index` is the specification's, and has no effect.
     """
 
     max_nodes: int = bounded(50_000, least=1)
@@ -274,7 +274,7 @@ EdgeKey = tuple[str, EdgeType, str]
 @dataclass(frozen=True, slots=True)
 class GraphChanges:
     """The changes of a graph since it was last stored: changed and new nodes and edges as they are now, and removed
-    ones. Removing a node removes its edges; these are listed too."""
+    ones, even if they were never stored. Removing a node removes its edges; these are listed too."""
 
     nodes: Sequence[GraphNode] = ()
     edges: Sequence[GraphEdge] = ()
@@ -296,11 +296,9 @@ class GraphContents:
 
 @dataclass(frozen=True, slots=True)
 class GraphState:
-    """`revision` grows with every change. `removed_revision` is the last that removed something: a reader of that
-    revision or a later one only needs the changes since. `slept_at` is the moment of the last sleep cycle. `embedder`
-    is the fingerprint of its vectors."""
+    """`revision` grows with every change. `slept_at` is the moment of the last sleep cycle. `embedder` is the
+    fingerprint of its vectors."""
 
     revision: int = 0
-    removed_revision: int = 0
     slept_at: int | None = None
     embedder: str | None = None

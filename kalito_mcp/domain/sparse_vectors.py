@@ -1,5 +1,6 @@
 """Sparse vectors, compact enough to keep tens of thousands in memory. Pure."""
 
+import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,14 +13,17 @@ from kalito_mcp.errors import InvalidInput
 
 # Rounding to float32 changes the length of a unit vector by less than this.
 _UNIT_SLACK: Final = 1e-6
+_LARGEST_COUNT: Final = 255
+_SMALLEST_COUNTS: Final = (1, 2, 3)
+"""The count that the smallest value may stand for. Nearly always 1; more if every n-gram occurs twice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
     """A vector of unit length, or the zero vector. `indices` (n,) are ascending and distinct, `values` (n,) not zero.
 
-    `weights` (n,) are the values themselves, or counts of 1 to 255 in a quarter of the space. Counts are the values
-    times `length`.
+    `weights` (n,) are the values times `length`: counts of 1 to 255, in a quarter of the space, if the values are
+    exactly counts scaled to unit length. Else they are the values themselves, and `length` is 1.
     """
 
     indices: NDArray[np.uint32] | NDArray[np.uint16]
@@ -61,8 +65,18 @@ class SparseVector:
             raise InvalidInput("an embedding has an index that is negative, too large for 32 bits or repeated")
         kept = values != 0
         order = np.argsort(indices[kept])
-        indices, values = indices[kept][order], values[kept][order]
-        return cls(indices.astype(np.uint32), _unit(values))
+        indices, unit = indices[kept][order].astype(np.uint32), _unit(values[kept][order])
+        if (counts := _counts(unit)) is None:
+            return cls(indices, unit)
+        return cls.of_counts(indices, counts)
+
+    @classmethod
+    def of_counts(cls, indices: NDArray[np.uint32], counts: NDArray[np.float64]) -> Self:
+        """A vector of counts of at least 1, both (n,), scaled to unit length. `indices` are ascending and distinct."""
+        length = math.sqrt(np.dot(counts, counts)) or 1.0
+        if counts.max(initial=0) > _LARGEST_COUNT:
+            return cls(indices, (counts / length).astype(np.float32))
+        return cls(indices, counts.astype(np.uint8), length)
 
     def pairs(self) -> list[list[float]]:
         """`[[index, value], ...]`, JSON-ready: the form in snapshots."""
@@ -88,3 +102,17 @@ def _unit(values: NDArray[np.float64]) -> NDArray[np.float32]:
     is_unit = abs(length * largest - 1) < _UNIT_SLACK
     unit: NDArray[np.float64] = values if is_unit else scaled / length
     return unit.astype(np.float32)
+
+
+def _counts(values: NDArray[np.float32]) -> NDArray[np.float64] | None:
+    """The counts, (n,), that give these values bit for bit when scaled to unit length. None if there are no such."""
+    smallest = float(values.min(initial=1.0))
+    if smallest <= 0:
+        return None
+    for unit in _SMALLEST_COUNTS:
+        counts = np.rint(values * np.float64(unit / smallest))
+        if counts.max(initial=0) > _LARGEST_COUNT:
+            return None
+        if np.array_equal((counts / (np.sqrt(np.dot(counts, counts)) or 1.0)).astype(np.float32), values):
+            return counts
+    return None

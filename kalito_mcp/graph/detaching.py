@@ -36,15 +36,12 @@ def detach_records(
     affected even if they do not list the record, because a node lists at most `MAX_SOURCES` records.
     """
     affected = [node.id for node in _affected(graph, record_ids, erased_keys)]
+    staying = {one: text for one, text in text_of.items() if one not in record_ids}
     for node_id in affected:
         node = graph.network.nodes.get(node_id)
         if node is None:
             continue  # removed with another node, or merged into it
-        left = {
-            record_id: text_of[record_id]
-            for record_id in node.source_record_ids
-            if record_id not in record_ids and record_id in text_of and _supports(text_of[record_id], node)
-        }
+        left = _supporting(node, staying)
         if not left:
             _drop(graph, node)
         elif node.type in _BY_WORDS:
@@ -52,6 +49,24 @@ def detach_records(
         else:
             graph.put(_with_sources(node, left))
     return len(affected)
+
+
+def supported_by(graph: IndexedGraph, text_of: Mapping[str, str]) -> set[str]:
+    """The records whose text supports a node that lists them."""
+    return {record_id for node in graph.network.nodes.values() for record_id in _supporting(node, text_of)}
+
+
+def keep_sources(graph: IndexedGraph, text_of: Mapping[str, str]) -> None:
+    """Keep of each node's sources those whose text is given and supports it. All nodes stay."""
+    for node in tuple(graph.network.nodes.values()):
+        if node.source_record_ids:
+            graph.put(replace(node, source_record_ids=tuple(_supporting(node, text_of))))
+
+
+def _supporting(node: GraphNode, text_of: Mapping[str, str]) -> dict[str, str]:
+    """The node's sources whose text is given and supports it, with their texts."""
+    given = {one: text_of[one] for one in node.source_record_ids if one in text_of}
+    return {record_id: text for record_id, text in given.items() if _supports(text, node)}
 
 
 def _affected(graph: IndexedGraph, record_ids: Collection[str], erased_keys: Collection[str]) -> list[GraphNode]:

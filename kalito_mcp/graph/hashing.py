@@ -7,7 +7,6 @@ A text of 100 characters has about 270 distinct n-grams and takes 35 microsecond
 Source: Cavnar and Trenkle, SDAIR 1994 (n-gram profiles); Weinberger et al., ICML 2009 (hashing, here without signs).
 """
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -28,7 +27,6 @@ _MAX_GRAM: Final = 16
 # A batch fits into the processor's cache. A text's number and a bucket together fit into 32 bits.
 _BATCH_CHARS: Final = 1 << 16
 _BATCH_TEXTS: Final = 1 << 12
-_MAX_COUNT: Final = 255
 
 # Odd 32-bit constants: the golden ratio, FNV's prime, and the finaliser of MurmurHash3.
 _GOLDEN: Final = 0x9E3779B1
@@ -81,11 +79,7 @@ class HashingEmbedder:
             return SparseVector.of({})
         buckets = self._buckets(_letters(padded))
         buckets.sort()
-        indices, counts = _count_distinct(buckets)
-        length = math.sqrt(np.dot(counts, counts))
-        if counts.min() == 1 and counts.max() <= _MAX_COUNT:
-            return SparseVector(indices, counts.astype(np.uint8), length)
-        return SparseVector(indices, (counts / length).astype(np.float32))
+        return SparseVector.of_counts(*_count_distinct(buckets))
 
     def embed_all(self, texts: Sequence[str]) -> list[SparseVector]:
         """The vectors, in the order of the texts; equal to those of `embed`, in half the time.
@@ -113,12 +107,8 @@ class HashingEmbedder:
         keys.sort()
         keys, counts = _count_distinct(keys)
         edges = np.searchsorted(keys, np.arange(len(batch) + 1, dtype=np.uint64) * np.uint64(self.dim))
-        squares = np.concatenate(([0.0], np.cumsum(counts * counts)))
-        row_lengths = np.sqrt(squares[edges[1:]] - squares[edges[:-1]])
         indices = keys % np.uint32(self.dim)
-        values = (counts / np.repeat(row_lengths, np.diff(edges))).astype(np.float32)
-        bounds = edges.tolist()
-        return [SparseVector(indices[a:b], values[a:b]) for a, b in pairwise(bounds)]
+        return [SparseVector.of_counts(indices[a:b], counts[a:b]) for a, b in pairwise(edges.tolist())]
 
     def _padded(self, text: str) -> str:
         folded = normalize(text[:MAX_TEXT_CHARS])

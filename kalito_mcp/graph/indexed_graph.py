@@ -43,7 +43,7 @@ class IndexedGraph:
 
     def __init__(self, config: GraphConfig, embedder: SparseEmbedder, now_ms: Callable[[], int]) -> None:
         self.network = Network()
-        self.index = SimilarityIndex(use_inverted_index=config.enable_inverted_index)
+        self.index = SimilarityIndex()
         self.before_eviction: Callable[[], object] | None = None
         """Called when the graph is full, before anything is evicted."""
         self._config = config
@@ -205,7 +205,7 @@ class IndexedGraph:
             if edge.type is EdgeType.SIMILAR_TO:
                 self.network.remove_edge(edge.key)
         vector = self._embedder.embed(node_text(node.text or ""))
-        self.index.add(node.id, vector)
+        self.index.add_all([(node.id, vector)])
         near = self.index.near(vector, self._config.tau_sim)
         self._link_similar(node.id, [one for one in near if one[0] != node.id], node.last_access)
 
@@ -217,7 +217,7 @@ class IndexedGraph:
         self._remove_lookups(node)
 
     def load(self, contents: GraphContents) -> None:
-        """Add or update stored nodes and edges. The objects are taken, not copied: there may be 50,000.
+        """Fill this empty graph. The objects are taken, not copied: there may be 50,000.
 
         Vectors of another embedder are computed again.
         """
@@ -226,15 +226,9 @@ class IndexedGraph:
         with gc_paused():
             for node in contents.nodes:
                 node.embedding = None  # the index has it
-            if not self.network.nodes:
-                self.network.fill(contents.nodes, contents.edges)
-                for node in contents.nodes:
-                    self._add_lookups(node)
-                return
+            self.network.fill(contents.nodes, contents.edges)
             for node in contents.nodes:
-                self.put(node)
-            for edge in contents.edges:
-                self.network.put_edge(edge)
+                self._add_lookups(node)
 
     def _add_lookups(self, node: GraphNode) -> None:
         for merged_id in node.source_node_ids:
@@ -288,7 +282,7 @@ class IndexedGraph:
         )
         self.put(node)
         if vector is not None:
-            self.index.add(node_id, vector)
+            self.index.add_all([(node_id, vector)])
             # Making room may have removed some.
             self._link_similar(node_id, [one for one in near if one[0] in self.network.nodes], at_ms)
         return node

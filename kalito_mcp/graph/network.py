@@ -24,10 +24,7 @@ class Network:
         self._edges: dict[EdgeKey, GraphEdge] = {}
         self._edges_of: dict[str, dict[EdgeKey, None]] = {}
         self._farthest: dict[str, tuple[float, str] | None] = {}
-        # New nodes and edges were never stored: if one is removed before a drain, no removal has to be stored.
         # The dicts are ordered sets: changes are stored in the order in which they happened.
-        self._new_nodes: set[str] = set()
-        self._new_edges: set[EdgeKey] = set()
         self._changed_nodes: dict[str, None] = {}
         self._changed_edges: dict[EdgeKey, None] = {}
         self._removed_nodes: dict[str, None] = {}
@@ -84,8 +81,6 @@ class Network:
             self._nodes[node.id] = node
             self._edges_of[node.id] = {}
             node.degree = 0
-            if node.id not in self._removed_nodes:
-                self._new_nodes.add(node.id)
         elif known is not node:
             raise InvalidInput(f"node {node.id!r} exists already; give another id")
         self._removed_nodes.pop(node.id, None)
@@ -137,8 +132,6 @@ class Network:
             for end in (source, target):
                 self._edges_of[end.id][key] = None
                 end.degree += 1
-            if key not in self._removed_edges:
-                self._new_edges.add(key)
         self._edges[key] = edge
         self._forget_farthest(edge)
         self._removed_edges.pop(key, None)
@@ -155,10 +148,7 @@ class Network:
             self._nodes[end].degree -= 1
         self._forget_farthest(edge)
         self._changed_edges.pop(key, None)
-        if key in self._new_edges:
-            self._new_edges.remove(key)
-        else:
-            self._removed_edges[key] = None
+        self._removed_edges[key] = None
         self.version += 1
 
     def remove_node(self, node_id: str) -> None:
@@ -169,10 +159,7 @@ class Network:
             self.remove_edge(key)
         del self._nodes[node_id], self._edges_of[node_id]
         self._changed_nodes.pop(node_id, None)
-        if node_id in self._new_nodes:
-            self._new_nodes.remove(node_id)
-        else:
-            self._removed_nodes[node_id] = None
+        self._removed_nodes[node_id] = None
         self.version += 1
 
     def drain(self) -> GraphChanges:
@@ -190,7 +177,6 @@ class Network:
         """Treat all changes as stored."""
         self._changed_nodes, self._changed_edges = {}, {}
         self._removed_nodes, self._removed_edges = {}, {}
-        self._new_nodes, self._new_edges = set(), set()
 
     def _similar(self, node_id: str) -> list[tuple[float, str]]:
         edges = self._edges

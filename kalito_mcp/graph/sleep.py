@@ -8,6 +8,7 @@ Their ids are kept as provenance, so that asking one of them again finds the anc
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from heapq import nsmallest
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from kalito_mcp.domain.sleep import (
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.graph.indexed_graph import IndexedGraph, join_sources
 from kalito_mcp.graph.ranking import UNDECAYED, rank
+
+Ranked = Callable[[GraphNode], float]
 
 _log: Final = logging.getLogger("kalito.graph")
 
@@ -75,38 +78,15 @@ def plan_cycle(
     turn queries worth promoting into queries to merge.
     """
     at_ms = UNDECAYED if trigger is SleepCycleTrigger.SESSION_FINALIZE else now_ms
-
-    def ranked(node: GraphNode) -> float:
-        return rank(node, now_ms=at_ms, half_life_min=config.half_life_min)
-
-    nodes = graph.network.nodes
-    queries = ((ranked(node), node.id) for node in nodes.values() if node.type is NodeType.QUERY and not node.pinned)
-    low = nsmallest(options.max_inspect, (pair for pair in queries if pair[0] <= options.min_rank))
-    free = {node_id for _, node_id in low}
-    clusters: list[PlannedCluster] = []
-    for before, anchor_id in sorted(low, key=lambda pair: (-pair[0], pair[1])):
-        if anchor_id not in free:
-            continue
-        near = [node_id for node_id in _near(graph, config, anchor_id, options.similarity_threshold) if node_id in free]
-        if len(near) + 1 < options.min_cluster_size:
-            continue
-        free -= {anchor_id, *near}
-        members = [nodes[node_id] for node_id in (anchor_id, *near)]
-        texts = tuple(node.summary or node.text or "" for node in members)
-        clusters.append(PlannedCluster(anchor_id, tuple(near), texts, before_rank=before, after_rank=before))
-    clusters.sort(key=lambda cluster: (-len(cluster.merged_ids), cluster.anchor_id))
-    clusters = clusters[: options.max_clusters]
+    ranked = partial(rank, now_ms=at_ms, half_life_min=config.half_life_min)
+    low = _lowest_queries(graph, options, ranked)
+    near = partial(_near, graph, config, threshold=options.similarity_threshold)
+    groups = _groups(low, near, options)
     # Only now is it known which neighbours will be merged, and so how many edges each anchor will have.
-    places = {node_id: cluster.anchor_id for cluster in clusters for node_id in cluster.merged_ids}
+    places = {node.id: anchor.id for anchor, *merged in groups for node in merged}
     return SleepPlan(
         trigger=trigger,
-        clusters=tuple(
-            replace(
-                cluster, after_rank=ranked(_merged_anchor(members, degree=_degree_when_merged(graph, members, places)))
-            )
-            for cluster in clusters
-            for members in [[nodes[node_id] for node_id in (cluster.anchor_id, *cluster.merged_ids)]]
-        ),
+        clusters=tuple(_planned(graph, members, places, ranked) for members in groups),
         inspected=len(low),
         timestamp=now_ms,
         version=graph.network.version,
@@ -155,6 +135,45 @@ def _report_of(plan: SleepPlan, clusters: tuple[SleepCycleClusterReport, ...]) -
     )
 
 
+def _lowest_queries(graph: IndexedGraph, options: SleepCycleOptions, ranked: Ranked) -> list[GraphNode]:
+    """The queries that may be merged: of the lowest ranks, best first, equal ones by id."""
+    queries = (one for one in graph.network.nodes.values() if one.type is NodeType.QUERY and not one.pinned)
+    pairs = ((ranked(node), node.id) for node in queries)
+    low = nsmallest(options.max_inspect, (pair for pair in pairs if pair[0] <= options.min_rank))
+    return [graph.network.nodes[node_id] for _, node_id in sorted(low, key=lambda pair: (-pair[0], pair[1]))]
+
+
+def _groups(
+    low: Sequence[GraphNode], near: Callable[[str], list[str]], options: SleepCycleOptions
+) -> list[list[GraphNode]]:
+    """The clusters to merge, each with its anchor first: the largest first, equal ones by the anchor's id."""
+    free = {node.id: node for node in low}
+    groups: list[list[GraphNode]] = []
+    for anchor in low:
+        if anchor.id not in free:
+            continue
+        members = [anchor, *(free[node_id] for node_id in near(anchor.id) if node_id in free)]
+        if len(members) >= options.min_cluster_size:
+            groups.append(members)
+            for node in members:
+                del free[node.id]
+    return sorted(groups, key=lambda members: (-len(members), members[0].id))[: options.max_clusters]
+
+
+def _planned(
+    graph: IndexedGraph, members: Sequence[GraphNode], places: Mapping[str, str], ranked: Ranked
+) -> PlannedCluster:
+    """The cluster of these nodes, with its anchor's rank before and after. `places` as in `_degree_when_merged`."""
+    merged = _merged_anchor(members, degree=_degree_when_merged(graph, members, places))
+    return PlannedCluster(
+        anchor_id=members[0].id,
+        merged_ids=tuple(node.id for node in members[1:]),
+        texts=tuple(node.summary or node.text or "" for node in members),
+        before_rank=ranked(members[0]),
+        after_rank=ranked(merged),
+    )
+
+
 def notify(config: SleepCycleConfig, report: SleepCycleReport) -> None:
     """Pass the report to the listener. An error of the listener is logged: the cycle itself has succeeded."""
     if config.emit is None:
@@ -182,7 +201,7 @@ def _cluster_report(cluster: PlannedCluster, plan: SleepPlan, texts: Mapping[str
     )
 
 
-def _near(graph: IndexedGraph, config: GraphConfig, node_id: str, threshold: float) -> list[str]:
+def _near(graph: IndexedGraph, config: GraphConfig, node_id: str, *, threshold: float) -> list[str]:
     """Queries near a query, nearest first. From `tau_sim` up these are its similarity edges."""
     if threshold < config.tau_sim:
         near = graph.index.near(graph.index.vector(node_id), threshold)

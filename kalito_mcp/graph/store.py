@@ -30,9 +30,8 @@ from kalito_mcp.domain.graph import (
 from kalito_mcp.domain.sleep import SleepCycleConfig, SleepCycleOptions, SleepCycleReport, SleepCycleTrigger
 from kalito_mcp.domain.validation import checked_moment, checked_text
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.graph import sleep
+from kalito_mcp.graph import detaching, sleep
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.graph.detaching import detach_records, other_sources
 from kalito_mcp.graph.files import read_json, write_json
 from kalito_mcp.graph.hashing import HashingEmbedder
 from kalito_mcp.graph.indexed_graph import MAX_TEXT_BYTES, IndexedGraph, check_text, edges_full, node_text
@@ -190,15 +189,23 @@ class GraphStore:
 
     def other_sources(self, record_ids: Collection[str], *, erased_keys: Collection[str] = ()) -> frozenset[str]:
         """The other records of the nodes that `detach_records` would change: it needs their texts."""
-        return other_sources(self._graph, record_ids, erased_keys)
+        return detaching.other_sources(self._graph, record_ids, erased_keys)
 
     def detach_records(
         self, record_ids: Collection[str], *, text_of: Mapping[str, str], erased_keys: Collection[str] = ()
     ) -> int:
         """Remove records; the number of nodes affected. See `graph/detaching.py`."""
-        return detach_records(self._graph, record_ids, text_of, erased_keys)
+        return detaching.detach_records(self._graph, record_ids, text_of, erased_keys)
+
+    def keep_sources(self, text_of: Mapping[str, str]) -> None:
+        """Keep of each node's records those whose text is given and supports it. See `graph/detaching.py`."""
+        detaching.keep_sources(self._graph, text_of)
 
     # Reading
+
+    def supported_by(self, text_of: Mapping[str, str]) -> set[str]:
+        """The records whose text supports a node that lists them. See `graph/detaching.py`."""
+        return detaching.supported_by(self._graph, text_of)
 
     def search_similar_queries(self, text: str, k: int = 10) -> list[SimilarQuery]:
         """The k queries nearest to the text, best first: by similarity, adjusted by rank and feedback.
@@ -318,15 +325,12 @@ class GraphStore:
             node.embedding = self._graph.vector(node.id)
         return changes
 
-    def absorb(self, contents: GraphContents, *, is_whole: bool) -> None:
-        """Load stored contents: the whole graph, or with `is_whole` off only what changed.
+    def absorb(self, contents: GraphContents) -> None:
+        """Become the stored graph.
 
         This does not count as a change. The contents belong to this graph from now on: they are not copied.
         """
-        if is_whole:
-            self._become(contents)
-        else:
-            self._graph.load(contents)
+        self._become(contents)
         self.slept_at = contents.state.slept_at
         self._graph.network.mark_stored()
 

@@ -24,5 +24,5 @@ def top_subgraph(graph: GraphStore, top_k: int) -> GraphStore:
         state=GraphState(embedder=graph.embedder_fingerprint),
     )
     chosen = GraphStore(graph.config, graph.embedder)
-    chosen.absorb(contents, is_whole=True)
+    chosen.absorb(contents)
     return chosen

@@ -1,29 +1,27 @@
-"""Keeps recently used graphs in memory, each as fresh as what is stored.
+"""Keeps recently used graphs in memory, each as it is stored.
 
-A graph is loaded when first needed. It is updated when its stored revision has moved, and the least recently used
-graphs are dropped. Graphs are changed inside a write transaction. If that fails, the changed graph is dropped from
-memory and read again.
+A graph is loaded when it is first needed, and again when its stored revision has moved; the least recently used graphs
+are dropped. Long work is done on a copy, which is stored only if the graph has not changed meanwhile. Short changes are
+made inside a write transaction. If that fails, the changed graph is dropped from memory and read again.
 
 To change a graph, take the right to write before the graph's lock, and release the lock after the transaction. To read
-one, open a view first, or ask what is stored and take the lock at once if it is what is in memory. So nobody waits for
-a transaction while holding a graph's lock, and nobody reads what is not stored yet.
+one, open a view first. So nobody waits for a transaction while holding a graph's lock, and nobody reads what is not
+stored yet.
 """
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
-import anyio.to_thread
 
 from kalito_mcp.domain.graph import GraphContents, GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import SessionNotFound
-from kalito_mcp.gc_pause import gc_paused
-from kalito_mcp.long_texts import read_aside
+from kalito_mcp.long_texts import aside
 from kalito_mcp.ports.graphs import GraphReader
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
@@ -33,24 +31,31 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MAX_LOADED: Final = 32
-_MOST_IN_LOOP: Final = 199
+_EMPTY: Final = GraphContents((), (), GraphState())
 
 
 @dataclass(slots=True, eq=False)
-class _Cached:
-    """A cached graph. `state` is the stored state it matches; `version` is the graph's own version at that moment."""
+class Copy:
+    """A graph that nobody else has, and the stored state that it was made from."""
 
     graph: "GraphStore"
-    version: int
-    state: GraphState = GraphState()
+    state: GraphState
+
+
+@dataclass(slots=True, eq=False)
+class _Cached(Copy):
+    """A cached graph. `version` is the graph's own version when it was as stored."""
+
+    version: int = 0
     lock: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
 
     @property
     def is_changed(self) -> bool:
         return self.graph.version != self.version or self.graph.slept_at != self.state.slept_at
 
-    def mark_stored(self, state: GraphState) -> None:
-        self.state, self.version = state, self.graph.version
+    def become(self, graph: "GraphStore", state: GraphState) -> None:
+        """Hold this graph, which is stored in this state."""
+        self.graph, self.state, self.version = graph, state, graph.version
 
 
 class GraphCache:
@@ -60,22 +65,12 @@ class GraphCache:
         self._store = store
         self._new_graph = new_graph
         self._cached: OrderedDict[Scope, _Cached] = OrderedDict()
-        self._is_warm = False
-
-    async def warm_up(self) -> None:
-        """Import what graphs need, in a thread: the first time that takes 70 ms."""
-        if not self._is_warm:
-            await anyio.to_thread.run_sync(self._new_graph, Scope())
-            self._is_warm = True
 
     @asynccontextmanager
     async def reading(self, *scopes: Scope) -> AsyncIterator[list["GraphStore"]]:
         """The graphs as stored, for reading only. An unknown session's graph is empty. The block must not wait for a
         write."""
         async with AsyncExitStack() as stack:
-            if (at_hand := await self._at_hand(stack, scopes)) is not None:
-                yield at_hand
-                return
             view = await stack.enter_async_context(self._store.view())
             graphs: list[GraphStore] = []
             for scope in scopes:
@@ -83,7 +78,7 @@ class GraphCache:
                     locked = self._lock(view.graphs, scope)
                     graphs.append((await stack.enter_async_context(locked)).graph)
                 else:
-                    graphs.append(self._new_graph(scope))
+                    graphs.append(await self.built(scope, _EMPTY))
             yield graphs
 
     async def change(
@@ -97,10 +92,9 @@ class GraphCache:
         Raises:
             SessionNotFound: a scope names an unknown session, or another agent's; nothing was written.
         """
-        if any(_cache_key(scope) not in self._cached for scope in scopes):
-            # Load before the transaction: a large graph takes a second, and all writers would wait.
-            async with self.reading(*scopes):
-                pass
+        # Load before the transaction: a large graph takes a second, and all writers would wait.
+        async with self.reading(*scopes):
+            pass
         keys, held = [_cache_key(scope) for scope in scopes], list[_Cached]()
 
         async def lock() -> None:
@@ -110,7 +104,7 @@ class GraphCache:
         async def change(transaction: WriteTransaction) -> tuple[T, list[GraphState]]:
             for scope, key, one in zip(scopes, keys, held, strict=True):
                 await _check_known(transaction, scope)
-                await _bring_up_to_date(one, transaction.graphs, key)
+                await self._bring_up_to_date(one, transaction.graphs, key)
             made = await work(transaction, [one.graph for one in held])
             return made, [await _save(one, transaction, key) for key, one in zip(keys, held, strict=True)]
 
@@ -123,17 +117,17 @@ class GraphCache:
                         self.forget(key)
                 raise
             for one, state in zip(held, states, strict=True):
-                one.mark_stored(state)
+                one.become(one.graph, state)
         return made
 
-    async def copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
-        """A private copy of the stored graph, and its stored state. For long work that must not block others.
+    async def copy(self, scope: Scope) -> Copy:
+        """A private copy of the stored graph. For long work that must not block others.
 
         Raises:
             SessionNotFound: the scope names an unknown session, or another agent's.
         """
         contents = await self._store.read(lambda view: self.contents(view, scope))
-        return await self.built(scope, contents), contents.state
+        return Copy(await self.built(scope, contents), contents.state)
 
     async def contents(self, view: ReadView, scope: Scope) -> GraphContents:
         """The stored graph, for `built`. Raises SessionNotFound, as `copy`."""
@@ -142,16 +136,43 @@ class GraphCache:
 
     async def built(self, scope: Scope, contents: GraphContents) -> "GraphStore":
         """A graph of these contents that nobody else has, made in a thread."""
-        graph = self._new_graph(scope)
-        await anyio.to_thread.run_sync(lambda: graph.absorb(contents, is_whole=True))
-        return graph
 
-    async def save_copy(
-        self, transaction: WriteTransaction, scope: Scope, graph: "GraphStore", state: GraphState
-    ) -> None:
-        """Write what was changed in a copy. `state` must still be the stored one. The graph in memory follows when it
-        is next used."""
-        await _save(_Cached(graph, graph.version, state), transaction, _cache_key(scope))
+        def build() -> "GraphStore":
+            graph = self._new_graph(scope)
+            graph.absorb(contents)
+            return graph
+
+        return await aside(build)
+
+    async def store_copies(
+        self, copies: Mapping[Scope, Copy], only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
+    ) -> bool | None:
+        """Write what was changed in copies, all of it or nothing. True if it was written.
+
+        False, and nothing is written, if a stored graph is no longer what was copied: copy it again. None, and nothing
+        is written, if `only_if`, awaited in the same transaction, is False.
+        """
+
+        async def save(transaction: WriteTransaction) -> Sequence[GraphState] | bool | None:
+            for scope, copy in copies.items():
+                if (await transaction.graphs.state(_cache_key(scope))).revision != copy.state.revision:
+                    return False
+            if only_if is not None and not await only_if(transaction):
+                return None
+            return [await _save(copy, transaction, _cache_key(scope)) for scope, copy in copies.items()]
+
+        states = await self._store.write(save)
+        if not isinstance(states, list):
+            return None if states is None else False
+        for (scope, copy), state in zip(copies.items(), states, strict=True):
+            copy.state = state
+            self.forget(scope)
+        return True
+
+    def keep(self, scope: Scope, copy: Copy) -> None:
+        """Keep a copy that was stored, in place of the graph in memory. The caller uses it no longer."""
+        cached = self._cached[_cache_key(scope)] = _Cached(copy.graph, copy.state)
+        cached.become(copy.graph, copy.state)
 
     def forget(self, scope: Scope) -> None:
         """Drop a graph from memory; it is read again when needed. A block that already has it keeps it."""
@@ -161,34 +182,13 @@ class GraphCache:
         """The scopes of the graphs in memory, least recently used first."""
         return list(self._cached)
 
-    async def _at_hand(self, locks: AsyncExitStack, scopes: Sequence[Scope]) -> list["GraphStore"] | None:
-        """The graphs, locked, if all are in memory as they are stored, and nobody uses one. That takes one trip."""
-        if not all(_cache_key(scope) in self._cached for scope in scopes):
-            return None
-
-        async def stored(view: ReadView) -> list[GraphState | None]:
-            return [
-                await view.graphs.state(_cache_key(scope)) if await _is_known(view, scope) else None for scope in scopes
-            ]
-
-        states = await self._store.read(stored)
-        found = [self._cached.get(_cache_key(scope)) for scope in scopes]
-        cached = [one for one in found if one is not None and not one.lock.locked()]
-        if [one.state for one in cached] != states:
-            return None
-        for scope, one in zip(scopes, cached, strict=True):
-            one.lock.acquire_nowait()
-            locks.callback(one.lock.release)
-            self._cached.move_to_end(_cache_key(scope))
-        return [one.graph for one in cached]
-
     @asynccontextmanager
     async def _lock(self, graphs: GraphReader, scope: Scope) -> AsyncIterator[_Cached]:
         """The cached graph, brought up to date, under its lock."""
         key = _cache_key(scope)
         async with self._locked(key) as cached:
             try:
-                await _bring_up_to_date(cached, graphs, key)
+                await self._bring_up_to_date(cached, graphs, key)
             except BaseException:
                 self.forget(key)
                 raise
@@ -198,10 +198,10 @@ class GraphCache:
     async def _locked(self, key: Scope) -> AsyncIterator[_Cached]:
         """The cached graph as it is, under its lock."""
         while True:
-            cached = self._cached.get(key)
-            if cached is None:
-                graph = self._new_graph(key)
-                cached = self._cached[key] = _Cached(graph, graph.version)
+            if key not in self._cached:
+                empty = await self.built(key, _EMPTY)
+                self._cached.setdefault(key, _Cached(empty, GraphState(), empty.version))
+            cached = self._cached[key]
             self._cached.move_to_end(key)
             async with cached.lock:
                 # Dropped while this waited for its lock: it may contain changes that were never stored.
@@ -213,27 +213,20 @@ class GraphCache:
         for other in idle[: max(0, len(self._cached) - _MAX_LOADED)]:
             del self._cached[other]
 
-
-async def _bring_up_to_date(cached: _Cached, graphs: GraphReader, scope: Scope) -> None:
-    state, known = await graphs.state(scope), cached.state
-    if state.revision == known.revision:
-        # A sleep cycle that merged nothing does not move the revision.
-        cached.state, cached.graph.slept_at = state, state.slept_at
-        return
-    # The view is older than this process's own last write: keep the newer graph.
-    if 0 < state.revision < known.revision:
-        return
-    is_whole = known.revision < state.removed_revision or state.revision < known.revision
-    with gc_paused():
-        contents = await graphs.load(scope, after=0 if is_whole else known.revision)
-        size = len(contents.nodes) + len(contents.edges)
-        await read_aside(size, lambda: cached.graph.absorb(contents, is_whole=is_whole), most=_MOST_IN_LOOP)
-    cached.mark_stored(contents.state)
+    async def _bring_up_to_date(self, cached: _Cached, graphs: GraphReader, scope: Scope) -> None:
+        state, known = await graphs.state(scope), cached.state
+        if state.revision == known.revision:
+            # A sleep cycle that merged nothing does not move the revision.
+            cached.state, cached.graph.slept_at = state, state.slept_at
+        # If the view is older than this process's own last write, the graph is newer: keep it.
+        elif not 0 < state.revision < known.revision:
+            contents = await graphs.load(scope)
+            cached.become(await self.built(scope, contents), contents.state)
 
 
-async def _save(cached: _Cached, transaction: WriteTransaction, scope: Scope) -> GraphState:
+async def _save(copy: Copy, transaction: WriteTransaction, scope: Scope) -> GraphState:
     """Write what changed in the graph. Returns its stored state after the commit."""
-    graph, state = cached.graph, cached.state
+    graph, state = copy.graph, copy.state
     if changes := graph.drain_changes():
         if scope.session is not None:
             # Embeddings are recomputed on load: 0.1 s for the largest session, for half the bytes on disk.

@@ -7,6 +7,7 @@ answer; both refer to the entities they mention.
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -18,23 +19,17 @@ from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
-from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.long_texts import LONG_CHARS
-from kalito_mcp.orchestrator.graph_cache import GraphCache
+from kalito_mcp.orchestrator.graph_cache import Copy, GraphCache
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
 
 _log: Final = logging.getLogger("kalito.graph")
-_CHUNK: Final = 32
-"""Messages of one write, at most. They take 7 ms, and other writers wait."""
-
-_CHUNK_CHARS: Final = 20_000
-"""Of long messages, so many characters are one write, and at least one message."""
-
-_FEW_CHARS: Final = 1_000
-"""Of messages that are added within two milliseconds: in a thread they would take longer."""
+_CHUNK: Final = 64
+"""Messages of one write, at most. Other writers wait for some milliseconds."""
+_MAX_READ: Final = 1_024
+"""Messages that are in memory at once."""
 
 LOOK_BACK: Final = 8
 """An answer's query is at most this many messages before it."""
@@ -50,90 +45,85 @@ class Observer:
 
     async def observe(self, scope: Scope) -> int:
         """Add the messages that are not in the graph yet, unless the session is finalized or graphs are switched off.
-        Returns how many those were."""
-        if not self.policy.enabled:
-            return 0
+        Returns how many those were.
 
-        async def look(view: ReadView) -> tuple[Session | None, Sequence[MessageWithImportance]]:
-            session = await view.sessions.get(scope)
-            if session is None or not _is_behind(session):
-                return session, ()
-            done = session.observed_seq
-            return session, await view.conversations.messages(session, first_seq=done + 1, last_seq=done + _CHUNK)
-
+        They are added to a copy, in a thread, and again if the graph or a message changes meanwhile.
+        """
         observed = 0
         while True:
-            session, coming = await self._store.read(look)
-            if session is None or not coming:
+            behind = await self._store.read(lambda view: self._behind(view, scope, most=_MAX_READ))
+            if behind is None:
                 return observed
-            await self._cache.warm_up()
-            keys = await _keys_of_long(coming)
-            added, is_complete = await self._cache.change([scope], partial(self._add_next, scope, keys))
-            observed += added
-            if is_complete:
-                return observed
-
-    async def _add_next(
-        self, scope: Scope, keys: Mapping[str, str], transaction: WriteTransaction, graphs: Sequence["GraphStore"]
-    ) -> tuple[int, bool]:
-        """Add the next messages. Returns how many those were, and whether they are the last ones."""
-        session = await transaction.sessions.get(scope)
-        if session is None or not _is_behind(session):
-            return 0, True
-        done = session.observed_seq
-        messages = await transaction.conversations.messages(
-            session, first_seq=done + 1 - LOOK_BACK, last_seq=done + _CHUNK
-        )
-        last = min(_end_of_chunk(messages, done), session.message_count)
-        observe_messages(graphs[0], [one for one in messages if one.seq <= last], done, self.policy, keys)
-        await transaction.sessions.set_observed_seq(session, last)
-        return last - done, last >= session.message_count
+            copy = Copy(await self._cache.built(scope, behind.contents), behind.contents.state)
+            for done in range(behind.done, behind.last, _CHUNK):
+                last = min(done + _CHUNK, behind.last)
+                messages = [one for one in behind.messages if done - LOOK_BACK < one.seq <= last]
+                await anyio.to_thread.run_sync(observe_messages, copy.graph, messages, done, self.policy)
+                if not await self._cache.store_copies({scope: copy}, partial(_mark, scope, messages, done, last)):
+                    break
+                observed += last - done
+            else:
+                self._cache.keep(scope, copy)
 
     async def copy(self, scope: Scope) -> "GraphStore":
         """A private copy of the session's graph with all of its messages. Nothing is stored. Raises SessionNotFound."""
 
-        async def look(view: ReadView) -> tuple[GraphContents, int, Sequence[MessageWithImportance]]:
-            contents, session = await self._cache.contents(view, scope), await view.sessions.get(scope)
-            if session is None or not _is_behind(session) or not self.policy.enabled:
-                return contents, 0, ()
-            done = session.observed_seq
-            first = max(1, done + 1 - LOOK_BACK)
-            return (
-                contents,
-                done,
-                await view.conversations.messages(session, first_seq=first, last_seq=session.message_count),
-            )
+        async def look(view: ReadView) -> tuple[GraphContents, _Behind | None]:
+            behind = await self._behind(view, scope)
+            return behind.contents if behind else await self._cache.contents(view, scope), behind
 
-        contents, done, messages = await self._store.read(look)
+        contents, behind = await self._store.read(look)
         graph = await self._cache.built(scope, contents)
-        if messages:
-            await anyio.to_thread.run_sync(observe_messages, graph, messages, done, self.policy)
+        if behind is not None:
+            await anyio.to_thread.run_sync(observe_messages, graph, behind.messages, behind.done, self.policy)
         return graph
+
+    async def _behind(self, view: ReadView, scope: Scope, *, most: int | None = None) -> "_Behind | None":
+        """The next messages that the session's graph lacks. None if it lacks none, for an unknown session, and where
+        graphs are switched off."""
+        session = await view.sessions.get(scope)
+        if session is None or not _is_behind(session) or not self.policy.enabled:
+            return None
+        done = session.observed_seq
+        last = session.message_count if most is None else min(session.message_count, done + most)
+        return _Behind(await self._cache.contents(view, scope), await _from(view, session, done, last), done, last)
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """A session's stored graph, which has the messages up to seq `done`; those up to `last`, and eight before."""
+
+    contents: GraphContents
+    messages: Sequence[MessageWithImportance]
+    done: int
+    last: int
+
+
+async def _from(
+    view: ReadView | WriteTransaction, session: Session, done: int, last: int
+) -> Sequence[MessageWithImportance]:
+    return await view.conversations.messages(session, first_seq=max(1, done + 1 - LOOK_BACK), last_seq=last)
+
+
+async def _mark(
+    scope: Scope,
+    messages: list[MessageWithImportance],
+    done: int,
+    last: int,
+    transaction: WriteTransaction,
+) -> bool:
+    """Mark the messages up to seq `last` as added. False if the session or one of them is no longer as it was."""
+    session = await transaction.sessions.get(scope)
+    if session is None or not _is_behind(session) or session.observed_seq != done:
+        return False
+    if list(await _from(transaction, session, done, last)) != messages:
+        return False
+    await transaction.sessions.set_observed_seq(session, last)
+    return True
 
 
 def _is_behind(session: Session) -> bool:
     return session.state is not SessionState.FINALIZED and session.observed_seq < session.message_count
-
-
-async def _keys_of_long(messages: Sequence[MessageWithImportance]) -> Mapping[str, str]:
-    """The canonical keys of the long texts, by text.
-
-    For before the transaction: one takes some tenths of a second, in which no other call could write.
-    """
-    texts = [message.text for message in messages if len(message.text) > LONG_CHARS]
-    if not texts:
-        return {}
-    return await anyio.to_thread.run_sync(lambda: {text: canonical_key(text) for text in texts})
-
-
-def _end_of_chunk(messages: Sequence[MessageWithImportance], done: int) -> int:
-    """The seq of the last message of one write, if those up to seq `done` are in the graph."""
-    chars = 0
-    for message in messages:
-        chars += len(message.text) if message.seq > done else 0
-        if chars > _CHUNK_CHARS and message.seq > done + 1:
-            return message.seq - 1
-    return done + _CHUNK
 
 
 def observe_messages(

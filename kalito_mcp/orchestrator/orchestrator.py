@@ -21,7 +21,6 @@ from kalito_mcp.domain.graph import (
     FeedbackLabel,
     GraphHit,
     GraphScope,
-    GraphState,
     PromotionReport,
 )
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, NO_LIMITS, Limits, Scope
@@ -38,15 +37,14 @@ from kalito_mcp.errors import (
 )
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
-from kalito_mcp.orchestrator.copies import OnlyIf, merge_planned, save_copies
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.graph_settings import OrchestratorConfig, kind_of, new_graph, sleep_config, summarize
 from kalito_mcp.orchestrator.hits import best_hits
 from kalito_mcp.orchestrator.observer import Observer
 from kalito_mcp.orchestrator.overview import overview
-from kalito_mcp.orchestrator.snapshot_import import keep_own_ids, without_gone
+from kalito_mcp.orchestrator.snapshot_import import clean_restored
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.store import Overtaken, Store, WriteTransaction
+from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 
 if TYPE_CHECKING:
@@ -95,7 +93,9 @@ class MemoryOrchestrator:
 
     async def get_agent_store(self) -> "GraphStore":
         """A copy of the agent's stored graph."""
-        return (await self._copy(self._agent()))[0]
+        graph = (await self._cache.copy(self._agent())).graph
+        self._report_no_cycles(graph, GraphScope.AGENT)
+        return graph
 
     async def upsert_query(self, session_id: str, text: str) -> str:
         """Add the query to the session's graph. Returns its node id. Raises SessionNotFound, SessionFinalized if it is
@@ -167,13 +167,13 @@ class MemoryOrchestrator:
         *,
         force: bool = False,
         dry_run: bool = False,
-        only_if: OnlyIf | None = None,
+        only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None,
         **options: Any,
     ) -> SleepCycleReport | None:
         """Consolidate the session's graph, or the agent's. Returns None within the cooldown, unless forced.
 
-        The cycle is planned on a copy, in a thread, without blocking others. If the graph changes meanwhile, it is
-        planned again. With `dry_run` the report says what would be merged, and nothing is written. `only_if` is
+        The cycle runs on a copy, in a thread, without blocking others. If the graph changes meanwhile, it runs
+        again. With `dry_run` the report says what would be merged, and nothing is written. `only_if` is
         awaited in the transaction; if it is False, nothing is done and the result is None.
 
         Raises:
@@ -185,24 +185,26 @@ class MemoryOrchestrator:
         if session_id is not None:
             await self._observer.observe(scope)
         for _ in range(_MAX_PLANS):
-            copy, state = await self._copy(scope)
-            if copy.is_rested(**options) and not force:
+            copy = await self._cache.copy(scope)
+            if copy.graph.is_rested(**options) and not force:
                 return None
-            plan = await anyio.to_thread.run_sync(partial(copy.plan_sleep_cycle, trigger, **options))
+            plan = await anyio.to_thread.run_sync(partial(copy.graph.plan_sleep_cycle, trigger, **options))
             summaries = await summarize(plan, self.config)
             if dry_run:
                 return sleep.preview_report(plan, summaries)
-            merge = partial(merge_planned, scope, state, plan, summaries, only_if)
-            try:
-                report = await self._cache.change([scope], merge)
-            except Overtaken:
-                continue
-            if report is not None:
+            report = await anyio.to_thread.run_sync(copy.graph.apply_sleep_plan, plan, summaries)
+            is_stored = await self._cache.store_copies({scope: copy}, only_if)
+            if is_stored is None:
+                return None
+            if is_stored:
+                self._cache.keep(scope, copy)
                 sleep.notify(sleep_config(self.config, kind_of(scope)), report)
-            return report
-        raise Conflict("the graph kept changing while its sleep cycle was planned; try again later")
+                return report
+        raise Conflict("the graph kept changing during its sleep cycle; try again later")
 
-    async def promote(self, session_id: str, *, only_if: OnlyIf | None = None) -> PromotionReport | None:
+    async def promote(
+        self, session_id: str, *, only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
+    ) -> PromotionReport | None:
         """Merge the best of the session's graph into the agent's, by the promotion policy. `only_if` is awaited in the
         same transaction; if it is False, nothing is done and the result is None.
 
@@ -214,13 +216,16 @@ class MemoryOrchestrator:
         scopes = (self._session(session_id), self._agent())
         await self._observer.observe(scopes[0])
         for _ in range(_MAX_PLANS):
-            (session, session_state), (agent, agent_state) = [await self._copy(scope) for scope in scopes]
+            copies = {scope: await self._cache.copy(scope) for scope in scopes}
+            session, agent = (copy.graph for copy in copies.values())
             report = await anyio.to_thread.run_sync(promote, session, agent, self.config.promotion)
-            copies = ((scopes[0], session, session_state), (scopes[1], agent, agent_state))
-            try:
-                return report if await self._store.write(partial(save_copies, self._cache, copies, only_if)) else None
-            except Overtaken:
-                continue
+            is_stored = await self._cache.store_copies(copies, only_if)
+            if is_stored is None:
+                return None
+            if is_stored:
+                for scope, copy in copies.items():
+                    self._cache.keep(scope, copy)
+                return report
 
         async def merge(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> PromotionReport | None:
             if only_if is not None and not await only_if(transaction):
@@ -357,17 +362,11 @@ class MemoryOrchestrator:
 
         # In one transaction: a concurrent purge cleans either the snapshot's file before or the graph after.
         async def restore(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> int:
-            kept = await without_gone(data, transaction, agent, new_graph(self.config, agent, self._clock))
-            graphs[0].from_snapshot(await keep_own_ids(kept, transaction, agent))
+            graphs[0].from_snapshot(data)
+            await clean_restored(graphs[0], transaction.records, agent)
             return graphs[0].stats().nodes
 
         return await self._cache.change([agent], restore)
-
-    async def _copy(self, scope: Scope) -> tuple["GraphStore", GraphState]:
-        """A copy of a graph as it is stored."""
-        graph, state = await self._cache.copy(scope)
-        self._report_no_cycles(graph, kind_of(scope))
-        return graph, state
 
     def _report_no_cycles(self, graph: "GraphStore", kind: GraphScope) -> None:
         """Report no sleep cycles of a copy, because nothing that happens to it is stored."""

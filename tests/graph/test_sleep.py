@@ -80,7 +80,7 @@ def test_a_plan_for_a_graph_that_has_changed_is_refused(clock: ScriptedClock, ch
         "pin": lambda: graph.pin(anchor),
         "link": lambda: graph.link(anchor, query_id(OTHERS[0]), "similar_to", 0.1),
         "snapshot": lambda: graph.from_snapshot(graph.to_snapshot()),
-        "absorb": lambda: graph.absorb(GraphContents([], [], GraphState()), is_whole=True),
+        "absorb": lambda: graph.absorb(GraphContents([], [], GraphState())),
     }[change]()
     with unchanged(graph), pytest.raises(Conflict, match="plan it again"):
         graph.apply_sleep_plan(plan, {})

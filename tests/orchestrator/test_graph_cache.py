@@ -21,6 +21,7 @@ from kalito_mcp.errors import RecordNotFound, SessionNotFound
 from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig, new_graph
+from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.orchestrator.conftest import changed
 from tests.scripted import START_MS, ScriptedClock
@@ -72,7 +73,7 @@ class Process:
             return await view.graphs.state(scope)
 
     async def fresh(self, scope: Scope = AGENT) -> dict[str, Any]:
-        return content((await self.cache.copy(scope))[0])
+        return content((await self.cache.copy(scope)).graph)
 
     async def shelved(self, scope: Scope = AGENT) -> dict[str, Any]:
         async with self.cache.reading(scope) as [graph]:
@@ -129,26 +130,6 @@ async def test_a_sleep_that_merged_nothing_is_known_to_the_other_process(one: Pr
     assert await other.asked() == ["Where is Ann?"]
     await one.change(lambda graph: graph.run_sleep_cycle(force=True))
     assert await other.change(lambda graph: (graph.slept_at, graph.is_rested())) == (START_MS, True)
-
-
-async def test_graphs_that_are_as_stored_are_read_without_a_view(
-    one: Process, other: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await one.open_session("trip")
-    await one.ask("Where is Ann?", scope=TRIP)
-    assert await one.asked(AGENT) == []
-    views = []
-    view = one.store.view
-    monkeypatch.setattr(one.store, "view", lambda: views.append(1) or view())
-    async with one.cache.reading(TRIP, AGENT) as graphs:
-        assert [list(texts_of(graph, "query")) for graph in graphs] == [["Where is Ann?"], []]
-    assert not views
-    await other.ask("Who is Bob?", scope=TRIP)
-    assert await one.asked(TRIP) == ["Where is Ann?", "Who is Bob?"]
-    assert len(views) == 1
-    async with one.cache.reading(TRIP), one.cache.reading(AGENT):
-        pass
-    assert len(views) == 1
 
 
 async def test_a_removed_graph_is_empty_and_can_be_filled_again(one: Process, other: Process) -> None:
@@ -351,11 +332,31 @@ async def test_a_session_belongs_only_to_its_agent(one: Process) -> None:
 
 async def test_a_copy_is_ones_own(one: Process) -> None:
     await one.ask("Where is Ann?")
-    copy, state = await one.cache.copy(AGENT)
-    assert isinstance(copy, GraphStore) and state == await one.state()
-    copy.upsert_query("Who is Bob?")
+    copy = await one.cache.copy(AGENT)
+    assert isinstance(copy.graph, GraphStore) and copy.state == await one.state()
+    copy.graph.upsert_query("Who is Bob?")
     assert await one.asked() == ["Where is Ann?"]
-    assert await one.state() == state
+    assert await one.state() == copy.state
+
+
+async def test_a_changed_copy_is_stored_unless_the_graph_changed_meanwhile(one: Process, other: Process) -> None:
+    await one.ask("Where is Ann?")
+    copy, late = await one.cache.copy(AGENT), await one.cache.copy(AGENT)
+    for held in (copy, late):
+        held.graph.upsert_query("Who is Bob?")
+
+    async def never(_: WriteTransaction) -> bool:
+        return False
+
+    assert await one.cache.store_copies({AGENT: copy}, never) is None
+    assert await other.asked() == ["Where is Ann?"]
+    assert await one.cache.store_copies({AGENT: copy}) is True
+    assert await one.cache.store_copies({AGENT: late}) is False
+    assert copy.state == await one.state()
+    one.cache.keep(AGENT, copy)
+    async with one.cache.reading(AGENT) as [kept]:
+        assert kept is copy.graph
+    assert await one.shelved() == await other.shelved() == await one.fresh()
 
 
 async def test_a_large_graph_is_loaded_as_it_is_stored(one: Process, other: Process) -> None:

@@ -583,7 +583,7 @@ def test_a_snapshot_is_of_the_specified_format(clock: ScriptedClock) -> None:
 
 
 @pytest.mark.parametrize("enable_inverted_index", [True, False])
-def test_the_inverted_index_changes_how_fast_and_not_what(clock: ScriptedClock, enable_inverted_index: bool) -> None:
+def test_the_setting_of_an_inverted_index_changes_nothing(clock: ScriptedClock, enable_inverted_index: bool) -> None:
     """graph-memory-api, Quality & Tuning: enableInvertedIndex."""
     graph, plain = graph_of(clock, TRAIN, enable_inverted_index=enable_inverted_index), graph_of(clock, TRAIN)
     assert graph.to_snapshot() == plain.to_snapshot()

@@ -52,7 +52,6 @@ async def read_everything(store: Store) -> set[str]:
             texts |= {p.content for p in parts.pins}
             texts |= {s.summary for s in await view.conversations.summaries(session, level=0, after_seq=0)}
             texts |= {n.text or "" for n in (await view.graphs.load(Scope(session=session.id))).nodes}
-        await view.graphs.load(Scope(), after=(await view.graphs.state(Scope())).revision - 1)
         texts |= {n.text or "" for n in (await view.graphs.load(Scope())).nodes}
         texts |= {c.text for c in await shown(view, Scope())}
     page = await Searcher(store, SearchPolicy(), ScriptedClock()).search(Scope(), SearchRequest("ferry to Moss", k=100))

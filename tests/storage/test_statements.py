@@ -47,12 +47,9 @@ from kalito_mcp.storage.sqlite.graphs import (
     DELETE_EDGE,
     DELETE_NODE,
     DELETE_NODES,
-    SELECT_CHANGED_EDGES,
-    SELECT_CHANGED_NODE_KEYS,
     SELECT_EDGES_FROM,
     SELECT_GRAPH,
     SELECT_IDLE_SESSIONS,
-    SELECT_NODE_IDS,
     SELECT_NODE_KEYS,
     SELECT_NODES,
     UPDATE_REVISION,
@@ -160,11 +157,8 @@ HOT = {
     "sleep of a graph": UPDATE_SLEPT_AT,
     "idle sessions": SELECT_IDLE_SESSIONS,
     "keys of nodes": SELECT_NODE_KEYS,
-    "keys of changed nodes": SELECT_CHANGED_NODE_KEYS,
     "nodes": SELECT_NODES,
-    "ids of nodes": SELECT_NODE_IDS,
     "edges from nodes": SELECT_EDGES_FROM,
-    "changed edges": SELECT_CHANGED_EDGES,
     "edge": UPSERT_EDGE,
     "removal of an edge": DELETE_EDGE,
     "removal of a node": DELETE_NODE,
@@ -297,7 +291,8 @@ def test_every_index_is_used_by_some_hot_statement_or_keeps_something_unique(con
     }
     indexes = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
     idle = [name for name, sql in indexes if name not in used and "UNIQUE" not in sql]
-    assert idle == []
+    # Graphs are loaded whole since 2026-11-27; the next migration that changes graphs drops it.
+    assert idle == ["graph_edges_changed"]
 
 
 @pytest.mark.parametrize("statement", [SELECT_KEYS, SELECT_INDEXED_TERMS])

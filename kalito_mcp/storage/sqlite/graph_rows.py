@@ -21,7 +21,6 @@ HASHED_NODE_COLUMNS: Final = """
 HASHED_EDGE_COLUMNS: Final = "e.graph_key, f.id, e.type, t.id, e.weight, e.created_at, e.last_access, e.revision"
 _NODE_TYPES: Final = {str(node_type): node_type for node_type in NodeType}
 _EDGE_TYPES: Final = {str(edge_type): edge_type for edge_type in EdgeType}
-_EDGE_ORDER: Final = {edge_type: place for place, edge_type in enumerate(sorted(_EDGE_TYPES))}
 
 Row = Sequence[Any]
 
@@ -98,45 +97,6 @@ def edges(rows: Sequence[Row], ids: Mapping[int, str]) -> list[GraphEdge]:
             GraphEdge(ids[from_key], ids[to_key], _EDGE_TYPES[edge_type], weight, created_at, last_access)
             for from_key, edge_type, to_key, weight, created_at, last_access in rows
         ]
-
-
-class LoadingGraph:
-    """Loads a whole graph page by page, in the order of the pages in the database."""
-
-    def __init__(self, listed: Sequence[tuple[int, str]]) -> None:
-        """`listed`: key and id of every node, in order of id."""
-        self._ids = dict(listed)
-        self._places = {key: place for place, key in enumerate(self._ids)}
-        self._nodes: dict[int, GraphNode] = {}
-        self._edges: list[GraphEdge] = []
-        self._from: list[int] = []
-        self._types: list[int] = []
-        self._to: list[int] = []
-
-    def add_nodes(self, rows: Sequence[Row]) -> None:
-        """Add a page of NODE_COLUMNS."""
-        self._nodes |= nodes(rows)
-
-    def add_edges(self, rows: Sequence[Row]) -> None:
-        """Add a page of EDGE_COLUMNS."""
-        self._edges += edges(rows, self._ids)
-        places = self._places
-        self._from += [places[row[0]] for row in rows]
-        self._types += [_EDGE_ORDER[row[1]] for row in rows]
-        self._to += [places[row[2]] for row in rows]
-
-    def finish(self) -> tuple[list[GraphNode], list[GraphEdge]]:
-        """Return the nodes with their degrees, in order of id, and the edges in order of their ends."""
-        import numpy as np  # noqa: PLC0415 - loads when first needed
-
-        with intact_rows():
-            found = [self._nodes[key] for key in self._ids]
-        starts, ends = np.array(self._from, np.int64), np.array(self._to, np.int64)
-        degrees = np.bincount(starts, minlength=len(found)) + np.bincount(ends, minlength=len(found))
-        for node, degree in zip(found, degrees.tolist(), strict=True):
-            node.degree = degree
-        order = np.argsort((starts * len(_EDGE_ORDER) + np.array(self._types, np.int64)) * len(found) + ends)
-        return found, [self._edges[place] for place in order.tolist()]
 
 
 def _check_types(values: Iterable[Any], *types: type) -> None:

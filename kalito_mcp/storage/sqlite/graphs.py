@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from kalito_mcp.domain.graph import FeedbackLabel, GraphChanges, GraphContents, GraphEdge, GraphNode, GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import InvalidInput, SessionNotFound
+from kalito_mcp.long_texts import read_aside
 from kalito_mcp.storage.sqlite import graph_rows as rows
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
@@ -30,24 +31,15 @@ _GRAPH_KEY: Final = f"""
     SELECT g.key FROM agents a JOIN graphs g ON g.agent_key = a.key AND g.session_key IS NULL
     WHERE :session IS NULL AND a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT} AND {_AGENT_WITHIN}
 """
-_STATE_COLUMNS: Final = "key, revision, removed_revision, slept_at, embedder"
+_STATE_COLUMNS: Final = "key, revision, slept_at, embedder"
 SELECT_GRAPH: Final = f"SELECT {_STATE_COLUMNS} FROM graphs WHERE key = ({_GRAPH_KEY})"
 SELECT_NODE_KEYS: Final = "SELECT n.key, n.id FROM graph_nodes n WHERE n.graph_key = :graph_key ORDER BY n.id"
-SELECT_CHANGED_NODE_KEYS: Final = """
-SELECT n.key, n.id FROM graph_nodes n INDEXED BY graph_nodes_changed
-WHERE n.graph_key = :graph_key AND n.revision > :step ORDER BY n.id
-"""
 SELECT_NODES: Final = f"""
 SELECT {NODE_COLUMNS} FROM graph_nodes n WHERE n.key IN (SELECT value FROM json_each(:keys)) ORDER BY n.key
 """
 SELECT_EDGES_FROM: Final = f"""
 SELECT {EDGE_COLUMNS} FROM graph_edges e WHERE e.from_key IN (SELECT value FROM json_each(:keys))
 """
-SELECT_CHANGED_EDGES: Final = f"""
-SELECT {EDGE_COLUMNS} FROM graph_edges e INDEXED BY graph_edges_changed
-WHERE e.graph_key = :graph_key AND e.revision > :step
-"""
-SELECT_NODE_IDS: Final = "SELECT n.key, n.id FROM graph_nodes n WHERE n.key IN (SELECT value FROM json_each(:keys))"
 SELECT_IDLE_SESSIONS: Final = f"""
 SELECT s.id FROM agents a JOIN graphs g ON g.agent_key = a.key AND g.session_key IS NOT NULL
 JOIN sessions s ON s.key = g.session_key
@@ -124,11 +116,8 @@ class GraphQueries(Queries):
     async def state(self, scope: Scope) -> GraphState:
         return next((_state(row) for row in await self._all(SELECT_GRAPH, **_names(scope))), GraphState())
 
-    async def load(self, scope: Scope, *, after: int = 0) -> GraphContents:
+    async def load(self, scope: Scope) -> GraphContents:
         for row in await self._all(SELECT_GRAPH, **_names(scope)):
-            step = after - row[0] * _STEPS
-            if step > 0:
-                return await self._changed(row, step)
             return await self._whole(row)
         return GraphContents(nodes=(), edges=(), state=GraphState())
 
@@ -144,28 +133,17 @@ class GraphQueries(Queries):
         return given
 
     async def _whole(self, graph: Sequence[Any]) -> GraphContents:
-        listed = await self._all(SELECT_NODE_KEYS, graph_key=graph[0])
-        loading = rows.LoadingGraph(listed)
-        # By key, as in the file: by id, every node would be on another page.
-        keys = sorted(row[0] for row in listed)
-        for page in _pages(keys, _READ_PAGE):
-            loading.add_nodes(await self._all(SELECT_NODES, keys=json.dumps(page)))
-        for page in _pages(keys, _READ_PAGE):
-            loading.add_edges(await self._all(SELECT_EDGES_FROM, keys=json.dumps(page)))
-        nodes, edges = loading.finish()
-        return GraphContents(nodes=nodes, edges=edges, state=_state(graph))
-
-    async def _changed(self, graph: Sequence[Any], step: int) -> GraphContents:
-        listed = await self._all(SELECT_CHANGED_NODE_KEYS, graph_key=graph[0], step=step)
+        ids = dict(await self._all(SELECT_NODE_KEYS, graph_key=graph[0]))
         nodes: dict[int, GraphNode] = {}
-        for page in _pages([row[0] for row in listed], _READ_PAGE):
-            nodes |= rows.nodes(await self._all(SELECT_NODES, keys=json.dumps(page)))
         edges: list[GraphEdge] = []
-        for page in _pages(await self._all(SELECT_CHANGED_EDGES, graph_key=graph[0], step=step), _READ_PAGE):
-            keys = {row[0] for row in page} | {row[2] for row in page}
-            edges += rows.edges(page, dict(await self._all(SELECT_NODE_IDS, keys=json.dumps(sorted(keys)))))
-        edges.sort(key=lambda edge: edge.key)
-        return GraphContents(nodes=[nodes[row[0]] for row in listed], edges=edges, state=_state(graph))
+        # By key, as in the file: by id, every node would be on another page.
+        for page in _pages(sorted(ids), _READ_PAGE):
+            keys = json.dumps(page)
+            nodes |= rows.nodes(await self._all(SELECT_NODES, keys=keys))
+            edges += rows.edges(await self._all(SELECT_EDGES_FROM, keys=keys), ids)
+        await read_aside(len(edges), lambda: edges.sort(key=lambda edge: edge.key), most=_READ_PAGE)
+        with intact_rows():
+            return GraphContents(nodes=[nodes[key] for key in ids], edges=edges, state=_state(graph))
 
 
 class GraphStatements(GraphQueries):
@@ -227,12 +205,9 @@ def _names(scope: Scope) -> dict[str, Any]:
 
 
 def _state(row: Sequence[Any]) -> GraphState:
-    key, step, removed_step, slept_at, embedder = row
+    key, step, slept_at, embedder = row
     with intact_rows():
-        first = key * _STEPS
-        return GraphState(
-            revision=first + step, removed_revision=first + removed_step, slept_at=slept_at, embedder=embedder
-        )
+        return GraphState(revision=key * _STEPS + step, slept_at=slept_at, embedder=embedder)
 
 
 def _pages(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:

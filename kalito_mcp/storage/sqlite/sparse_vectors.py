@@ -21,21 +21,17 @@ _NARROW: Final = 1
 _COUNTS: Final = 2
 _FORMS: Final = range(4)
 _LARGEST_NARROW: Final = 65_535
-_LARGEST_COUNT: Final = 255
-_SMALLEST_COUNTS: Final = (1, 2, 3)
-"""The count that the smallest value may stand for. Nearly always 1; more if every n-gram occurs twice."""
 
 
 def packed(vector: SparseVector) -> bytes:
     """The vector's bytes."""
     is_narrow = not len(vector) or vector.indices[-1] <= _LARGEST_NARROW
-    counts = vector.weights.tobytes() if vector.is_counted else _packed_counts(vector.values)
-    form = (_NARROW if is_narrow else 0) | (0 if counts is None else _COUNTS)
+    form = (_NARROW if is_narrow else 0) | (_COUNTS if vector.is_counted else 0)
     return b"".join(
         (
             _HEADER.pack(form, len(vector)),
             vector.indices.astype("<u2" if is_narrow else "<u4").tobytes(),
-            vector.values.astype("<f4").tobytes() if counts is None else counts,
+            vector.weights.tobytes() if vector.is_counted else vector.values.astype("<f4").tobytes(),
         )
     )
 
@@ -81,30 +77,6 @@ def _unpacked(blobs: list[bytes], sizes: list[int], form: int) -> list[SparseVec
         ]
     values = np.frombuffer(lasts, "<f4").astype(np.float32)
     return [SparseVector(indices[start:end], values[start:end]) for start, end in spans]
-
-
-def _packed_counts(values: NDArray[np.float32]) -> bytes | None:
-    if not len(values):
-        return b""
-    smallest = float(values.min())
-    if smallest <= 0:
-        return None
-    bounds = np.array([0, len(values)])
-    for unit in _SMALLEST_COUNTS:
-        counts = np.rint(values * np.float64(unit / smallest))
-        if counts.max() > _LARGEST_COUNT:
-            return None
-        form = counts.astype(np.uint8).tobytes()
-        if np.array_equal(_scaled(form, bounds), values):
-            return form
-    return None
-
-
-def _scaled(counts: bytes, bounds: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The counts of several vectors, each scaled to unit length. Each begins at its bound."""
-    whole = np.frombuffer(counts, np.uint8)
-    lengths = np.repeat(_lengths(whole, bounds), np.diff(bounds))
-    return np.asarray(np.divide(whole, lengths, dtype=np.float64), np.float32)
 
 
 def _lengths(counts: NDArray[np.uint8], bounds: NDArray[np.int64]) -> NDArray[np.float64]:
