@@ -16,10 +16,10 @@ import anyio
 
 from bench.corpus import Corpus
 from bench.report import emit, latency, options, progress
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.cache import CachePolicy
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.memory import Memory
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 
 TARGET_P50_MS: Final = 2.0

@@ -25,9 +25,9 @@ from mcp import Client
 from bench.corpus import Corpus
 from bench.report import emit, latency, options, progress
 from bench.wire import clean_environment, memory_command, sdk_transport
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.inference.tokens import token_counter
-from kalito_mcp.settings import Settings
 
 WIDE, NARROW = 3000, 800
 _EVERY: Final = 10

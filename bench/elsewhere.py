@@ -33,13 +33,13 @@ import anyio
 from bench.recall import pairs, weights_with
 from bench.report import emit, options, progress
 from kalito_mcp import wiring
+from kalito_mcp.config.settings import Settings, checked
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval import ranking
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.settings import Settings, checked
 from kalito_mcp.text.analysis import STOP_WORDS
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 

@@ -28,6 +28,7 @@ from bench.conversation import as_message
 from bench.plot import Panel, plot
 from bench.recall import DATA_SETS, BenchData, bench_data_options, find_bench_data, pairs
 from bench.report import emit, progress
+from kalito_mcp.config.settings import Settings, checked
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
@@ -35,7 +36,6 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.settings import Settings, checked
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.text.analysis import STOP_WORDS, index_text

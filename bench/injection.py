@@ -25,13 +25,13 @@ from bench.elsewhere import Conversation, madial, record
 from bench.recall import Memories, bench_data_options, conversation_limit, find_bench_data
 from bench.report import emit, percentile, progress
 from kalito_mcp import wiring
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.excerpts import Sentences
 from kalito_mcp.contexts.injector import Injection
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.safety.escaping import as_data
-from kalito_mcp.settings import Settings
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
 _LIVE = "the live session"

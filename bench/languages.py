@@ -21,10 +21,10 @@ import anyio
 
 from bench.recall import pairs
 from bench.report import ROOT, emit, options, progress
+from kalito_mcp.config.settings import Settings, checked
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.settings import Settings, checked
 from kalito_mcp.text.analysis import is_spelled_with_spaces
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 from kalito_mcp.wiring import open_memory

@@ -22,11 +22,11 @@ from typing import Any, Final
 import anyio
 
 from bench.report import emit, options, progress
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import Hit, SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.memory import Memory
-from kalito_mcp.settings import Settings
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 from kalito_mcp.wiring import open_memory
 

@@ -39,6 +39,7 @@ from bench.report import ROOT, emit, latency, options, progress
 from bench.typos import misspelt
 from bench.wire import clean_environment
 from kalito_mcp import wiring
+from kalito_mcp.config.settings import Settings, checked
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import SearchPage, SearchRequest
 from kalito_mcp.domain.time import from_iso
@@ -47,7 +48,6 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval import ranking
 from kalito_mcp.retrieval.formula import WITH_VECTORS, Weights
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.settings import Settings, checked
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 
 FOLDER_VARIABLE: Final = "KALITO_BENCH_DATA"

@@ -34,12 +34,12 @@ from bench.filler import NEVER, RECORDS_OF_SESSION, STEP_MS, Filler, agent_of
 from bench.hostile import hostile_queries
 from bench.plot import Panel, plot
 from bench.report import emit, latency, options, peak_rss_mb, percentile, progress
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory import Memory
 from kalito_mcp.pins.automatic import AutoPinPolicy
-from kalito_mcp.settings import Settings
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.text.analysis import query_terms
 from kalito_mcp.wiring import open_memory

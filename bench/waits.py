@@ -21,12 +21,12 @@ import anyio
 
 from bench.corpus import START_MS, Corpus
 from bench.report import ROOT, emit, options, progress
-from kalito_mcp.crash_points import VARIABLE
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.runtime.crash_points import VARIABLE
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.text.analysis import index_text
 from kalito_mcp.wiring import open_memory

@@ -44,7 +44,7 @@ _NAMES_BY_MODULE = {
     "memory_tool.tool": "MemoryTool",
     "orchestrator.orchestrator": "MemoryOrchestrator OrchestratorConfig",
     "records.recorder": "Recorded",
-    "settings": "Settings load_settings",
+    "config.settings": "Settings load_settings",
     "version": "__version__",
     "wiring": "open_memory",
 }

@@ -1,3 +1,5 @@
+from kalito_mcp.config.settings import Settings as Settings
+from kalito_mcp.config.settings import load_settings as load_settings
 from kalito_mcp.contexts.manager import MemoryManager as MemoryManager
 from kalito_mcp.domain.context import Include as Include
 from kalito_mcp.domain.context import MemoryContext as MemoryContext
@@ -84,7 +86,5 @@ from kalito_mcp.memory_tool.tool import MemoryTool as MemoryTool
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator as MemoryOrchestrator
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig as OrchestratorConfig
 from kalito_mcp.records.recorder import Recorded as Recorded
-from kalito_mcp.settings import Settings as Settings
-from kalito_mcp.settings import load_settings as load_settings
 from kalito_mcp.version import __version__ as __version__
 from kalito_mcp.wiring import open_memory as open_memory

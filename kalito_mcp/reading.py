@@ -5,8 +5,8 @@ Apart from `wiring`, which imports every rule and an event loop: a fifth of a se
 
 from typing import Any
 
+from kalito_mcp.config.sources import ReaderSettings
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.sources import ReaderSettings
 from kalito_mcp.storage.sqlite.reading_once import CountsOfSqlite, read_once
 
 

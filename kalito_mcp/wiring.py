@@ -15,6 +15,7 @@ import anyio
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.access.tokens import Tokens
 from kalito_mcp.capture.spool import Spool
+from kalito_mcp.config.settings import Settings, checked
 from kalito_mcp.contexts.injector import Injector
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.graph import GraphScope
@@ -46,7 +47,6 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.settings import Settings, checked
 from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
 from kalito_mcp.storage.sqlite.backups import Backup

@@ -19,13 +19,13 @@ from typing import Final
 
 from kalito_mcp.access.attempts import Allowance, AttemptLimiter
 from kalito_mcp.access.tokens import PREFIX, NewToken, hash_of, new_token
-from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, Token, TokenKind
 from kalito_mcp.domain.sign_in import Client, Code, Grant, SignInRequest
 from kalito_mcp.domain.zone import DAY_MS
 from kalito_mcp.errors import NotFound
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.runtime.acting import acting_as
 
 REQUEST_S: Final = 600
 ACCESS_S: Final = 3_600

@@ -15,12 +15,12 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.access.attempts import AttemptLimiter
-from kalito_mcp.acting import acting_as_host
 from kalito_mcp.domain.sign_in import Passphrase
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.runtime.acting import acting_as_host
 
 LEAST_CHARS: Final = 12
 MOST_BYTES: Final = 1_024

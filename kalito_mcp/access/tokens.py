@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from kalito_mcp.acting import acting_as_host
 from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.time import to_iso
@@ -15,6 +14,7 @@ from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, NotFound, StorageError
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store
+from kalito_mcp.runtime.acting import acting_as_host
 
 PREFIX: Final = "kal_"
 """What the text of every token begins with, so that secret scanners know it."""

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from kalito_mcp.acting import acting
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.domain.access import Principal
 from kalito_mcp.domain.scope import Limits
+from kalito_mcp.runtime.acting import acting
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory

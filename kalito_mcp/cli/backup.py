@@ -12,7 +12,7 @@ from kalito_mcp.cli.terminal import ask
 from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
-    from kalito_mcp.settings import Settings
+    from kalito_mcp.config.settings import Settings
 
 
 @click.command(name="backup")

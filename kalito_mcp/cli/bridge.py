@@ -21,12 +21,12 @@ from kalito_mcp.bridge.replies import HomeAway, RequestRefused
 from kalito_mcp.bridge.server import Host, build_bridge
 from kalito_mcp.capture.listener import Listener
 from kalito_mcp.cli.options import settings_of
+from kalito_mcp.config.sources import PREFIX, read_sources
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.projects import ProjectPolicy, is_path, project_of, project_of_host, working_folder
 from kalito_mcp.server.first_answers import switches
 from kalito_mcp.server.stdio import serve_stdio
-from kalito_mcp.sources import PREFIX, read_sources
 
 if TYPE_CHECKING:
     from kalito_mcp.server.build import KalitoServer

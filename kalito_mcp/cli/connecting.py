@@ -24,8 +24,8 @@ from kalito_mcp.bridge.outbox import Entry, Outbox
 from kalito_mcp.cli.home_lines import checked, entry_line, home_lines, is_connected, leaving_lines
 from kalito_mcp.cli.hosts import Further, written_into
 from kalito_mcp.cli.terminal import ask, tell
+from kalito_mcp.config.sources import read_sources
 from kalito_mcp.errors import ConfigurationError, InvalidInput
-from kalito_mcp.sources import read_sources
 from kalito_mcp.text.plurals import plural
 
 _WITHIN_S: Final = 20.0

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kalito_mcp.bridge.connection import Connection, home_folder, read_connection, read_token
 from kalito_mcp.bridge.outbox import Entry, Outbox
+from kalito_mcp.config.sources import read_sources
 from kalito_mcp.errors import ConfigurationError, KalitoError
-from kalito_mcp.sources import read_sources
 from kalito_mcp.text.plurals import plural
 
 _WITHIN_S: Final = 10.0

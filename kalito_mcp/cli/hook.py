@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kalito_mcp.capture.fields import FOLDER, first
 from kalito_mcp.capture.spool import Spool
-from kalito_mcp.default_places import default_config, default_database
+from kalito_mcp.runtime.default_places import default_config, default_database
 from kalito_mcp.switch import hooks_folder, is_off
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _database(environment: Mapping[str, str]) -> Path:
         return Path(environment["KALITO_DATABASE"]).expanduser()
     if not environment.get("KALITO_CONFIG") and not default_config().is_file():
         return default_database()
-    from kalito_mcp.sources import read_sources  # noqa: PLC0415 - a third of the time of all
+    from kalito_mcp.config.sources import read_sources  # noqa: PLC0415 - a third of the time of all
 
     return read_sources(environment).checked_database()
 

@@ -25,23 +25,23 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from kalito_mcp.cli.serve import command as serve
+from kalito_mcp.config.settings import load_settings
+from kalito_mcp.config.sources import read_sources
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.hosts.plans import state_of
 from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.hosts.prompts import PAYLOADS
 from kalito_mcp.hosts.wired import PromptHook, ServerStart, hooks_are_off, prompt_hook_of, server_of, shown_command
 from kalito_mcp.projects import is_ignored, project_of
-from kalito_mcp.settings import load_settings
-from kalito_mcp.sources import read_sources
 from kalito_mcp.switch import hooks_folder, read_switch, trace_file
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.wiring import open_memory
 
 if TYPE_CHECKING:
+    from kalito_mcp.config.settings import Settings
     from kalito_mcp.hosts.facts import Host
     from kalito_mcp.hosts.places import Places
     from kalito_mcp.memory import Memory
-    from kalito_mcp.settings import Settings
 
 SESSION: Final = "kalito-doctor"
 _ANSWERS_WITHIN_S: Final = 20.0

@@ -19,7 +19,7 @@ from kalito_mcp.capture.spool import Spool
 from kalito_mcp.cli.home_lines import home_lines, is_connected, leaving_lines
 from kalito_mcp.cli.switching import paused_line
 from kalito_mcp.cli.terminal import ask, tell
-from kalito_mcp.default_places import default_config, default_database
+from kalito_mcp.config.sources import read_sources
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.hosts.facts import ON_PATH
 from kalito_mcp.hosts.files import backup_of, read
@@ -29,7 +29,7 @@ from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
 from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.hosts.wired import hooks_are_off
-from kalito_mcp.sources import read_sources
+from kalito_mcp.runtime.default_places import default_config, default_database
 from kalito_mcp.switch import hooks_folder, read_switch, trace_file
 from kalito_mcp.text.plurals import plural
 

@@ -18,10 +18,10 @@ from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.times.expressions import moment_in_words
 
 if TYPE_CHECKING:
+    from kalito_mcp.config.settings import Settings
     from kalito_mcp.exchange.conversation import Source
     from kalito_mcp.exchange.importer import Found, Report
     from kalito_mcp.memory import Memory
-    from kalito_mcp.settings import Settings
 
 _INTERRUPTED: Final = 130
 _REDRAWN_S: Final = 0.2

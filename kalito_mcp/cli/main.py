@@ -30,7 +30,7 @@ def main() -> None:
 
 def _import_server() -> None:
     """Import what serves over stdio. Its objects stay, so that the garbage collector need not look at them again."""
-    from kalito_mcp.gc_pause import gc_paused  # noqa: PLC0415 - only here
+    from kalito_mcp.runtime.gc_pause import gc_paused  # noqa: PLC0415 - only here
 
     with gc_paused():
         for name in _TO_SERVE:

@@ -10,8 +10,8 @@ import click
 from kalito_mcp.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from kalito_mcp.settings import Settings
-    from kalito_mcp.sources import ReaderSettings
+    from kalito_mcp.config.settings import Settings
+    from kalito_mcp.config.sources import ReaderSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _VALUE: Final = "VALUE is read as JSON, or else as text. A list of tags may be written a,b."
@@ -35,19 +35,19 @@ def with_settings(command: Command) -> Command:
 
 def settings_of(database: Path | None, config: Path | None) -> "Settings":
     """Settings from the environment, the file and the options."""
-    from kalito_mcp.settings import load_settings  # noqa: PLC0415 - imports every policy
+    from kalito_mcp.config.settings import load_settings  # noqa: PLC0415 - imports every policy
 
     return load_settings(os.environ, config=config, database=database)
 
 
 def reader_settings_of(database: Path | None, config: Path | None) -> "ReaderSettings":
     """What `settings_of` says to a command that only reads. Imports the policies only if one of them is set."""
-    from kalito_mcp.sources import ReaderSettings, read_sources  # noqa: PLC0415 - keeps --help quick
+    from kalito_mcp.config.sources import ReaderSettings, read_sources  # noqa: PLC0415 - keeps --help quick
 
     sources = read_sources(os.environ, config=config, database=database)
     if (found := sources.reader_settings()) is not None:
         return found
-    from kalito_mcp.settings import settings_from  # noqa: PLC0415 - imports every policy
+    from kalito_mcp.config.settings import settings_from  # noqa: PLC0415 - imports every policy
 
     settings = settings_from(sources)
     return ReaderSettings(settings.database, settings.owner, settings.storage)

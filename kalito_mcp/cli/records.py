@@ -24,8 +24,8 @@ from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound
 
 if TYPE_CHECKING:
+    from kalito_mcp.config.settings import Settings
     from kalito_mcp.memory import Memory
-    from kalito_mcp.settings import Settings
 
 with_json = click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 

@@ -11,8 +11,8 @@ from kalito_mcp.cli.record_lines import derived_lines
 from kalito_mcp.domain.memory_records import DELETED_AT, Editor, EditorType, MemoryRecord, changed_fields
 
 if TYPE_CHECKING:
+    from kalito_mcp.config.settings import Settings
     from kalito_mcp.memory import Memory
-    from kalito_mcp.settings import Settings
 
 Result = TypeVar("Result")
 _LONGEST_NAME: Final = 200

@@ -18,19 +18,19 @@ import click
 
 from kalito_mcp.bridge.connection import read_connection
 from kalito_mcp.cli.options import settings_of, with_settings
+from kalito_mcp.config.sources import read_sources
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import ConfigurationError, KalitoError
 from kalito_mcp.server.first_answers import switches
-from kalito_mcp.sources import read_sources
 from kalito_mcp.switch import hooks_folder, trace_file
 
 if TYPE_CHECKING:
     from kalito_mcp.bridge.connection import Connection
     from kalito_mcp.capture.listener import Listener
+    from kalito_mcp.config.settings import Settings
     from kalito_mcp.memory import Memory
     from kalito_mcp.server.build import KalitoServer
     from kalito_mcp.server.first_answers import Begun
-    from kalito_mcp.settings import Settings
 
 _SWITCH_S: Final = 0.0005
 """How long a thread that reads a long text may hold the interpreter while calls wait. Python's default is ten times as

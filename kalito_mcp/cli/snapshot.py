@@ -14,9 +14,9 @@ from kalito_mcp.cli.terminal import ask
 from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
+    from kalito_mcp.config.settings import Settings
     from kalito_mcp.graph.snapshot_folder import SnapshotFolder
     from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
-    from kalito_mcp.settings import Settings
 
 Result = TypeVar("Result")
 _SHOWN: Final = 20

@@ -11,7 +11,7 @@ from kalito_mcp.cli.terminal import EXCERPT_CHARS, ask, tell
 from kalito_mcp.domain.erasing import ForgetRequest, FoundRecord
 
 if TYPE_CHECKING:
-    from kalito_mcp.settings import Settings
+    from kalito_mcp.config.settings import Settings
 
 
 _SHOWN: Final = 20

@@ -39,7 +39,6 @@ from kalito_mcp.domain.validation import LimitsPolicy, message_number
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput, RecordNotFound
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.long_texts import LONG_CHARS
 from kalito_mcp.pins.pinner import Pinner
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import Store, WriteTransaction
@@ -47,6 +46,7 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
 from kalito_mcp.retrieval.known_names import find_session, session_reached
 from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.runtime.long_texts import LONG_CHARS
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics

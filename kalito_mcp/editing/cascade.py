@@ -25,7 +25,6 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
 from kalito_mcp.errors import Conflict
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.long_texts import Readings
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
 from kalito_mcp.orchestrator.snapshot_import import detach_records
@@ -35,6 +34,7 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import ConversationReader, PinDraft
 from kalito_mcp.ports.records import RecordWriter
 from kalito_mcp.ports.store import Overtaken, ReadView, Store, WriteTransaction
+from kalito_mcp.runtime.long_texts import Readings
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 
 if TYPE_CHECKING:

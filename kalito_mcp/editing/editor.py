@@ -27,7 +27,6 @@ from kalito_mcp.editing.cascade import Cascade, CascadeTransaction, until_settle
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes, without_forgotten
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.long_texts import Readings, read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
@@ -37,6 +36,7 @@ from kalito_mcp.records.reached import check_is_reached, check_named, unnamed
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.same_words import known_already
 from kalito_mcp.records.schemas import check_size, checked_changes, checked_content
+from kalito_mcp.runtime.long_texts import Readings, read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.text.analysis import index_text

@@ -14,7 +14,6 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord, texts_ever
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
@@ -22,11 +21,12 @@ from kalito_mcp.editing.cascade import Cascade, CascadeResult, CascadeTransactio
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased, VectorsUnreachable
 from kalito_mcp.graph.canonical import canonical_key
-from kalito_mcp.long_texts import Readings
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import Unswept
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.records.historian import get_record, get_records
+from kalito_mcp.runtime.crash_points import crash_point
+from kalito_mcp.runtime.long_texts import Readings
 from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.repetition import keys_to_forget
 

@@ -27,13 +27,13 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.long_texts import Readings, read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.repetitions import repetition_refused
 from kalito_mcp.records.schemas import checked_content
+from kalito_mcp.runtime.long_texts import Readings, read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.text.analysis import index_text

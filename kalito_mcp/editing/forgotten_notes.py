@@ -18,12 +18,12 @@ from kalito_mcp.domain.memory_records import (
 )
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.long_texts import LONG_CHARS, Readings, read_aside
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.repetitions import repetition_refused
+from kalito_mcp.runtime.long_texts import LONG_CHARS, Readings, read_aside
 from kalito_mcp.text.repetition import keys_of, keys_to_forget
 
 

@@ -21,13 +21,13 @@ from kalito_mcp.domain.graph import (
 from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.domain.validation import checked_moment, checked_text
 from kalito_mcp.errors import GraphFull, InvalidInput
-from kalito_mcp.gc_pause import gc_paused
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.eviction import edges_to_evict, may_evict_edge, nodes_to_evict
 from kalito_mcp.graph.network import MAX_SIMILAR, Network
 from kalito_mcp.graph.ranking import rank
 from kalito_mcp.graph.similarity import SimilarityIndex
 from kalito_mcp.graph.sparse_embedder import SparseEmbedder
+from kalito_mcp.runtime.gc_pause import gc_paused
 
 MAX_TEXT_BYTES: Final = 524_288
 KEPT_TEXT_CHARS: Final = 1_000

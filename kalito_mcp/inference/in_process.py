@@ -13,8 +13,8 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.errors import ModelUnavailable
-from kalito_mcp.long_texts import aside, is_in_event_loop
 from kalito_mcp.ports.embedder import Unrelated, VectorPolicy
+from kalito_mcp.runtime.long_texts import aside, is_in_event_loop
 
 if TYPE_CHECKING:
     import numpy as np

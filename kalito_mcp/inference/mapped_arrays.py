@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.default_places import default_cache
 from kalito_mcp.files import replacing
+from kalito_mcp.runtime.default_places import default_cache
 
 Arrays = Mapping[str, NDArray[Any]]
 _SUFFIX: Final = ".arrays"

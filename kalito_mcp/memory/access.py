@@ -6,12 +6,12 @@ from hashlib import blake2b
 
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.access.tokens import NewToken
-from kalito_mcp.acting import acting
 from kalito_mcp.domain.access import HOST, Permission, Principal, Token
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.audit import AuditEntry, AuditHead, NewEntry, Outcome, action_name
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.memory.part import Part
+from kalito_mcp.runtime.acting import acting
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.archive import ArchiveRow, Selection
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.errors import Conflict, InvalidInput
@@ -15,6 +14,7 @@ from kalito_mcp.memory.part import Part
 from kalito_mcp.ports.archive import ArchiveReader
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.retrieval.known_names import find_session
+from kalito_mcp.runtime.crash_points import crash_point
 
 _AT_ONCE: Final = 500
 

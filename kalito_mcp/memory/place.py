@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from kalito_mcp.acting import acting
 from kalito_mcp.domain.access import HOST
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits, Scope
@@ -15,6 +14,7 @@ from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_by_path, project_of
 from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_project, session_reached
+from kalito_mcp.runtime.acting import acting
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.switch import Switch
 

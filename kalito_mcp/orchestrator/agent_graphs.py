@@ -8,10 +8,10 @@ from kalito_mcp.domain.scope import Limits, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX, message_number
 from kalito_mcp.errors import Conflict, InvalidInput, SessionNotFound
-from kalito_mcp.long_texts import read_aside
 from kalito_mcp.orchestrator.orchestrators import Orchestrators
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.text.repetition import keys_of
 

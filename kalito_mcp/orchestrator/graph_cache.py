@@ -21,9 +21,9 @@ import anyio
 from kalito_mcp.domain.graph import GraphContents, GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import SessionNotFound
-from kalito_mcp.long_texts import aside
 from kalito_mcp.ports.graphs import GraphReader
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.runtime.long_texts import aside
 
 if TYPE_CHECKING:
     # It imports numpy, which is loaded only once a graph is needed.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.to_thread
 
-from kalito_mcp.call_keys import before_the_write
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress, SnapshotFile
 from kalito_mcp.domain.graph import (
@@ -45,6 +44,7 @@ from kalito_mcp.orchestrator.overview import overview
 from kalito_mcp.orchestrator.snapshot_import import clean_restored
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.runtime.call_keys import before_the_write
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 
 if TYPE_CHECKING:

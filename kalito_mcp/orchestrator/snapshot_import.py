@@ -10,8 +10,8 @@ from kalito_mcp.domain.records import Visibility
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.long_texts import aside
 from kalito_mcp.ports.records import RecordReader
+from kalito_mcp.runtime.long_texts import aside
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore

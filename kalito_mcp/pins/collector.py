@@ -11,7 +11,6 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.kinds import Judged, Sentence
-from kalito_mcp.long_texts import aside
 from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
 from kalito_mcp.pins.code import asked_code, confirmed_code, subject_of
 from kalito_mcp.pins.found import FoundPin, is_found_pin
@@ -19,6 +18,7 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
+from kalito_mcp.runtime.long_texts import aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.analysis import index_text
 

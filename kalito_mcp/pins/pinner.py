@@ -23,7 +23,6 @@ from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_tex
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, SessionFinalized
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.kinds import Judged, Sentence
-from kalito_mcp.long_texts import read_aside
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
@@ -34,6 +33,7 @@ from kalito_mcp.records.reached import check_named, reached
 from kalito_mcp.records.repetitions import scope_of_session
 from kalito_mcp.records.same_words import is_sent_again, same_words
 from kalito_mcp.retrieval.known_names import refuse_mistaken
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.text.analysis import index_text

@@ -11,7 +11,7 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.long_texts import Readings
+from kalito_mcp.runtime.long_texts import Readings
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound, StorageDamaged, damage_note
-from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.records.diffs import diff
 from kalito_mcp.records.reached import look_up, reached
 from kalito_mcp.records.schemas import edit_as_shown
+from kalito_mcp.runtime.long_texts import read_aside
 
 _PAGE: Final = 200
 _SHOWN_PARTS: Final = 20

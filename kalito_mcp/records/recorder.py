@@ -15,7 +15,6 @@ from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import MOST, LimitsPolicy, checked_moment, checked_name, checked_text
 from kalito_mcp.domain.wording import shown
 from kalito_mcp.errors import InvalidInput, SessionFinalized
-from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.imports import ImportReader
@@ -25,6 +24,7 @@ from kalito_mcp.records.importance import ImportancePolicy, score_importance
 from kalito_mcp.records.repetitions import Repetitions, keys_of_long, scope_of_session
 from kalito_mcp.records.same_turn import Way, recognised, told
 from kalito_mcp.records.schemas import checked_content
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
 from kalito_mcp.text.analysis import index_text

@@ -16,10 +16,10 @@ from kalito_mcp.domain.records import Origin, Repetition, Role, message_record_i
 from kalito_mcp.domain.scope import NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict
-from kalito_mcp.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.records import ForgottenValue, RecordReader, RecordWriter
 from kalito_mcp.ports.store import Store
+from kalito_mcp.runtime.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.text.repetition import keys_of, keys_stated
 
 _IN_CONVERSATION: Final = (Origin.USER, Origin.ASSISTANT, Origin.TOOL)

@@ -16,7 +16,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 
-from kalito_mcp.call_keys import once
+from kalito_mcp.runtime.call_keys import once
 
 _LONGEST: Final = 1_000
 _HOOK_TOOL: Final = "hook_event"

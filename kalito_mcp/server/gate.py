@@ -11,8 +11,8 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_REQUEST
 
-from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, denial
+from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.web.guard import PRINCIPAL_KEY, Denied
 
 READS: Final = frozenset({"build_context", "search_memory", "memory_history", "list_tasks", "search", "fetch"})

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from kalito_mcp.acting import acting
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, KalitoError, StorageError
+from kalito_mcp.runtime.acting import acting
 from kalito_mcp.server.caller import host_place
 
 if TYPE_CHECKING:

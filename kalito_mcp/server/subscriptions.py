@@ -38,9 +38,9 @@ from mcp.types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from kalito_mcp.acting import acting
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.watching import Watched
+from kalito_mcp.runtime.acting import acting
 from kalito_mcp.server.addresses import SESSION_LIST, watched_at
 
 LISTEN: Final = "subscriptions/listen"

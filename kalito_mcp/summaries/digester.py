@@ -5,7 +5,7 @@ from functools import partial
 
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.long_texts import aside
+from kalito_mcp.runtime.long_texts import aside
 from kalito_mcp.summaries.extractive import Draft, read_messages, read_summaries, write
 
 

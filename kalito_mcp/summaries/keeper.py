@@ -26,13 +26,13 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text, message_number
 from kalito_mcp.errors import Conflict, InvalidInput, RecordNotFound, SessionFinalized, SummaryRangeConflict
-from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import SummaryDraft
 from kalito_mcp.ports.store import Overtaken, ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.retrieval.known_names import find_session
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.summaries.existing import are_unchanged, made_before, made_of

@@ -8,7 +8,6 @@ A dry run reports what would be merged and promoted.
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress
 from kalito_mcp.domain.graph import PromotionReport
 from kalito_mcp.domain.records import ConversationSummary, SemanticPin
@@ -24,6 +23,7 @@ from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.retrieval.known_names import find_session
+from kalito_mcp.runtime.crash_points import crash_point
 from kalito_mcp.summaries.keeper import SummaryKeeper
 
 if TYPE_CHECKING:

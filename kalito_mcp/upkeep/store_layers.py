@@ -13,14 +13,14 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
-from kalito_mcp.acting import acting
-from kalito_mcp.call_keys import key_to_store
 from kalito_mcp.domain.audit import NewEntry, action_name
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.runtime.acting import acting
+from kalito_mcp.runtime.call_keys import key_to_store
 
 T = TypeVar("T")
 Read = Callable[[ReadView], Coroutine[Any, Any, T]]

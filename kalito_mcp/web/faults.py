@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from kalito_mcp.acting import acting
 from kalito_mcp.domain.wording import shown
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageError
+from kalito_mcp.runtime.acting import acting
 from kalito_mcp.web.arguments import where_it_belongs
 
 _log: Final = logging.getLogger("kalito.server")

@@ -10,7 +10,6 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import HOST, Permission, Principal
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, AuditHead, Change, Outcome
@@ -20,6 +19,7 @@ from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import AccessDenied, RecordNotFound
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.storage.sqlite.audit import NOTICED
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from kalito_mcp.wiring import open_memory

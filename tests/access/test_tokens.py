@@ -9,13 +9,13 @@ import pytest
 
 from kalito_mcp.access import tokens
 from kalito_mcp.access.tokens import PREFIX
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.access import Permission, Principal, TokenKind
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.errors import InvalidInput, NotFound
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.store import WriteTransaction
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.scripted import START_MS, ScriptedClock

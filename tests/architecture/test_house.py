@@ -13,9 +13,9 @@ import pytest
 
 import kalito_mcp
 from kalito_mcp import errors
+from kalito_mcp.config.settings import KEYS, Settings, load_settings
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.inference.registry import ModelServer
-from kalito_mcp.settings import KEYS, Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {

@@ -9,7 +9,7 @@ import pytest
 
 from bench.growth import Around, Growing, questions_of
 from bench.recall import BenchData
-from kalito_mcp.settings import Settings
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
 from tests.bench.test_recall import TURNS
 

@@ -8,12 +8,12 @@ import anyio
 import pytest
 from mcp import Client
 
-from kalito_mcp.acting import acting_as
 from kalito_mcp.capture import capturer
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.memory import Memory
+from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database

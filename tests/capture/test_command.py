@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.cli.hook import run
-from kalito_mcp.sources import read_sources
+from kalito_mcp.config.sources import read_sources
 from kalito_mcp.switch import hooks_folder
 
 

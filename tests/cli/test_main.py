@@ -58,9 +58,10 @@ def test_stats_imports_no_event_loop_no_rule_and_no_policy_that_nobody_set(remem
     names = imported_by("stats", "--json", database=remembered)
     assert not names & {"asyncio", "anyio", "aiosqlite", "logging", "numpy", "pydantic"}
     ours = {name.split(".")[1] for name in names if name.startswith("kalito_mcp.")}
-    known = "__main__ cli default_places domain errors ports reading sources storage text version"
+    known = "__main__ cli config domain errors ports reading runtime storage text version"
     assert ours <= set(known.split())
-    assert "kalito_mcp.storage.sqlite.database" not in names
+    rules = {"kalito_mcp.storage.sqlite.database", "kalito_mcp.config.settings", "kalito_mcp.runtime.long_texts"}
+    assert not names & rules
 
 
 def test_the_help_names_every_command_and_imports_none(invoke: Invoke) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from kalito_mcp import wiring
 from kalito_mcp.cli.reindex import VectorProgress
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.errors import ModelUnavailable
-from kalito_mcp.settings import Settings
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 from tests.cli.conftest import Invoke, Terminal

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.config.settings import KEYS, Settings, load_settings
+from kalito_mcp.config.sources import read_sources
 from kalito_mcp.domain.validation import MOST, Policy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
-from kalito_mcp.settings import KEYS, Settings, load_settings
-from kalito_mcp.sources import read_sources
 from tests.cli.conftest import Invoke
 from tests.wordings import approve
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.graph import CheckpointPolicy
 from kalito_mcp.domain.records import NewMessage, Role
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Outcome, Terminal
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, Role
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory import Memory
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.scripted import ScriptedClock
 

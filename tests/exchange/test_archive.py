@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp import Memory, NewMessage, Role, SearchRequest
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import RecordType
@@ -25,7 +26,6 @@ from kalito_mcp.errors import Conflict, InvalidInput, KalitoError, SessionNotFou
 from kalito_mcp.exchange.archive import ArchiveReport, is_archive, restore_archive, write_archive, write_archive_file
 from kalito_mcp.exchange.archive_lines import ArchiveReading
 from kalito_mcp.ports.store import WriteTransaction
-from kalito_mcp.settings import Settings
 from kalito_mcp.storage.sqlite.archive import SELECT_ARCHIVED
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.schema import Migration, migrations

@@ -13,12 +13,12 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.server.build import KalitoServer, build_server
-from kalito_mcp.settings import Settings
 from kalito_mcp.text.titles import short_id
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database

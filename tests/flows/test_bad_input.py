@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.safety.escaping import visible
-from kalito_mcp.settings import Settings
 from tests.flows.harness import Harness, said, served, text_of
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp import CreatePinRequest, NewMessage, Origin, Role
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.errors import Conflict
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import Harness, said, served
 

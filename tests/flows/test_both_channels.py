@@ -15,8 +15,8 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, ElicitResult
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.server.build import build_server
-from kalito_mcp.settings import Settings
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import asked, assert_states, said, text_of

@@ -19,12 +19,12 @@ from kalito_mcp.capture import capturer
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.capture.listener import Listener
 from kalito_mcp.capture.spool import Spool
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.ports.storage_policy import StoragePolicy
-from kalito_mcp.settings import Settings
 from kalito_mcp.switch import FOR_EVER, Switch, hooks_folder, write_switch
 from tests.flows.harness import Harness, served
 from tests.server.wire import clean_environment

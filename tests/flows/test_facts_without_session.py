@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp import CreatePinRequest
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.records import Reach
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import said, served
 

@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from kalito_mcp import CreatePinRequest, NewMessage, Role, Settings, SleepCycleOptions, open_memory
-from kalito_mcp.crash_points import VARIABLE
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
 from kalito_mcp.domain.sessions import FinalizeStage, Session, SessionState
 from kalito_mcp.errors import SessionFinalized
+from kalito_mcp.runtime.crash_points import VARIABLE
 from tests.scripted import CountedIds, ScriptedClock
 from tests.server import prepared
 from tests.server.wire import clean_environment

@@ -14,6 +14,7 @@ import pytest
 from mcp import Client
 from mcp.types import ElicitResult
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, RecordType, Repetition, Role
@@ -22,7 +23,6 @@ from kalito_mcp.editing import forgetter
 from kalito_mcp.errors import Conflict
 from kalito_mcp.memory import Memory
 from kalito_mcp.server.build import build_server
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory, reindex
 from tests.flows.harness import served
 from tests.flows.test_erasure import holding

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from mcp.types import CallToolResult
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.graph import GraphPolicy
-from kalito_mcp.settings import Settings
 from tests.flows.graph_steps import AGAIN, CAPITAL, LAPTOP, PRINTER, everything, questions, remember
 from tests.flows.harness import assert_states, served, text_of
 

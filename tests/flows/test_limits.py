@@ -6,8 +6,6 @@ from typing import Final
 
 import pytest
 
-from kalito_mcp.acting import acting_as
-from kalito_mcp.call_keys import once
 from kalito_mcp.capture.capturer import Capture, report_of_call
 from kalito_mcp.capture.captures import Captures
 from kalito_mcp.domain.access import Permission, Principal
@@ -30,6 +28,8 @@ from kalito_mcp.errors import (
     SessionNotFound,
 )
 from kalito_mcp.memory import Memory
+from kalito_mcp.runtime.acting import acting_as
+from kalito_mcp.runtime.call_keys import once
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 

@@ -16,8 +16,8 @@ from kalito_mcp import Memory, open_memory
 from kalito_mcp.domain.records import MessageWithImportance, NewMessage, RecordType, Repetition, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.kinds.kinds import Sentence
-from kalito_mcp.long_texts import LONG_CHARS
 from kalito_mcp.pins.automatic import pinnable
+from kalito_mcp.runtime.long_texts import LONG_CHARS
 from kalito_mcp.text.repetition import keys_to_forget
 
 _LONG = "I moved to Porto and I like tea. " * (LONG_CHARS // 30)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.scope import PERSONAL, Limits
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import said, served
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.injector import Injection
 from kalito_mcp.memory.hooks import Hooks
 from kalito_mcp.projects import ProjectPolicy
-from kalito_mcp.settings import Settings
 from tests.flows.harness import Harness, served
 
 pytestmark = pytest.mark.anyio

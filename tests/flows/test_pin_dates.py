@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.time import from_iso, to_iso
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 
 pytestmark = pytest.mark.anyio

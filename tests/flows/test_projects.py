@@ -13,8 +13,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextResourceContents
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.projects import ProjectPolicy
-from kalito_mcp.settings import Settings
 from tests.flows.harness import asked, said, served, text_of
 from tests.server.wire import clean_environment
 

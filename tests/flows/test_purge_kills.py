@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from kalito_mcp import Memory, open_memory
-from kalito_mcp.crash_points import VARIABLE
 from kalito_mcp.ports.records import Swept
+from kalito_mcp.runtime.crash_points import VARIABLE
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
 from tests.flows.test_erasure import CANARY, TALK, holding

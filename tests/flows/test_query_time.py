@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.storage_policy import StoragePolicy
-from kalito_mcp.settings import Settings
 from kalito_mcp.storage.sqlite import time_limit
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts

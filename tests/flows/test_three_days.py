@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
+from kalito_mcp.config.settings import Settings, TimePolicy
 from kalito_mcp.contexts.parts import ContextPolicy
-from kalito_mcp.settings import Settings, TimePolicy
 from tests.flows.harness import Harness, served
 from tests.scripted import ScriptedClock
 

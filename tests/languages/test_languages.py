@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.languages import SETS, LanguageSet, ask, trigrams
-from kalito_mcp.settings import Settings
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.text.analysis import words
 from kalito_mcp.text.languages import language_of
 from kalito_mcp.upkeep.usage_counter import UsagePolicy

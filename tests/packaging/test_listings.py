@@ -78,7 +78,7 @@ def test_the_registry_starts_the_server_with_variables_that_there_are() -> None:
     assert package["runtimeHint"] == "uvx"
     assert package["identifier"] in PROGRAMS
     assert [argument["value"] for argument in package["packageArguments"]] == ["serve"]
-    written = page("kalito_mcp/sources.py")
+    written = page("kalito_mcp/config/sources.py")
     assert all(f'"{variable["name"]}"' in written for variable in package["environmentVariables"])
 
 

@@ -111,7 +111,7 @@ def test_ctrl_c_ends_a_command_without_a_traceback(database: Path) -> None:
 
 def test_files_of_the_user_are_where_windows_has_them(tmp_path: Path) -> None:
     code = (
-        "from tests import windows_like; windows_like.become_like_windows(); from kalito_mcp import sources; "
+        "from tests import windows_like; windows_like.become_like_windows(); from kalito_mcp.config import sources; "
         "print(sources.default_database(), sources.default_config())"
     )
     local = tmp_path / "Local"

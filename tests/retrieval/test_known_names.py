@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval.known_names import nearest
-from kalito_mcp.settings import Settings
 from kalito_mcp.wiring import open_memory
 
 pytestmark = pytest.mark.anyio

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.settings import Settings
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.wiring import open_memory
 from tests import drafts

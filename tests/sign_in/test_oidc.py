@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from kalito_mcp.access.policy import OidcPolicy
+from kalito_mcp.config.settings import load_settings
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.errors import ConfigurationError
-from kalito_mcp.settings import load_settings
 from kalito_mcp.web.oidc import OidcVerifier
 from tests.scripted import ScriptedClock
 from tests.server.web import web

@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.ports.embedder import VectorPolicy
-from kalito_mcp.settings import Settings
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
 from kalito_mcp.upkeep.vector_worker import VectorWorker

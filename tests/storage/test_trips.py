@@ -9,7 +9,7 @@ import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageError, StorageReadOnly
-from kalito_mcp.long_texts import LONG_CHARS, read_aside
+from kalito_mcp.runtime.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
 

@@ -7,10 +7,10 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message
 
-from kalito_mcp.acting import acting
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.audit import Outcome
 from kalito_mcp.memory import Memory
+from kalito_mcp.runtime.acting import acting
 from kalito_mcp.web.guard import PRINCIPAL_KEY
 from kalito_mcp.web.refusal_log import RefusalLog
 from kalito_mcp.wiring import open_memory

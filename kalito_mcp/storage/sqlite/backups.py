@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from kalito_mcp.crash_points import crash_point
 from kalito_mcp.errors import Conflict, InvalidInput, StorageDamaged, StorageError
 from kalito_mcp.files import sync_folder
+from kalito_mcp.runtime.crash_points import crash_point
 from kalito_mcp.storage.sqlite.direct import Direct, only_step
 from kalito_mcp.storage.sqlite.environment import users
 from kalito_mcp.storage.sqlite.failures import explained

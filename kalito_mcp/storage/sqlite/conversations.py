@@ -16,7 +16,6 @@ from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
-from kalito_mcp.long_texts import read_aside
 from kalito_mcp.ports.conversations import (
     AppendedMessage,
     MessageDraft,
@@ -24,6 +23,7 @@ from kalito_mcp.ports.conversations import (
     SessionView,
     SummaryDraft,
 )
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues

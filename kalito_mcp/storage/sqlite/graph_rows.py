@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.graph import EdgeType, GraphEdge, GraphNode, NodeType, NodeWeights
-from kalito_mcp.gc_pause import gc_paused
+from kalito_mcp.runtime.gc_pause import gc_paused
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.row_hash import real, row_hash
 

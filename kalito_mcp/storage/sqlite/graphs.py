@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from kalito_mcp.domain.graph import FeedbackLabel, GraphChanges, GraphContents, GraphEdge, GraphNode, GraphState
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import InvalidInput, SessionNotFound
-from kalito_mcp.long_texts import read_aside
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.storage.sqlite import graph_rows as rows
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import EDGE_COLUMNS, NODE_COLUMNS

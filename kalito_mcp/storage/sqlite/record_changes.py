@@ -17,7 +17,7 @@ from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_PROJECT, PERSONAL, Scope
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, RevisionConflict
-from kalito_mcp.long_texts import Readings
+from kalito_mcp.runtime.long_texts import Readings
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT

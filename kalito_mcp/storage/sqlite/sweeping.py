@@ -27,9 +27,9 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from kalito_mcp.crash_points import crash_point
 from kalito_mcp.errors import StorageFull
 from kalito_mcp.ports.records import Swept
+from kalito_mcp.runtime.crash_points import crash_point
 from kalito_mcp.storage.sqlite.backups import copies
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.failures import explained

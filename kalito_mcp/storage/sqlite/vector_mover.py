@@ -16,10 +16,10 @@ from typing import Any, Final, Protocol, TypeVar
 import aiosqlite
 import anyio
 
-from kalito_mcp.crash_points import crash_point
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import VectorsUnreachable
 from kalito_mcp.ports.vector_points import VectorPoint, VectorPoints
+from kalito_mcp.runtime.crash_points import crash_point
 from kalito_mcp.storage.sqlite.moved_vectors import PointHashes
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_moves import (

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from kalito_mcp.acting import acting_as
 from kalito_mcp.domain.access import Permission, Principal, denial
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 from kalito_mcp.web.metrics import ROUTE_KEY
 from kalito_mcp.web.rest import requests

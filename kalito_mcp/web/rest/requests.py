@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from kalito_mcp.domain.request_keys import request_key
 from kalito_mcp.domain.wording import camel_case, shown
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.long_texts import read_aside
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.web.arguments import inlined, tidied, unknown_arguments
 from kalito_mcp.web.faults import in_words

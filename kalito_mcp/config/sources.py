@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.default_places import default_config, default_database
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.runtime.default_places import default_config, default_database
 
 PREFIX: Final = "KALITO_"
 OWN_VARIABLES: Final = frozenset(

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kalito_mcp.access.policy import HttpPolicy, OidcPolicy
+from kalito_mcp.config.sources import OWN_VARIABLES, PREFIX, Sources, read_sources
 from kalito_mcp.contexts.cache import CachePolicy
 from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.contexts.parts import ContextPolicy
-from kalito_mcp.default_places import default_database
 from kalito_mcp.domain.graph import (
     CheckpointPolicy,
     GraphConfig,
@@ -41,7 +41,7 @@ from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.sources import OWN_VARIABLES, PREFIX, Sources, read_sources
+from kalito_mcp.runtime.default_places import default_database
 from kalito_mcp.summaries.summarizer import SummaryPolicy
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.upkeep.usage_counter import UsagePolicy

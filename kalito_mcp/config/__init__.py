@@ -1,0 +1,1 @@
+"""What is configured, and where that is written."""
