@@ -55,7 +55,8 @@ class InvalidInput(KalitoError):
 class BudgetTooSmall(InvalidInput):
     """The token budget is too small for even the frame of a context.
 
-    `minimum` is the smallest budget, in tokens, that would have been accepted.
+    `minimum` is the smallest budget, in tokens, that would have been accepted; with estimated counts, it may be a token
+    too high.
     """
 
     code = "budget_too_small"

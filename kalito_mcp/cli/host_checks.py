@@ -31,7 +31,7 @@ from kalito_mcp.errors import KalitoError
 from kalito_mcp.hosts.plans import state_of
 from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.hosts.prompts import PAYLOADS
-from kalito_mcp.hosts.wired import PromptHook, ServerStart, hooks_are_off, prompt_hook_of, server_of, shown_command
+from kalito_mcp.hosts.wired import PromptHook, ServerStart, prompt_hook_of, server_of, shown_command, why_hooks_are_off
 from kalito_mcp.projects import is_ignored, project_of
 from kalito_mcp.switch import hooks_folder, read_switch, trace_file
 from kalito_mcp.text.plurals import plural
@@ -114,7 +114,7 @@ class _Check:
         host, install = self._host, f"run `kalito-mcp install {self._host.key}`"
         try:
             start, hook = server_of(host, self._places), prompt_hook_of(host, self._places)
-            off = hooks_are_off(host, self._places)
+            off = why_hooks_are_off(host, self._places)
         except KalitoError as error:
             raise _Broken("configuration", str(error)) from error
         if start is None:
@@ -267,7 +267,7 @@ class _Check:
         # subprocess.run, because a hook that ends before it has read its stdin is no error there.
         run = partial(
             subprocess.run,
-            hook.line or list(hook.words),
+            hook.line or list(hook.argv),
             shell=bool(hook.line),
             input=payload,
             env=self._environment,

@@ -28,7 +28,7 @@ from kalito_mcp.hosts.launcher import find_launcher, write_scripts, written_scri
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
 from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
-from kalito_mcp.hosts.wired import hooks_are_off
+from kalito_mcp.hosts.wired import why_hooks_are_off
 from kalito_mcp.runtime.default_places import default_config, default_database
 from kalito_mcp.switch import hooks_folder, read_switch, trace_file
 from kalito_mcp.text.plurals import plural
@@ -341,7 +341,7 @@ def _status_lines(host: "Host", places: Places) -> tuple[list[str], bool]:
 def _fault_of_hooks(host: "Host", places: Places) -> list[str]:
     """That the host has our hooks, but runs none."""
     with suppress(ConfigurationError):  # a fault of its own
-        if state_of(host, places).events and (off := hooks_are_off(host, places)) is not None:
+        if state_of(host, places).events and (off := why_hooks_are_off(host, places)) is not None:
             return [f"{host.name} runs no hooks: {off}"]
     return []
 

@@ -15,7 +15,7 @@ _SLICE: Final = 96
 _STEP: Final = 48
 _RUN: Final = re.compile(r"\S+")
 _FEW: Final = 16
-"""Characters of a text for one place in it."""
+"""With more than one place for this many characters, every run of characters is looked at."""
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 # Not after a number or an abbreviation: "11. bis 13. Juni", "Dr. Mowat".
 _BORDER: Final = re.compile(r"(?:[!?…]|(?<!\d)(?<!\b\w)(?<!\b[A-Z]\w)\.)[\"'”’»)\]]?\s|[。！？]|\n")
@@ -25,12 +25,12 @@ _LEAST_SENTENCE: Final = 40
 _MOST_SENTENCE: Final = 320
 
 _LEAST_BEGINNING: Final = 4
-"""Letters of a term by which a word is taken to have it."""
+"""A word counts as having a term if it begins with this many letters of it."""
 
 _ASKS: Final = re.compile("[?？؟]")
 _DIGIT: Final = re.compile(r"\d")
 _LONG: Final = 80
-"""Characters, above which a sentence counts as no longer."""
+"""Characters. A longer sentence counts as one of this length."""
 
 
 class _Match(NamedTuple):
@@ -70,7 +70,8 @@ class Sentences:
         return (2 * _tells(text, is_assistant=is_assistant) + share) / 3
 
     def beginning(self, at_most: int) -> list[int]:
-        """The places of the first sentences that have at most this many characters together; of the first, always."""
+        """The places of the first sentences that have at most this many characters together. The first is always among
+        them."""
         ends = accumulate(map(len, self.texts))
         return [place for place, end in enumerate(ends) if end <= at_most or not place]
 
@@ -96,9 +97,9 @@ def _tells(text: str, *, is_assistant: bool) -> float:
     """How probably somebody would keep a sentence, by who said it and how it looks: a logistic function, fitted to the
     1,206 sentences of `bench/sets/kinds/sentences.jsonl`. For the 300 of three other people, the area under the curve
     is .85, with .90 for `kinds.head`, which needs a vector of every sentence."""
-    sign = -0.8 + 2.8 * min(len(text), _LONG) / _LONG
-    sign += -2.0 * is_assistant - 2.7 * (_ASKS.search(text) is not None) + 1.4 * (_DIGIT.search(text) is not None)
-    return 1 / (1 + math.exp(-sign))
+    logit = -0.8 + 2.8 * min(len(text), _LONG) / _LONG
+    logit += -2.0 * is_assistant - 2.7 * (_ASKS.search(text) is not None) + 1.4 * (_DIGIT.search(text) is not None)
+    return 1 / (1 + math.exp(-logit))
 
 
 def _condensed(text: str, asked: Collection[str], at_most: int) -> str:
@@ -113,7 +114,8 @@ def _condensed(text: str, asked: Collection[str], at_most: int) -> str:
 
 def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of each sentence, with the white space after it; together they are the text. Those of fewer than
-    40 characters are with the one before, and those of more than 320 are cut at a space. An empty text is one."""
+    40 characters are with the one before, and those of more than 320 are cut at a space. An empty text has one empty
+    span."""
     start = end = 0
     for border in [*(found.end() for found in _BORDER.finditer(text)), len(text)]:
         are_long = min(border - end, end - start) >= _LEAST_SENTENCE
@@ -156,7 +158,7 @@ def _runs(text: str, written: Sequence[str]) -> Iterator[tuple[int, int]]:
     lowered = text.lower()
     places = [found.start() for found in _NOT_ASCII.finditer(text)]
     places += [place for word in written for place in _places_of(word, lowered)]
-    # A letter that became two shifts the places; and where there are many, each run has one.
+    # If lowering changed the length, the places do not fit; with very many, looking at all runs is cheaper.
     if len(lowered) != len(text) or len(places) > len(text) // _FEW:
         yield from (run.span() for run in _RUN.finditer(text))
         return

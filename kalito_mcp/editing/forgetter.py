@@ -54,14 +54,14 @@ class Forgetter:
     ) -> Sequence[MemoryRecord]:
         """See `Memory.forget_previewed`."""
         ids = await self._confirmed(scope, request, token)
-        await self._note_identifier(scope, request)
+        await self._bar_identifier(scope, request)
         anywhere = scope.anywhere()
         return [one for record_id in ids for one in await self._editor.forget(anywhere, record_id, editor=editor)]
 
     async def purge(self, scope: Scope, request: ForgetRequest, token: str) -> PurgeReport:
         """See `Memory.purge_previewed`."""
         ids = await self._confirmed(scope, request, token)
-        await self._note_identifier(scope, request)
+        await self._bar_identifier(scope, request)
         return await self._eraser.purge(scope.anywhere(), ids)
 
     async def _confirmed(self, scope: Scope, request: ForgetRequest, token: str) -> list[str]:
@@ -73,7 +73,7 @@ class Forgetter:
             )
         return [one.id for one in preview.records]
 
-    async def _note_identifier(self, scope: Scope, request: ForgetRequest) -> None:
+    async def _bar_identifier(self, scope: Scope, request: ForgetRequest) -> None:
         if request.identifier is not None:
             keys, now_ms = {key_of_identifier(request.identifier)}, self._clock.now_ms()
             await self._store.write(
@@ -85,8 +85,8 @@ class Forgetter:
     async def _find(self, scope: Scope, request: ForgetRequest) -> Sequence[ScannedRecord]:
         """Every record that matches, oldest first, without summaries that are rewritten with their messages.
 
-        Each page is read in a view of its own: during one view over all of them, the log could not be cut. What is
-        recorded meanwhile is found too. What changes on a page after it was read gives the list another token.
+        Each page is read in a view of its own: during one view over all of them, SQLite could not shorten its log.
+        What is recorded meanwhile is found too. What changes on a page after it was read gives the list another token.
         """
         is_match = _matcher(request)
         found: list[ScannedRecord] = []
@@ -94,7 +94,8 @@ class Forgetter:
         while page := await self._page(scope, after_key, has_forgotten=request.is_purge):
             found += await anyio.to_thread.run_sync(_matching, page, is_match)
             count, after_key = count + len(page), page[-1].key
-        if len(found) > _MOST or len(found) == count >= _FEW:
+        is_all_of_it = len(found) == count >= _FEW
+        if len(found) > _MOST or is_all_of_it:
             raise InvalidInput(
                 f"that matches {plural(len(found), 'record')} of {count:,}; nothing was changed. Narrow it: name more "
                 "of it in about, or send record_ids"
@@ -120,7 +121,7 @@ def _matcher(request: ForgetRequest) -> Matcher:
     """Whether a text is meant.
 
     Raises:
-        InvalidInput: neither a subject nor an identifier is given, or one that is none.
+        InvalidInput: neither a subject nor an identifier is given, or the one given is not valid.
     """
     matchers: list[Matcher] = []
     if request.about is not None:

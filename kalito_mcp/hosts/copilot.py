@@ -45,7 +45,7 @@ def _entry(launcher: Launcher) -> dict[str, object]:
 HOST: Final = Host(
     key=_KEY,
     name="Copilot CLI",
-    signs=(_servers,),  # the folder may have come with hooks for VS Code
+    signs=(_servers,),  # not the folder, which our hooks for VS Code make, too
     programs=("copilot",),
     entry=EntryFile(_servers, jsonc, ("mcpServers",), _entry),
     hooks=HookFile(

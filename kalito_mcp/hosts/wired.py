@@ -24,7 +24,7 @@ _IN_PLUGIN: Final = re.compile(r"^const HOOK = (\"[^\n]*\")", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class ServerStart:
-    """How a host starts our server. `variables` are added to the host's environment; `file` says so."""
+    """How a host starts our server, as written in `file`. `variables` are added to the host's environment."""
 
     file: Path
     command: str
@@ -42,7 +42,7 @@ class PromptHook:
     file: Path
     event: str
     line: str = ""
-    words: tuple[str, ...] = ()
+    argv: tuple[str, ...] = ()
     tool_input: Mapping[str, str] | None = None
     program: str | None = None
 
@@ -88,7 +88,7 @@ def prompt_hook_of(host: Host, places: Places) -> PromptHook | None:
         ConfigurationError: the file cannot be read.
     """
     if isinstance(host.hooks, OwnFile):
-        return _hook_in_plugin(host, host.hooks, places)
+        return _hook_in_own_file(host, host.hooks, places)
     if host.hooks is None:
         return None
     path = Path(host.hooks.where(places))
@@ -99,7 +99,7 @@ def prompt_hook_of(host: Host, places: Places) -> PromptHook | None:
     return None if found is None else _read_hook(path, *found, is_windows=places.is_windows)
 
 
-def hooks_are_off(host: Host, places: Places) -> str | None:
+def why_hooks_are_off(host: Host, places: Places) -> str | None:
     """Which setting of the host switches all its hooks off, in words; None if none does.
 
     Raises:
@@ -114,7 +114,7 @@ def hooks_are_off(host: Host, places: Places) -> str | None:
 
 def shown_command(hook: PromptHook) -> str:
     """The hook as a person reads it."""
-    return "calls hook_event" if hook.tool_input is not None else f"runs {hook.line or shlex.join(hook.words)}"
+    return "calls hook_event" if hook.tool_input is not None else f"runs {hook.line or shlex.join(hook.argv)}"
 
 
 def _read_hook(path: Path, event: str, hook: Mapping[str, Any], *, is_windows: bool) -> PromptHook:
@@ -129,7 +129,7 @@ def _read_hook(path: Path, event: str, hook: Mapping[str, Any], *, is_windows: b
         words = ("powershell", "-NoProfile", "-Command", str(hook["powershell"]))
     else:
         return PromptHook(path, event, line=line, program=program_of(hook))
-    return PromptHook(path, event, words=words, program=program_of(hook))
+    return PromptHook(path, event, argv=words, program=program_of(hook))
 
 
 def _server_of_plugin(host: Host, places: Places) -> ServerStart | None:
@@ -148,7 +148,7 @@ def _prompt_hook_of_plugin(host: Host) -> tuple[str, Mapping[str, Any]] | None:
     return (event, groups[event]["hooks"][0]) if event in groups else None
 
 
-def _hook_in_plugin(host: Host, own: OwnFile, places: Places) -> PromptHook | None:
+def _hook_in_own_file(host: Host, own: OwnFile, places: Places) -> PromptHook | None:
     """What our plugin starts for a prompt. The plugin itself runs in the host alone."""
     path = Path(own.where(places))
     text = files.read(path).text
@@ -157,7 +157,7 @@ def _hook_in_plugin(host: Host, own: OwnFile, places: Places) -> PromptHook | No
         return None
     program = str(json.loads(found[1]))
     event = _prompt_event(host)
-    return PromptHook(path, event, words=(program, host.key, event), program=program)
+    return PromptHook(path, event, argv=(program, host.key, event), program=program)
 
 
 def _prompt_event(host: Host) -> str:

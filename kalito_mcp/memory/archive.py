@@ -55,9 +55,9 @@ class Archive(Part):
             yield ArchiveView(await view.archive.schema(), selection, view.archive, self.place.owner)
 
     async def restore_rows(self, schema: int, rows: Iterable[ArchiveRow]) -> Mapping[str, int]:
-        """Store the rows of an archive, all of them or none, in a database in which nobody has anything. How many there
-        were of each table. They become this owner's. The text index is rebuilt before this returns; vectors follow
-        in the background.
+        """Store the rows of an archive, all of them or none, in an empty database. Returns how many there were of each
+        table. They become this owner's. The text index is rebuilt before this returns; vectors follow in the
+        background.
 
         What iterating over `rows` raises is raised, and nothing was written.
 

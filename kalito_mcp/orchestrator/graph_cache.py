@@ -35,16 +35,16 @@ _EMPTY: Final = GraphContents((), (), GraphState())
 
 
 @dataclass(slots=True, eq=False)
-class Copy:
-    """A graph that nobody else has, and the stored state that it was made from."""
+class HeldGraph:
+    """A graph in memory, and the stored state that it was made from. `GraphCache.copy` gives one that nobody shares."""
 
     graph: "GraphStore"
     state: GraphState
 
 
 @dataclass(slots=True, eq=False)
-class _Cached(Copy):
-    """A cached graph. `version` is the graph's own version when it was as stored."""
+class _Cached(HeldGraph):
+    """A shared graph. `version` is what `graph.version` was when the graph last equalled what is stored."""
 
     version: int = 0
     lock: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
@@ -74,8 +74,8 @@ class GraphCache:
             view = await stack.enter_async_context(self._store.view())
             graphs: list[GraphStore] = []
             for scope in scopes:
-                if await _is_known(view, scope):
-                    locked = self._lock(view.graphs, scope)
+                if await _is_within_reach(view, scope):
+                    locked = self._current(view.graphs, scope)
                     graphs.append((await stack.enter_async_context(locked)).graph)
                 else:
                     graphs.append(await self.built(scope, _EMPTY))
@@ -99,39 +99,39 @@ class GraphCache:
 
         async def lock() -> None:
             for key in keys:
-                held.append(await locks.enter_async_context(self._locked(key)))
+                held.append(await locks.enter_async_context(self._under_lock(key)))
 
-        async def change(transaction: WriteTransaction) -> tuple[T, list[GraphState]]:
+        async def write(transaction: WriteTransaction) -> tuple[T, list[GraphState]]:
             for scope, key, one in zip(scopes, keys, held, strict=True):
-                await _check_known(transaction, scope)
+                await _check_reached(transaction, scope)
                 await self._bring_up_to_date(one, transaction.graphs, key)
             made = await work(transaction, [one.graph for one in held])
             return made, [await _save(one, transaction, key) for key, one in zip(keys, held, strict=True)]
 
         async with AsyncExitStack() as locks:
             try:
-                made, states = await self._store.write(change, before=lock)
+                made, states = await self._store.write(write, before=lock)
             except BaseException:
                 for key, one in zip(keys, held, strict=False):
                     if one.is_changed and self._cached.get(key) is one:
-                        self.forget(key)
+                        self.drop(key)
                 raise
             for one, state in zip(held, states, strict=True):
                 one.become(one.graph, state)
         return made
 
-    async def copy(self, scope: Scope) -> Copy:
+    async def copy(self, scope: Scope) -> HeldGraph:
         """A private copy of the stored graph. For long work that must not block others.
 
         Raises:
             SessionNotFound: the scope names an unknown session, or another agent's.
         """
         contents = await self._store.read(lambda view: self.contents(view, scope))
-        return Copy(await self.built(scope, contents), contents.state)
+        return HeldGraph(await self.built(scope, contents), contents.state)
 
     async def contents(self, view: ReadView, scope: Scope) -> GraphContents:
         """The stored graph, for `built`. Raises SessionNotFound, as `copy`."""
-        await _check_known(view, scope)
+        await _check_reached(view, scope)
         return await view.graphs.load(_cache_key(scope))
 
     async def built(self, scope: Scope, contents: GraphContents) -> "GraphStore":
@@ -145,7 +145,7 @@ class GraphCache:
         return await aside(build)
 
     async def store_copies(
-        self, copies: Mapping[Scope, Copy], only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
+        self, copies: Mapping[Scope, HeldGraph], only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
     ) -> bool | None:
         """Write what was changed in copies, all of it or nothing. True if it was written.
 
@@ -166,15 +166,15 @@ class GraphCache:
             return None if states is None else False
         for (scope, copy), state in zip(copies.items(), states, strict=True):
             copy.state = state
-            self.forget(scope)
+            self.drop(scope)
         return True
 
-    def keep(self, scope: Scope, copy: Copy) -> None:
+    def keep(self, scope: Scope, copy: HeldGraph) -> None:
         """Keep a copy that was stored, in place of the graph in memory. The caller uses it no longer."""
         cached = self._cached[_cache_key(scope)] = _Cached(copy.graph, copy.state)
         cached.become(copy.graph, copy.state)
 
-    def forget(self, scope: Scope) -> None:
+    def drop(self, scope: Scope) -> None:
         """Drop a graph from memory; it is read again when needed. A block that already has it keeps it."""
         self._cached.pop(_cache_key(scope), None)
 
@@ -183,19 +183,19 @@ class GraphCache:
         return list(self._cached)
 
     @asynccontextmanager
-    async def _lock(self, graphs: GraphReader, scope: Scope) -> AsyncIterator[_Cached]:
+    async def _current(self, graphs: GraphReader, scope: Scope) -> AsyncIterator[_Cached]:
         """The cached graph, brought up to date, under its lock."""
         key = _cache_key(scope)
-        async with self._locked(key) as cached:
+        async with self._under_lock(key) as cached:
             try:
                 await self._bring_up_to_date(cached, graphs, key)
             except BaseException:
-                self.forget(key)
+                self.drop(key)
                 raise
             yield cached
 
     @asynccontextmanager
-    async def _locked(self, key: Scope) -> AsyncIterator[_Cached]:
+    async def _under_lock(self, key: Scope) -> AsyncIterator[_Cached]:
         """The cached graph as it is, under its lock."""
         while True:
             if key not in self._cached:
@@ -218,13 +218,14 @@ class GraphCache:
         if state.revision == known.revision:
             # A sleep cycle that merged nothing does not move the revision.
             cached.state, cached.graph.slept_at = state, state.slept_at
-        # If the view is older than this process's own last write, the graph is newer: keep it.
+        # If the view is older than this process's own last write, the graph is newer: keep it. Revision 0 is a graph
+        # that was removed.
         elif not 0 < state.revision < known.revision:
             contents = await graphs.load(scope)
             cached.become(await self.built(scope, contents), contents.state)
 
 
-async def _save(copy: Copy, transaction: WriteTransaction, scope: Scope) -> GraphState:
+async def _save(copy: HeldGraph, transaction: WriteTransaction, scope: Scope) -> GraphState:
     """Write what changed in the graph. Returns its stored state after the commit."""
     graph, state = copy.graph, copy.state
     if changes := graph.drain_changes():
@@ -238,15 +239,15 @@ async def _save(copy: Copy, transaction: WriteTransaction, scope: Scope) -> Grap
     return state
 
 
-async def _is_known(view: ReadView | WriteTransaction, scope: Scope) -> bool:
+async def _is_within_reach(view: ReadView | WriteTransaction, scope: Scope) -> bool:
     if scope.session is None:
         # An agent's graph is made of all its projects.
         return scope.limits.project is None and scope.limits.agent in (None, scope.agent or DEFAULT_AGENT)
     return await view.sessions.get(scope) is not None
 
 
-async def _check_known(view: ReadView | WriteTransaction, scope: Scope) -> None:
-    if not await _is_known(view, scope):
+async def _check_reached(view: ReadView | WriteTransaction, scope: Scope) -> None:
+    if not await _is_within_reach(view, scope):
         raise SessionNotFound(scope.session or "")
 
 

@@ -19,7 +19,7 @@ from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
-from kalito_mcp.orchestrator.graph_cache import Copy, GraphCache
+from kalito_mcp.orchestrator.graph_cache import GraphCache, HeldGraph
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Observer:
             behind = await self._store.read(lambda view: self._behind(view, scope, most=_MAX_READ))
             if behind is None:
                 return observed
-            copy = Copy(await self._cache.built(scope, behind.contents), behind.contents.state)
+            copy = HeldGraph(await self._cache.built(scope, behind.contents), behind.contents.state)
             for done in range(behind.done, behind.last, _CHUNK):
                 last = min(done + _CHUNK, behind.last)
                 messages = [one for one in behind.messages if done - LOOK_BACK < one.seq <= last]
@@ -66,7 +66,8 @@ class Observer:
                 self._cache.keep(scope, copy)
 
     async def copy(self, scope: Scope) -> "GraphStore":
-        """A private copy of the session's graph with all of its messages. Nothing is stored. Raises SessionNotFound."""
+        """A private copy of the session's graph, with all of its messages unless graphs are switched off. Nothing is
+        stored. Raises SessionNotFound."""
 
         async def look(view: ReadView) -> tuple[GraphContents, _Behind | None]:
             behind = await self._behind(view, scope)
@@ -79,8 +80,8 @@ class Observer:
         return graph
 
     async def _behind(self, view: ReadView, scope: Scope, *, most: int | None = None) -> "_Behind | None":
-        """The next messages that the session's graph lacks. None if it lacks none, for an unknown session, and where
-        graphs are switched off."""
+        """The next messages that the session's graph lacks. None if it lacks none, for an unknown or finalized
+        session, and where graphs are switched off."""
         session = await view.sessions.get(scope)
         if session is None or not _is_behind(session) or not self.policy.enabled:
             return None
@@ -91,7 +92,8 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """A session's stored graph, which has the messages up to seq `done`; those up to `last`, and eight before."""
+    """A session's stored graph, which has the messages up to seq `done`. `messages` are those after it, up to `last`,
+    and the eight before."""
 
     contents: GraphContents
     messages: Sequence[MessageWithImportance]

@@ -297,7 +297,7 @@ class MemoryOrchestrator:
         while True:
             idle = await self._store.write(remove)
             for session_id in idle:
-                self._cache.forget(self._session(session_id))
+                self._cache.drop(self._session(session_id))
             removed += len(idle)
             if len(idle) < _GC_PAGE:
                 return removed

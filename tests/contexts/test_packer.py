@@ -54,13 +54,16 @@ class RisingCounter:
         return len(text) + len(text) ** 2 // 2_000
 
 
-COUNTERS: st.SearchStrategy[TokenCounter] = st.one_of(
+EXACT_COUNTERS: st.SearchStrategy[TokenCounter] = st.one_of(
     st.builds(CharacterCounter, st.integers(1, 4), st.integers(1, 6)),
     st.builds(MixedCounter, st.integers(0, 30), st.integers(0, 3), st.integers(0, 2)),
     st.just(WordCounter()),
     st.just(ByteCounter()),
-    st.sampled_from([token_counter("calibrated"), token_counter("calibrated", safety_factor=0.5)]),
 )
+COUNTERS: st.SearchStrategy[TokenCounter] = st.one_of(
+    EXACT_COUNTERS, st.sampled_from([token_counter("calibrated"), token_counter("calibrated", safety_factor=0.5)])
+)
+"""With the estimates, which are rounded up for each part: a minimum may be a token too high."""
 TEXTS = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60),
     st.sampled_from(
@@ -158,7 +161,7 @@ def test_the_budget_holds_and_the_newest_message_is_in_or_a_minimum_that_works_i
     assert ranks == sorted(ranks)
 
 
-@given(COUNTERS, st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=2))
+@given(EXACT_COUNTERS, st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=2))
 def test_one_token_below_the_minimum_is_refused_if_this_counter_stored_the_counts(
     counter: TokenCounter, texts: list[str], pinned: list[str]
 ) -> None:

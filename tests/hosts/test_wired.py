@@ -10,7 +10,7 @@ from kalito_mcp.hosts.known import HOSTS
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import plan_install
 from kalito_mcp.hosts.prompts import PAYLOADS
-from kalito_mcp.hosts.wired import hooks_are_off, prompt_hook_of, server_of
+from kalito_mcp.hosts.wired import prompt_hook_of, server_of, why_hooks_are_off
 
 LAUNCHER = Launcher("/opt/my tools/kalito-mcp", "/opt/my tools/kalito-hook")
 with_hooks = pytest.mark.parametrize("host", [host for host in HOSTS if host.hooks], ids=lambda host: host.key)
@@ -46,7 +46,7 @@ def test_the_hook_of_a_prompt_is_read_back(host: Host, tmp_path: Path) -> None:
         return
     assert hook.program == LAUNCHER.hook
     if isinstance(host.hooks, OwnFile):
-        assert hook.words == (LAUNCHER.hook, host.key, hook.event)
+        assert hook.argv == (LAUNCHER.hook, host.key, hook.event)
     else:
         named = "copilot" if host.key == "vscode" else host.key
         assert hook.line == f"'{LAUNCHER.hook}' {named} {hook.event}"
@@ -92,9 +92,9 @@ def test_a_setting_that_switches_all_hooks_off_is_found(
 ) -> None:
     [one] = (known for known in HOSTS if known.key == host)
     places = Places("linux", tmp_path, {})
-    assert hooks_are_off(one, places) is None
+    assert why_hooks_are_off(one, places) is None
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     installed(one, tmp_path)
-    assert hooks_are_off(one, places) == f"{path} switches all hooks off ({name})"
+    assert why_hooks_are_off(one, places) == f"{path} switches all hooks off ({name})"

@@ -223,7 +223,7 @@ async def test_a_graph_dropped_while_it_is_changed_is_read_with_the_change(one: 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one.change, held)
         await held.begun()
-        one.cache.forget(AGENT)
+        one.cache.drop(AGENT)
         assert await one.asked() == ["Where is Ann?"]
         held.go_on.set()
     assert await one.asked() == ["Where is Ann?", "Who is Bob?"]
