@@ -199,22 +199,19 @@ async def _assemble(
     summarizer = Summarizer(registry, digester, settings.summaries)
     searcher = Searcher(store, settings.search, clock, embedder, zone)
     summaries = SummaryKeeper(
-        store,
-        summarizer,
-        counter,
-        clock,
-        ids,
+        *(store, summarizer, counter, clock, ids),
         max_per_level=settings.context.summaries,
         window=settings.window,
         limits=settings.limits,
     )
+    fence_secret = await store.secret()
     manager = MemoryManager(
         *(store, summaries, summarizer, searcher, counter, clock, ids, judge),
         context=settings.context,
         cache=settings.cache,
         importance=settings.importance,
         limits=settings.limits,
-        fence_secret=await store.secret(),
+        fence_secret=fence_secret,
         zone=zone,
         owner=settings.owner,
     )
@@ -230,17 +227,11 @@ async def _assemble(
         erase_events=Spool(hooks_folder(settings.database) / "spool").erase,
         forget_judged=judge.forget,
     )
-    owed = OwedWorker(
-        store,
-        summaries,
-        pins,
-        eraser,
-        max_per_level=settings.context.summaries,
-        threshold=settings.window.threshold,
-    )
+    most, threshold = settings.context.summaries, settings.window.threshold
+    owed = OwedWorker(store, summaries, pins, eraser, max_per_level=most, threshold=threshold)
     editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
     usage = UsageCounter(store, clock, settings.usage)
-    injector = Injector(searcher, counter, settings.injection, fence_secret=await store.secret(), zone=zone)
+    injector = Injector(searcher, counter, settings.injection, fence_secret=fence_secret, zone=zone)
     services = Services(
         manager=manager,
         recorder=Recorder(store, counter, clock, settings.limits, settings.importance),

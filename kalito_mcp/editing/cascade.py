@@ -7,8 +7,8 @@ after a crash.
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _HAS_DERIVED: Final = (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)
 _MOST_ATTEMPTS: Final = 10
 _IN_GRAPHS: Final = (RecordType.MESSAGE, RecordType.PIN)
@@ -317,16 +318,21 @@ class Cascade:
         observe_again(graph, messages, seq, self._policy, keys)
 
 
-async def until_settled(attempt: Callable[[], Awaitable[T]]) -> T:
-    """The result of `attempt`, which is made again whenever it is overtaken.
+def again_if_overtaken(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A decorator: the method is called again whenever it is overtaken.
 
     Raises:
         Conflict: it always was; nothing was written.
     """
-    for _ in range(_MOST_ATTEMPTS):
-        with suppress(Overtaken):
-            return await attempt()
-    raise Conflict("what this record says is being changed elsewhere; nothing was written. Call again")
+
+    @wraps(method)
+    async def call(*given: P.args, **named: P.kwargs) -> T:
+        for _ in range(_MOST_ATTEMPTS):
+            with suppress(Overtaken):
+                return await method(*given, **named)
+        raise Conflict("what this record says is being changed elsewhere; nothing was written. Call again")
+
+    return call
 
 
 async def _around(conversations: ConversationReader, session: Session, seq: int) -> Sequence[MessageWithImportance]:

@@ -4,7 +4,6 @@ updates what was derived from the record: pins, summaries and graph nodes.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import (
@@ -23,7 +22,7 @@ from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_moment, checked_text
-from kalito_mcp.editing.cascade import Cascade, CascadeTransaction, until_settled
+from kalito_mcp.editing.cascade import Cascade, CascadeTransaction, again_if_overtaken
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes, without_forgotten
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized
 from kalito_mcp.graph.canonical import canonical_key
@@ -249,6 +248,7 @@ class RecordEditor:
             for one, revision in zip(parts, expected, strict=True)
         ]
 
+    @again_if_overtaken
     async def _edit(
         self,
         scope: Scope,
@@ -258,20 +258,6 @@ class RecordEditor:
         editor: Editor,
         expected_revision: int | None = None,
         named: Mapping[str, Any] | None = None,
-    ) -> MemoryRecord:
-        return await until_settled(
-            partial(self._try_edit, scope, record_id, change, edit_type, editor, expected_revision, named)
-        )
-
-    async def _try_edit(
-        self,
-        scope: Scope,
-        record_id: str,
-        change: Change,
-        edit_type: EditType,
-        editor: Editor,
-        expected_revision: int | None,
-        named: Mapping[str, Any] | None,
     ) -> MemoryRecord:
         seen = await self._store.read(lambda view: get_record(view.records, scope, record_id))
         readings = Readings()

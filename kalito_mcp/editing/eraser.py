@@ -8,7 +8,6 @@ to.
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 import anyio
@@ -17,7 +16,7 @@ import anyio.to_thread
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord, texts_ever
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
-from kalito_mcp.editing.cascade import Cascade, CascadeResult, CascadeTransaction, until_settled
+from kalito_mcp.editing.cascade import Cascade, CascadeResult, CascadeTransaction, again_if_overtaken
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import RecordErased, VectorsUnreachable
 from kalito_mcp.graph.canonical import canonical_key
@@ -89,7 +88,7 @@ class Eraser:
         for target in found:
             if target.id in erased:
                 continue
-            derived = await until_settled(partial(self._purge_one, scope, target))
+            derived = await self._purge_one(scope, target)
             erased += [target.id, *derived.erased]
             rewritten += [one for one in derived.rewritten if one not in rewritten]
         crash_point("purge.erased")
@@ -102,6 +101,7 @@ class Eraser:
             is_owed=swept.is_owed,
         )
 
+    @again_if_overtaken
     async def _purge_one(self, scope: Scope, target: MemoryRecord) -> CascadeResult:
         readings = await self._read_long(target)
         await self._cascade.prepare_erasing(scope.owner, target)
