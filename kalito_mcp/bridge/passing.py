@@ -281,8 +281,7 @@ _TAKEN_IN: Final = "The home has taken this in; its answer was lost on the way. 
 def _without_ids(
     call: ToolCall, session: str | None, note: str, text: str | None = None, **more: Any
 ) -> dict[str, Any]:
-    """The answer to a call that is kept, without the home's ids. Fields that repeat the call's arguments have their
-    values, because some are enumerations."""
+    """The answer to a kept call, without the home's ids. Its arguments are repeated: some have only certain values."""
     sent = {name: value for name, value in call.arguments.items() if isinstance(value, str)}
     structured = {name: sent.get(name, _EMPTY[kind]) for name, kind in call.required.items()}
     if session and "session_id" in structured:

@@ -1,4 +1,4 @@
-"""What is shown of a long text: the part with the most of what is asked, and its sentences one by one. Pure."""
+"""Excerpts of a long text: the part that best matches the query, and its sentences one by one. Pure."""
 
 import math
 import re
@@ -41,24 +41,24 @@ class _Match(NamedTuple):
     terms: frozenset[str]
 
 
-def excerpt(text: str, asked: Collection[str], at_most: int) -> str:
+def excerpt(text: str, wanted: Collection[str], at_most: int) -> str:
     """Return the part of the text with the most query terms, on one line, in at most `at_most` characters (>= 100).
 
     It begins with a sentence if possible, and an ellipsis marks each cut. Ties: the first part. No terms: the
     beginning of the text.
     """
-    return _condensed(text, asked, at_most).replace("\n", " ")
+    return _condensed(text, wanted, at_most).replace("\n", " ")
 
 
 class Sentences:
-    """A text in its sentences, on one line. Some of them may be shown, with an ellipsis for what is left out."""
+    """A text in its sentences, on one line. Some of them may be shown, with an ellipsis for each gap."""
 
-    def __init__(self, text: str, asked: Collection[str], at_most: int) -> None:
-        """Of a text of more than `at_most` characters, its excerpt. `asked` are the query's terms."""
-        whole = _condensed(text, asked, at_most)
+    def __init__(self, text: str, wanted: Collection[str], at_most: int) -> None:
+        """Of a text of more than `at_most` characters, its excerpt. `wanted` are the query's terms."""
+        whole = _condensed(text, wanted, at_most)
         self.texts: Final = [whole[start:end].replace("\n", " ") for start, end in _sentence_spans(whole)]
         self.places: Final = range(len(self.texts))
-        self._beginnings = [term[: max(_LEAST_BEGINNING, len(term) - 1)] for term in asked]
+        self._beginnings = [term[: max(_LEAST_BEGINNING, len(term) - 1)] for term in wanted]
         self._is_whole = len(text) <= at_most
 
     def worth(self, place: int, *, is_assistant: bool) -> float:
@@ -93,27 +93,28 @@ class Sentences:
 
 
 def _tells(text: str, *, is_assistant: bool) -> float:
-    """How probably somebody would keep a sentence, by who said it and how it looks: a logistic function, fitted to the
-    1,206 sentences of `bench/sets/kinds/sentences.jsonl`. For the 300 of three other people, the area under the curve
-    is .85, with .90 for `kinds.head`, which needs a vector of every sentence."""
+    """The probability that a person would keep a sentence, by who said it and how it looks: a logistic function, fitted
+    to the 1,206 sentences of `bench/sets/kinds/sentences.jsonl`. For the 300 of three other people, the area under the
+    curve is .85, with .90 for `kinds.head`, which needs a vector of every sentence."""
     sign = -0.8 + 2.8 * min(len(text), _LONG) / _LONG
     sign += -2.0 * is_assistant - 2.7 * (_ASKS.search(text) is not None) + 1.4 * (_DIGIT.search(text) is not None)
     return 1 / (1 + math.exp(-sign))
 
 
-def _condensed(text: str, asked: Collection[str], at_most: int) -> str:
+def _condensed(text: str, wanted: Collection[str], at_most: int) -> str:
     """The excerpt with its line ends."""
     lines = (" ".join(line.split()) for line in text.splitlines())
     whole = "\n".join(line for line in lines if line)
     if len(whole) <= at_most:
         return whole
-    start, end = _densest(list(_matches(whole, asked)), at_most - 2 * len(_ELLIPSIS))
+    start, end = _densest(list(_matches(whole, wanted)), at_most - 2 * len(_ELLIPSIS))
     return _cut_out(whole, start, end, at_most)
 
 
 def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each sentence, with the white space after it; together they are the text. Those of fewer than
-    40 characters are with the one before, and those of more than 320 are cut at a space. An empty text is one."""
+    """Start and end of each sentence, with the white space after it; together they are the text. A sentence of fewer
+    than 40 characters joins the one before, and one of more than 320 is cut at a space. An empty text is one
+    sentence."""
     start = end = 0
     for border in [*(found.end() for found in _BORDER.finditer(text)), len(text)]:
         are_long = min(border - end, end - start) >= _LEAST_SENTENCE
@@ -134,10 +135,10 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _matches(text: str, asked: Collection[str]) -> Iterator[_Match]:
+def _matches(text: str, wanted: Collection[str]) -> Iterator[_Match]:
     """Yield the words, or slices of long ones, that contain any of the terms, in order."""
     # One pass over the whole text finds the few words to look for; most texts have none.
-    written = [word for word in frozenset(indexed_words(text)) if stem(word) in asked]
+    written = [word for word in frozenset(indexed_words(text)) if stem(word) in wanted]
     if not written:
         return
     known: dict[str, frozenset[str]] = {}
@@ -145,18 +146,18 @@ def _matches(text: str, asked: Collection[str]) -> Iterator[_Match]:
         for at in range(start, max(end - _STEP, start + 1), _STEP):
             part = text[at : min(at + _SLICE, end)]
             if part not in known:
-                known[part] = frozenset(terms(part)).intersection(asked)
+                known[part] = frozenset(terms(part)).intersection(wanted)
             if known[part]:
                 yield _Match(at, at + len(part), known[part])
 
 
 def _runs(text: str, written: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each run without white space that may contain one of the words, in order: those with its
-    letters, and those that are not ASCII, whose words are folded."""
+    """Yield start and end of each run without white space that may contain one of the words, in order: runs with its
+    letters, and runs that are not ASCII, whose words are folded."""
     lowered = text.lower()
     places = [found.start() for found in _NOT_ASCII.finditer(text)]
     places += [place for word in written for place in _places_of(word, lowered)]
-    # A letter that became two shifts the places; and where there are many, each run has one.
+    # A letter that became two shifts the places. If there are many, each run has one.
     if len(lowered) != len(text) or len(places) > len(text) // _FEW:
         yield from (run.span() for run in _RUN.finditer(text))
         return

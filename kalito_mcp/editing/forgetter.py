@@ -85,8 +85,8 @@ class Forgetter:
     async def _find(self, scope: Scope, request: ForgetRequest) -> Sequence[ScannedRecord]:
         """Every record that matches, oldest first, without summaries that are rewritten with their messages.
 
-        Each page is read in a view of its own: during one view over all of them, the log could not be cut. What is
-        recorded meanwhile is found too. What changes on a page after it was read gives the list another token.
+        Each page is read in a view of its own: during one view over all of them, the log could not be cut. Records
+        written meanwhile are found too. A change on a page that was already read gives the list another token.
         """
         is_match = _matcher(request)
         found: list[ScannedRecord] = []
@@ -120,7 +120,7 @@ def _matcher(request: ForgetRequest) -> Matcher:
     """Whether a text is meant.
 
     Raises:
-        InvalidInput: neither a subject nor an identifier is given, or one that is none.
+        InvalidInput: neither a subject nor an identifier is given, or one of them is not valid.
     """
     matchers: list[Matcher] = []
     if request.about is not None:

@@ -130,13 +130,13 @@ class Conversations(Part):
         return await self._titles(self.place.scope().anywhere(), session_ids)
 
     async def _titles(self, scope: Scope, session_ids: Iterable[str]) -> Mapping[str, str]:
-        asked = list(dict.fromkeys(session_ids))
+        distinct = list(dict.fromkeys(session_ids))
         said: dict[str, Sequence[str]] = {}
-        unnamed = [one for one in asked if not is_named(one)]
+        unnamed = [one for one in distinct if not is_named(one)]
         for place in range(0, len(unnamed), _TITLES_AT_ONCE):
             part = unnamed[place : place + _TITLES_AT_ONCE]
             said.update(await self.place.store.read(partial(_first_texts, scope, part)))
-        found = {one: title_of(one, said.get(one, ())) for one in asked}
+        found = {one: title_of(one, said.get(one, ())) for one in distinct}
         return {session_id: title for session_id, title in found.items() if title is not None}
 
     async def titled(self, scope: Scope, hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -176,8 +176,8 @@ class PinCollector:
         if before is None:
             return []
         confirmed = confirmed_code(message, before, self._policy.max_code_chars)
-        asked = asked_code(message, before, self._policy.max_code_chars)
-        return [self._draft(of, pin) for of, pin in ((before, confirmed), (message, asked)) if pin is not None]
+        code_pin = asked_code(message, before, self._policy.max_code_chars)
+        return [self._draft(of, pin) for of, pin in ((before, confirmed), (message, code_pin)) if pin is not None]
 
     def _draft(self, message: MessageWithImportance, pin: FoundPin) -> PinDraft:
         now_ms = self._clock.now_ms()

@@ -124,14 +124,14 @@ class Collector:
         Both have nothing of the query that the messages do not have. A pin repeats a message that has its words too. A
         summary repeats messages of its session together.
         """
-        own, asked = derived.words, derived.terms
+        own, wanted = derived.words, derived.terms
         if derived.candidate.type is RecordType.PIN:
             has_all = (one for one in self._messages if _contains(one.words, own))
-            return next((one for one in has_all if asked <= one.terms), None)
+            return next((one for one in has_all if wanted <= one.terms), None)
         session = derived.candidate.session_id
         messages = [one for one in self._messages if one.candidate.session_id == session]
-        matching = [one for one in messages if not asked.isdisjoint(one.terms)]
-        return matching[0] if matching and asked <= set().union(*(one.terms for one in matching)) else None
+        matching = [one for one in messages if not wanted.isdisjoint(one.terms)]
+        return matching[0] if matching and wanted <= set().union(*(one.terms for one in matching)) else None
 
 
 def _place_of_same(statement: _Statement, earlier: Sequence[_Statement]) -> int | None:

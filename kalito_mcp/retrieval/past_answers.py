@@ -60,19 +60,19 @@ async def past_answers(store: Store, scope: Scope, text: str) -> Sequence[PastAn
     for turn in turns:
         alike.setdefault(_folded(turn.question.text), []).append(turn)
     found = [one for same in alike.values() if (one := _past_answer(same, labels)) is not None]
-    asked = _folded(text)
-    return sorted(found, key=lambda one: _best_first(one, is_same=_folded(one.question) == asked))[:_MOST]
+    folded = _folded(text)
+    return sorted(found, key=lambda one: _best_first(one, is_same=_folded(one.question) == folded))[:_MOST]
 
 
 def _turns(text: str, index: SearchIndex) -> Sequence[_Turn]:
     from kalito_mcp.retrieval.asked_before import asked_before  # noqa: PLC0415 - numpy loads when first needed
     from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - the same
 
-    asked = asked_before(index, text, least=LEAST)
-    keys = [question.key for _, question in asked]
+    alike = asked_before(index, text, least=LEAST)
+    keys = [question.key for _, question in alike]
     around = turns_around(index, keys, _MESSAGES, before=0, after=_ANSWERED_WITHIN, with_centres=True) if keys else ()
     at = {(one.session_id, one.seq): one for one in around}
-    return [_Turn(similarity, question, _replies(question, at)) for similarity, question in asked]
+    return [_Turn(similarity, question, _replies(question, at)) for similarity, question in alike]
 
 
 def _replies(question: Candidate, at: Mapping[tuple[str | None, int | None], Candidate]) -> Sequence[Candidate]:

@@ -179,19 +179,19 @@ def parse_question(
     if times.spans:
         # "What did we talk about in July?" asks for whatever was said then.
         unasked |= talk_words(language)
-    asked = query_terms(asks, unasked, may_be_empty=bool(times.spans) or times.other is not None)
+    wanted = query_terms(asks, unasked, may_be_empty=bool(times.spans) or times.other is not None)
     if times.spans:
-        asked = _without_times(asked)
+        wanted = _without_times(wanted)
     asks_everything = not times.spans and _asks_everything(words(asks), unasked)
     if asks_everything:
         # As if it named all times: then the newest and most important answer it.
-        times, asked = replace(times, spans=(_ALL_TIMES,)), []
-    asks_time_alone = bool(times.spans) and all(map(_is_calendar_term, asked))
+        times, wanted = replace(times, spans=(_ALL_TIMES,)), []
+    asks_time_alone = bool(times.spans) and all(map(_is_calendar_term, wanted))
     if asks_time_alone and times.other is not None:
         asks = times.other.calendar
-        asked = query_terms(asks, unasked, may_be_empty=True)
+        wanted = query_terms(asks, unasked, may_be_empty=True)
     others = [tuple(query_terms(one, _unasked(language_of(words(one)))))[:max_terms] for one in also]
-    wordings = (tuple(asked[:max_terms]), *others)
+    wordings = (tuple(wanted[:max_terms]), *others)
     said = " ".join((asks, *also))
     return Question(
         query=query,
@@ -220,16 +220,16 @@ def _without_kind_of(text: str) -> str:
     return text if STOP_WORDS.issuperset(words(kept)) else kept
 
 
-def _without_times(asked: list[str]) -> list[str]:
+def _without_times(wanted: list[str]) -> list[str]:
     """The terms without those for times. If nothing else is asked, the names of days and months and the numbers stay:
     what is said about a day is seldom said on it."""
-    kept = [term for term in asked if term not in _TIME_TERMS]
-    return [term for term in asked if _is_calendar_term(term)] if all(map(_is_calendar_term, kept)) else kept
+    kept = [term for term in wanted if term not in _TIME_TERMS]
+    return [term for term in wanted if _is_calendar_term(term)] if all(map(_is_calendar_term, kept)) else kept
 
 
-def _asks_everything(asked: Sequence[str], unasked: Set[str]) -> bool:
+def _asks_everything(wanted: Sequence[str], unasked: Set[str]) -> bool:
     """Whether a query asks for whatever is known: "what do you know about me?", "tell me about people". English."""
-    named = set(asked)
+    named = set(wanted)
     is_of_oneself = not (named.isdisjoint(_KNOWING) or named.isdisjoint(_ONESELF))
     is_of_all = is_of_oneself or not named.isdisjoint(_EVERYTHING) or not named.isdisjoint(_REMEMBERING)
     return (

@@ -96,8 +96,8 @@ def _cosines(
 
 def named_speaker(records: RecordColumns, question: Question) -> str | None:
     """The one speaker whom the question names; None if it names none or several."""
-    asked = question.words | question.credit.keys()
-    named_ones = (name for name in records.name_list if name is not None and not asked.isdisjoint(_words(name)))
+    wanted = question.words | question.credit.keys()
+    named_ones = (name for name in records.name_list if name is not None and not wanted.isdisjoint(_words(name)))
     found = {name.casefold(): name for name in named_ones}
     return next(iter(found.values())) if len(found) == 1 else None
 

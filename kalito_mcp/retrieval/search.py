@@ -200,9 +200,9 @@ class Searcher:
     ) -> SearchRequest | None:
         """The request for up to `wanted` hits. A query or other wording that is too long, or a `wanted` that is too
         large, is cut, not refused. None if nothing is asked or wanted."""
-        asked, *others = (one.strip()[: self._policy.max_query_chars] for one in (query, *also))
+        bound, *others = (one.strip()[: self._policy.max_query_chars] for one in (query, *also))
         k = min(wanted, self._policy.max_k)
-        return SearchRequest(query=asked, k=k, filters=filters, also=tuple(others)) if asked and k >= 1 else None
+        return SearchRequest(query=bound, k=k, filters=filters, also=tuple(others)) if bound and k >= 1 else None
 
     async def _parsed(self, request: SearchRequest, now_ms: int) -> Question:
         """The query as a question. A long one takes milliseconds, so not on the event loop."""
@@ -378,12 +378,12 @@ def _hit(scored: ScoredCandidate, same: tuple[str, ...], *, project: str | None,
 
 def _fingerprint(scope: Scope, request: SearchRequest) -> str:
     filters = request.filters
-    asked = (
+    bound = (
         *(scope.owner, scope.limits, scope.agent, scope.session, scope.project, request.query, request.other_wordings),
         *(filters.since, filters.until, filters.include_internal, filters.min_importance),
         *map(sorted, (filters.types, filters.roles, filters.names, filters.tags, filters.origins)),
     )
-    return blake2b(repr(asked).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return blake2b(repr(bound).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _offset(cursor: str | None, fingerprint: str) -> int:

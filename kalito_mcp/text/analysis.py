@@ -154,12 +154,12 @@ def query_terms(text: str, function_words: frozenset[str] = STOP_WORDS, *, may_b
     In scripts without spaces a pair of characters is left out if both are listed. Single Han characters come last, if
     the query has more than a word or two.
     """
-    asked = words(text)
-    kept = [word for word in asked if not _is_function_word(word.partition("'")[0], function_words)]
-    if len(asked) > _FEW_PAIRS:
+    all_words = words(text)
+    kept = [word for word in all_words if not _is_function_word(word.partition("'")[0], function_words)]
+    if len(all_words) > _FEW_PAIRS:
         kept += [one for one in _han(text) if one not in function_words]
     kept = kept or _emoji(text)
-    return list(dict.fromkeys(filter(None, map(stem, kept if kept or may_be_empty else asked))))
+    return list(dict.fromkeys(filter(None, map(stem, kept if kept or may_be_empty else all_words))))
 
 
 def _is_function_word(word: str, function_words: frozenset[str]) -> bool:

@@ -97,8 +97,8 @@ def _object(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
             continue
         read = _value(value, properties[name])
         bound = "minItems" if read == [] else "minLength"
-        is_told = read in ("", []) and any(one.get(bound) == 0 for one in _choices(properties[name]).values())
-        may_be_empty = name in required or is_told
+        accepts_empty = read in ("", []) and any(one.get(bound) == 0 for one in _choices(properties[name]).values())
+        may_be_empty = name in required or accepts_empty
         if may_be_empty or not _is_empty(read, properties[name]):
             kept[name] = read
     return kept

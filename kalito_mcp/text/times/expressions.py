@@ -171,17 +171,17 @@ def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool, zone: 
     Raises:
         InvalidInput: the text is none of these; the message has examples.
     """
-    asked = text.strip().lower()
-    if asked in {"now", "right now"}:
+    lowered = text.strip().lower()
+    if lowered in {"now", "right now"}:
         return _within(now_ms)
-    if (length := _length().fullmatch(asked)) is not None:
+    if (length := _length().fullmatch(lowered)) is not None:
         count, unit = length.groups()
         return _within(now_ms - (COUNTS.get(count) or int(count)) * _UNITS_MS[unit[0]])
     try:
-        return last_moment(asked.upper(), field, zone) if is_last else from_iso(asked.upper(), field, zone)
+        return last_moment(lowered.upper(), field, zone) if is_last else from_iso(lowered.upper(), field, zone)
     except InvalidInput:
         days = None
-        if len(asked) <= _MAX_NAME_LENGTH:
+        if len(lowered) <= _MAX_NAME_LENGTH:
             today = zone.day(now_ms)
             days = whole_name(text, today) or whole_name_elsewhere(text, today)
     if days is None:
