@@ -49,7 +49,7 @@ class Answers:
         self._kept = 0
 
     def last_erasure(self) -> str:
-        """The number of the last erasure; empty if there was none."""
+        """The number of the last erasure; empty without erasures."""
         try:
             return (self._folder / _ERASURE).read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):

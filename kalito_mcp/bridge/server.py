@@ -56,7 +56,7 @@ def build_bridge(
     has_hooks: bool = False,
     has_chatgpt: bool = False,
 ) -> KalitoServer:
-    """A server that passes on all calls. It never opens a memory. The tools are those of `build_server`."""
+    """A server that passes on all calls. It never opens a memory. It has the tools of `build_server`."""
     server = build_server(_no_memory, has_memory_tool=has_memory_tool, has_hooks=has_hooks, has_chatgpt=has_chatgpt)
     bridge = _Bridge(server, passing, hooks, host)
     core = server._lowlevel_server  # MCPServer has no public way to replace these

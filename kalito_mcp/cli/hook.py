@@ -26,7 +26,7 @@ MOST_WAIT_S: Final = 0.25
 """For a server's answer, from the start of the process. Python begins before that and ends after it, and the host must
 not wait longer than 0.3 s for all of it: unless `context.timeout_s` says more, which the server passes on."""
 _MOST_READ: Final = 4_194_304
-"""Bytes of an event. What a host sends more is none of a conversation."""
+"""Bytes of an event. Other events of a host do not belong to a conversation."""
 _MOST_WRITING_S: Final = 0.2
 _LOOK_S: Final = 0.03
 _WITHOUT_REPLY: Final = "copilot"
@@ -135,7 +135,7 @@ def _asked(server: Mapping[str, Any], line: bytes, *, until: float) -> str:
     import socket  # noqa: PLC0415 - not if no server runs
 
     with socket.create_connection(("127.0.0.1", int(server["port"])), timeout=_left(until)) as connection:
-        # Only the server knows what is in its file. Nothing is told to anybody else.
+        # Only the server knows what is in its file. Nothing is sent to anybody else.
         if _line_from(connection, until) != str(server["greeting"]).encode():
             raise _Stranger
         connection.sendall(str(server["token"]).encode() + b"\n" + line)
@@ -157,7 +157,7 @@ def _line_from(connection: "socket.socket", until: float) -> bytes:
 
 
 def _left(until: float) -> float:
-    """The seconds until then. Raises TimeoutError if there are none."""
+    """The seconds until then. Raises TimeoutError if it has passed."""
     left = until - time.monotonic()
     if left <= 0:
         raise TimeoutError

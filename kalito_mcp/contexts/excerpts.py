@@ -137,7 +137,7 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _matches(text: str, wanted: Collection[str]) -> Iterator[_Match]:
     """Yield the words, or slices of long ones, that contain any of the terms, in order."""
-    # One pass over the whole text finds the few words to look for; most texts have none.
+    # One pass over the whole text finds the few words to look for; most texts do not contain them.
     written = [word for word in frozenset(indexed_words(text)) if stem(word) in wanted]
     if not written:
         return

@@ -44,8 +44,8 @@ _START: Final = "Known of the user and the project."
 
 @dataclass(frozen=True, slots=True)
 class InjectionPolicy(Policy):
-    """What hooks may put into a prompt. A record needs a score of `min_score`, and more the longer the prompt is and
-    the less of it is known. Unless the prompt asks something, it needs specific words of it, too (`bar`)."""
+    """What hooks may add to a prompt. A record needs a score of `min_score`, and more for a long prompt or one with
+    unknown terms. Unless the prompt asks something, it also needs specific words of it (`bar`)."""
 
     enabled: bool = True
     max_tokens: int = bounded(600, most=MOST_TOKENS)

@@ -11,7 +11,7 @@ from typing import Final
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 
 BRIDGE_PREFIX: Final = "bridge:"
-"""What the keys begin with that a bridge gives to what has none."""
+"""The prefix of keys that a bridge adds where they are missing."""
 _PREFIX: Final = "request:"
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _SHAPE: Final = re.compile(rf"({_PREFIX}[a-p]{{24}}:)[a-p]{{16}}(?::\d+)?", re.ASCII)

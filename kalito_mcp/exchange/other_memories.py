@@ -126,7 +126,7 @@ class Mem0:
 
 def _blocks(reading: Reading) -> Iterator[dict[str, str]]:
     """The memories of a file of Markdown: for each its fields between two lines of dashes, and its text after them. A
-    line of dashes within a text is none of a block, because no id follows it."""
+    line of dashes within a text does not begin a block, because no id follows it."""
     with reading.path.open(encoding="utf-8-sig", errors="replace") as file:
         rest = file.read(LONGEST)
     starts = [found.start() for found in _BLOCK.finditer(rest)]

@@ -168,7 +168,7 @@ def _answered(response: Any, reading: Reading) -> str:
 
 
 def _words(part: Any, kind: Any) -> str | None:
-    """The words of a part; None if it has none."""
+    """The words of a part, or None."""
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):

@@ -43,11 +43,11 @@ class Conversations(Part):
     """Reads and moves sessions, and brings their summaries up to date."""
 
     def new_id(self) -> str:
-        """An unguessable handle for a conversation that has none."""
+        """An unguessable handle for a conversation without one."""
         return self._services.ids.session_id()
 
     async def get(self, session_id: str) -> Session | None:
-        """The session of this id, of any agent and project; None if there is none."""
+        """The session of this id, of any agent and project, if any."""
         scope = await self.place.of_session(session_id)
 
         async def read(view: ReadView) -> Session | None:

@@ -177,7 +177,7 @@ async def _pinned_before(transaction: WriteTransaction, session: Session, draft:
     """The pin that the session has under this client_key.
 
     Raises:
-        Conflict: it has none, so this text was forgotten or erased.
+        Conflict: it does not exist, so this text was forgotten or erased.
         ClientKeyReused: it says something else.
     """
     key = draft.client_key
@@ -213,7 +213,7 @@ def _settled_reach(requested: Reach | None, session: Session, draft: PinDraft, j
     """The reach that was asked for, or else the one that the words of the pin call for.
 
     Raises:
-        InvalidInput: it is to be the project's, and the session has none.
+        InvalidInput: it shall be the project's, and the session has no project.
     """
     if requested is None:
         has_project = session.project is not None

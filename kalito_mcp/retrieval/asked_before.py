@@ -1,7 +1,7 @@
-"""Which messages of users ask for what a text asks for. Pure, but for what it reads of the index.
+"""Finds messages of users that ask the same as a text. Reads the index; otherwise pure.
 
-Two questions are alike if they share most of their content terms (`text.questions.likeness`). So the index says which
-messages have enough of them, and only those are read.
+Two questions are alike if they share most of their content terms (`text.questions.likeness`). So the index gives the
+messages that have enough of them, and only those are read.
 """
 
 from functools import partial

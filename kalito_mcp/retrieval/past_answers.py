@@ -1,7 +1,7 @@
 """Finds past answers: questions of users that ask the same, the assistant's replies to them, and the feedback on both.
 Reads only.
 
-A reply answers the last message of a user among the eight messages before it. What is forgotten ends the search for
+A reply answers the last message of a user among the eight messages before it. A forgotten message ends the search for
 replies: it may have been another question.
 """
 
@@ -46,7 +46,7 @@ class _Turn(NamedTuple):
 
 
 async def past_answers(store: Store, scope: Scope, text: str) -> Sequence[PastAnswer]:
-    """The past answers to what a text asks, in the scope, the most alike and best liked first."""
+    """Past answers in the scope to the question of a text, the most alike and best liked first."""
     if not text.strip():
         return ()
 
@@ -84,7 +84,7 @@ def _replies(question: Candidate, at: Mapping[tuple[str | None, int | None], Can
 
 
 def _past_answer(same: Sequence[_Turn], labels: Labels) -> PastAnswer | None:
-    """What was asked in equal words, with all replies; None if none of them answers anything."""
+    """Questions in equal words as one, with all replies; None without a reply that answers."""
     same = sorted(same, key=lambda turn: -turn.question.key)
     said: dict[tuple[str, ...], list[Candidate]] = {}
     for reply in sorted((one for turn in same for one in turn.replies), key=lambda one: -one.key):

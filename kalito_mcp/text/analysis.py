@@ -22,7 +22,7 @@ from kalito_mcp.text.pieces import PIECE_CHARS, pieces_of_words
 
 SEVERAL: Final = 2
 MANY: Final = 4
-"""Of a term that a text repeats, the index keeps only whether it occurs so many times."""
+"""For a term that a text repeats, the index only keeps whether it occurs at least this many times."""
 
 FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my me myself we we're our".split())
 """Words by which a speaker talks about themselves. English."""
@@ -48,7 +48,7 @@ _UNSPACED: Final = re.compile(
     "\U00020000-\U0003ffff]+"
 )
 
-# A word of at most so many letters keeps its final e.
+# A word of at most this many letters keeps its final e.
 _KEEPS_E: Final = 5
 # Short roots that had a final e before -ing or -ed. Without the e, the consonant would be doubled (hop, hopping).
 _LOST_E: Final = re.compile(r"[vcu]$|[^s]s$|[dr]g$|^[^aeiou]*[aeiouy][^aeiouwxy]$")
@@ -64,7 +64,7 @@ _EMOJI: Final = re.compile(
 
 _FEW_PAIRS: Final = 3
 _WORDS_AT_ONCE: Final = 16_384
-"""Other threads wait for a millisecond while so many are counted."""
+"""Other threads wait for a millisecond while this many are counted."""
 
 STOP_WORDS: Final = frozenset(
     """a about above after again against ago all also am an and any anyone are as at be because been before being below

@@ -135,7 +135,7 @@ class Guard:
 
 
 def _token_in(authorization: Sequence[str]) -> str:
-    """The bearer token; empty if there is none, or more than one header."""
+    """The bearer token; empty without a token, or with more than one header."""
     scheme, _, token = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
     return token.strip() if scheme.lower() == "bearer" else ""
 

@@ -166,7 +166,7 @@ def _for_person(answer: Response, base: str) -> Response:
 
 
 def _once(fields: list[tuple[str, str]]) -> dict[str, str] | None:
-    """The parameters by name, without empty ones; None if one comes twice (RFC 6749, 3.1), or there are none."""
+    """The parameters by name, without empty ones; None if one comes twice (RFC 6749, 3.1), or all are missing."""
     given = dict(fields)
     return {name: value for name, value in given.items() if value} if len(given) == len(fields) and fields else None
 

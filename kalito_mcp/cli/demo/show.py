@@ -44,7 +44,7 @@ _SUMMARY_WINDOW: Final = 15
 _WIDE_BUDGET: Final = 20_000
 """Room for all pins and summaries, to see what is new. Such a context is never shown."""
 
-# Weights of pauses; that of an ordinary turn is 1.
+# Weights of pauses; an ordinary turn has 1.
 _KEY_WEIGHT: Final = 3.0
 _STOP_WEIGHT: Final = 6.0
 

@@ -180,7 +180,7 @@ def _prepared(row: ArchiveRow, owner: str, columns: frozenset[str]) -> _Prepared
         raise InvalidInput(
             f"line {row.line}: the table {row.table[:40]!r} has no column {unknown!r}; nothing was restored"
         )
-    # The names are those of the table's own columns.
+    # The names come from the table's own columns.
     places = ", ".join(f":{name}" for name in fields)
     return row.line, [(f"INSERT INTO {row.table} ({', '.join(fields)}) VALUES ({places})", fields)]
 

@@ -120,7 +120,7 @@ def back_up(database: Path, *, now_ms: int, keep: int, timeout_s: float) -> tupl
 async def restore_backup(database: Path, backup: Path, *, now_ms: int, timeout_s: float) -> tuple[Backup, Path | None]:
     """Put a backup in the place of the database. The backup stays, and what was there is kept under another name.
 
-    Returns the backup as it was checked, and where the replaced database is now; None if there was none.
+    Returns the backup as it was checked, and where the replaced database is now, or None.
 
     Raises:
         Conflict: a process has the database open; nothing was changed.

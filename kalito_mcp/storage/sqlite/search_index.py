@@ -89,7 +89,8 @@ class SqliteSearchIndex:
 
     @property
     def reaches_any(self) -> bool:
-        """Whether any of the agent's records is within the limits. Without a limit to a project, it may have none."""
+        """Whether any of the agent's records is within the limits. Without a limit to a project, it may be without
+        records."""
         return self._within is None or bool(self._within.any())
 
     def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":

@@ -104,7 +104,7 @@ def _of_embedder(
     if made_by != embedder.fingerprint and made_by.partition(":")[0] in embedder.replaces:
         return (
             _WARNING,
-            f"made by {made_by}: `serve` replaces them by those of {embedder.fingerprint} in the background",
+            f"made by {made_by}: `serve` replaces them by vectors of {embedder.fingerprint} in the background",
         )
     if made_by != embedder.fingerprint:
         remedy = "search uses words only until you run `kalito-mcp reindex`"

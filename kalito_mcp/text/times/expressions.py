@@ -3,7 +3,7 @@
 English has a grammar of its own (`grammar`); the languages with a table share another (`other_languages`).
 
 There is no clock: names that depend on now (last week) need an argument, and are left out without it. Days are those
-of a time zone, UTC by default. Weeks begin on Monday, seasons are those of the northern hemisphere.
+of a time zone, UTC by default. Weeks begin on Monday, seasons are those in the northern hemisphere.
 """
 
 import re
@@ -29,7 +29,7 @@ from kalito_mcp.text.times.vocabulary import (
 )
 
 _MAX_NAMES: Final = 16
-"""Only so many names of a query count, so that matching stays cheap."""
+"""Only this many names of a query count, so that matching stays cheap."""
 
 _MAX_NAME_LENGTH: Final = 200
 _MONTH_LENGTH: Final = 31
@@ -169,7 +169,7 @@ def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool, zone: 
     The last millisecond is never before the first, and both are within the years 1 to 9999.
 
     Raises:
-        InvalidInput: the text is none of these; the message has examples.
+        InvalidInput: the text has none of these forms; the message has examples.
     """
     lowered = text.strip().lower()
     if lowered in {"now", "right now"}:
