@@ -50,7 +50,7 @@ class BodyTooLong(Exception):
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
-    """The numeric addresses of a host, in the system's order of preference. Raises OSError if there is none."""
+    """The numeric addresses of a host, in the system's order of preference. Raises OSError if it has no address."""
     found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(socket_address[0]) for *_, socket_address in found))
 

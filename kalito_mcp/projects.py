@@ -46,7 +46,7 @@ def is_elsewhere(project: str) -> bool:
 
 def project_of(folder: str | Path, policy: ProjectPolicy) -> str:
     """The project of a folder: the repository that it is in, the same for all its worktrees, or else the folder itself.
-    The home folder and the root are none."""
+    The home folder and the root are not projects."""
     known = Path(os.path.realpath(_expanded(folder)))
     found = _renamed(str(_repository(known) or known), policy)
     return PERSONAL if _is_no_project(Path(found)) else found

@@ -22,7 +22,7 @@ FOR_EVER: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """`paused_until` is the end of a pause, in milliseconds since 1970; None if there is none. `excluded` are folders
+    """`paused_until` is the end of a pause, in milliseconds since 1970, or None. `excluded` are folders
     in which, and below which, nothing is remembered."""
 
     paused_until: int | None = None
@@ -64,7 +64,7 @@ def switch_file(database: Path) -> Path:
 
 
 def trace_file(database: Path, host: str) -> Path:
-    """The file whose time is that of the last event of a host's hooks."""
+    """The file whose modification time is the time of the last event of a host's hooks."""
     return hooks_folder(database) / f"heard-{host}"
 
 

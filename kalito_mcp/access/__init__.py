@@ -1,1 +1,1 @@
-"""Who may connect: tokens, and signing in with a passphrase, by which a person lets a program in."""
+"""Access: tokens, and sign-in with a passphrase, by which a person gives a program access."""

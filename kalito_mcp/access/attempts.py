@@ -1,8 +1,8 @@
-"""How often something may be tried: signing in, registering, asking. Counted in the database, for all its processes.
+"""Limits on attempts to sign in, register and ask. Counted in the database, for all its processes.
 
-Who guesses a passphrase waits longer each time: 1 s after the third wrong one, then 2, 4, 8 s, up to a minute for an
-owner and a quarter of an hour for an address. An attempt is counted before it is checked, so many at once gain nothing.
-A minute at most for an owner, because anybody can make an owner wait.
+Guessing a passphrase gets slower each time: 1 s after the third wrong one, then 2, 4, 8 s, up to a minute for an owner
+and a quarter of an hour for an address. An attempt is counted before it is checked, so parallel attempts gain nothing.
+An owner waits a minute at most, because anybody can make an owner wait.
 """
 
 from dataclasses import dataclass
@@ -67,8 +67,8 @@ class AttemptLimiter:
         return await self._store.write(count)
 
     async def forgive_login(self, owner: str, address: str, before: Attempts) -> None:
-        """Forget what the owner mistyped, also of the address. What that tried of other owners stays, and so does the
-        time from which it waits. `before` is what `count_login` returned."""
+        """Forget the owner's wrong attempts, and the address's for this owner. The address's attempts for other owners
+        stay, and so does the time from which it waits. `before` is what `count_login` returned."""
         of_owner = await self._subject("owner", owner)
         of_address = await self._subject("login", own_network(address) or address)
 
@@ -117,7 +117,7 @@ class AttemptLimiter:
 
 
 async def _recent(reader: SignInReader | SignInWriter, subject: str, now_ms: int) -> Attempts:
-    """What is counted, without what was long ago. A clock that was set back does not make anybody wait for long."""
+    """The counts, without old ones. A clock that was set back makes nobody wait for long."""
     found = await reader.attempts(subject)
     if found is None or not 0 <= now_ms - found.last_at < _FORGOTTEN_MS:
         return Attempts(0, now_ms, now_ms)
@@ -125,5 +125,5 @@ async def _recent(reader: SignInReader | SignInWriter, subject: str, now_ms: int
 
 
 def _pause_ms(count: int, longest_ms: int) -> int:
-    """How long to wait after so many wrong attempts."""
+    """How long to wait after this many wrong attempts."""
     return 0 if count < _FREE else int(min(1_000 * 2.0 ** min(count - _FREE, 60), longest_ms))

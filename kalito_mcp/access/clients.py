@@ -1,6 +1,6 @@
 """The programs that ask for access: those that register themselves, and those whose id is the URL of their description.
 
-Anybody may register, so a registration gives nothing: its name is only a claim. What nobody gives access is forgotten
+Anybody may register, so a registration gives nothing: its name is only a claim. Clients without a consent are forgotten
 in the end, the oldest first.
 """
 
@@ -24,10 +24,10 @@ _MOST_UNUSED: Final = 2_000
 _MOST_REDIRECTS: Final = 20
 _LONGEST_NAME: Final = 80
 _UNUSED_MS: Final = 90 * 24 * _HOUR_MS
-"""So long a client is kept that nobody gives access. Programs keep their id, and do not register again by themselves if
-the page does not know it."""
+"""How long a client without a consent is kept. Programs keep their id, and do not register again on their own if the
+page does not know it."""
 _FRESH_MS: Final = _HOUR_MS
-"""So long a client's description is not read again."""
+"""How long a client's description is cached."""
 
 ReadDescription = Callable[[str], Awaitable[tuple[str | None, Sequence[str]]]]
 
@@ -69,7 +69,7 @@ class Clients:
 
         Raises:
             InvalidInput: it cannot be read, or does not describe a client.
-            TooManyAttempts: too many descriptions were to be read.
+            TooManyAttempts: too many descriptions would have been read.
         """
         found = await self.find(client_id)
         now_ms = self._clock.now_ms()

@@ -1,7 +1,7 @@
-"""From a client's request by a person's consent to tokens, and how they are renewed and revoked.
+"""A client's request, the person's consent and the tokens from it, and how these are renewed and revoked.
 
-A code and a refresh token count once. The second use of one means that somebody else has it too, so it revokes all that
-came of the same consent. Source: RFC 9700 (OAuth security), 4.14; OAuth 2.1, 4.1.3 and 4.3.1.
+A code and a refresh token count once. A second use means that somebody else has it too, so all tokens of the same
+consent are revoked. Source: RFC 9700 (OAuth security), 4.14; OAuth 2.1, 4.1.3 and 4.3.1.
 
 Within a minute, the second use of a refresh token may be the same program's: its answer was lost, or two processes of a
 host renewed at once. It gets the same next refresh token as the first use, so there is never more than one that counts.
@@ -33,9 +33,9 @@ _REQUEST_MS: Final = REQUEST_S * 1_000
 _CODE_MS: Final = 60_000
 _ACCESS_MS: Final = ACCESS_S * 1_000
 _IDLE_MS: Final = 30 * DAY_MS
-"""So long a consent lasts without being used."""
+"""How long an unused consent lasts."""
 _AGAIN_MS: Final = 60_000
-"""So long a refresh token that was used is answered as at first."""
+"""How long a second use of a refresh token gets the same answer."""
 _MOST_REQUESTS: Final = 1_000
 _MOST_LISTED: Final = 1_000
 _ASKING: Final = Allowance("authorize", per_caller=200, in_all=5_000, window_ms=_REQUEST_MS)
@@ -46,7 +46,7 @@ _GONE: Final = "this sign-in is over or belongs to another browser; start again 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes back to the client: a code for a consent, or None if the person refused."""
+    """The answer to the client: a code for a consent, or None if the person refused."""
 
     request: SignInRequest
     code: str | None = None
@@ -113,7 +113,8 @@ class Consents:
         return handle
 
     async def bind(self, handle: str, cookie: str | None) -> tuple[SignInRequest, str]:
-        """Bind a request to the first browser that shows it. What the client asks for, and the cookie that binds it.
+        """Bind a request to the first browser that shows it. Returns the client's request, and the cookie that binds
+        it.
 
         Raises:
             NotFound: it is unknown, answered or expired, or another browser has shown it.
@@ -127,13 +128,13 @@ class Consents:
         return await self._store.read(lambda view: self._unanswered(view, handle, cookie)), cookie or ""
 
     async def read_request(self, handle: str, cookie: str | None) -> SignInRequest:
-        """What a client asks for, to the browser that has shown it. Raises NotFound as `bind`."""
+        """The client's request, for the browser that has shown it. Raises NotFound as `bind`."""
         handle_hash = hash_of(handle)
         return self._checked(await self._store.read(lambda view: view.sign_in.request(handle_hash)), cookie)
 
     async def allow(self, handle: str, cookie: str | None, *, owner: str, permission: Permission) -> Answer:
         """Note the owner's consent, to no more than the client asked for, and make its code. The second time, if the
-        code is not used yet, the same code without a consent: none is noted.
+        code is not used yet, it returns the same code and no consent: nothing new is noted.
 
         Raises:
             NotFound: as `bind`, or the code was used or is expired.
@@ -155,10 +156,10 @@ class Consents:
                 request.resource,
                 now_ms,
             )
-            asked = Code(
+            issued = Code(
                 grant, request.redirect_uri, request.is_redirect_explicit, request.challenge, now_ms + _CODE_MS
             )
-            await transaction.sign_in.add_grant(grant, asked, hash_of(code))
+            await transaction.sign_in.add_grant(grant, issued, hash_of(code))
             return Answer(request, code, grant)
 
         with acting_as(Principal("sign_in", owner), "allow_client"):
@@ -253,7 +254,7 @@ class Consents:
         return found if found is not None and found.kind is TokenKind.ACCESS else None
 
     async def revoke_text(self, client_id: str, text: str) -> None:
-        """Revoke all that came of the same consent as a token of this client. An unknown token is no error."""
+        """Revoke all tokens of the same consent as this token of the client. An unknown token is ignored."""
         text_hash = hash_of(text)
         found = await self._store.read(lambda view: view.access.token(text_hash))
         if found is not None and found.client == client_id and found.grant is not None:
@@ -296,7 +297,7 @@ class Consents:
 
 
 def _client_of(grant: Grant) -> Principal:
-    """Who the audit log names for what a client does with a consent."""
+    """The principal that the audit log names for a client's actions under a consent."""
     return Principal(grant.id, grant.owner, client=grant.client_id)
 
 

@@ -73,7 +73,8 @@ class Passphrases:
         return await self._store.read(lambda view: view.sign_in.has_passphrases())
 
     async def check(self, owner: str, passphrase: str, *, address: str) -> bool:
-        """Count an attempt, then say whether this is the owner's passphrase. An owner who has none takes as long.
+        """Count an attempt, then say whether this is the owner's passphrase. Takes as long for an owner without a
+        passphrase.
 
         If it is, what the owner mistyped before is forgotten.
 
@@ -82,7 +83,7 @@ class Passphrases:
         """
         before = await self._limiter.count_login(owner, address)
         stored = await self._store.read(lambda view: view.sign_in.passphrase(owner))
-        # Never a stored one's length: what nobody could have chosen is still computed.
+        # Cut to bound the work. Its length is not checked: a passphrase that nobody can have chosen takes as long.
         given = await self._hash(passphrase[:MOST_BYTES], stored or _new())
         if stored is None or not compare_digest(given, stored.hash):
             return False

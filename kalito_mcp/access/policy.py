@@ -1,4 +1,4 @@
-"""The settings of what is served over HTTP, and of who is let in."""
+"""Settings of the HTTP server and of access to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from kalito_mcp.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class HttpPolicy(Policy):
-    """`hosts` are names by which clients reach the server besides loopback ones and that of `public_url`, such as
-    `memory.example.org`; `origins` are web pages whose scripts may call it. `public_url` is what clients call the
-    server behind a proxy, such as `https://memory.example.org`. `sign_in` says whether people can let programs in on a
-    page of this server, and `client_documents` whether it then reads how programs describe themselves on the web: only
-    with a public URL, so that a memory of one machine asks nobody. `proxies` are addresses or networks of proxies: what
-    they say in X-Forwarded-For is believed.
+    """`hosts` are names by which clients reach the server besides loopback names and the host of `public_url`, such as
+    `memory.example.org`; `origins` are web pages whose scripts may call it. `public_url` is the server's URL behind a
+    proxy, such as `https://memory.example.org`. `sign_in` says whether people can give programs access on a page of
+    this server. `client_documents` says whether it then reads programs' descriptions from the web: only with a public
+    URL, so that a memory of one machine contacts nobody. `proxies` are addresses or networks of proxies whose
+    X-Forwarded-For is trusted.
 
-    `calls_per_minute` and `writes_per_minute` are those of one token, `refusals_per_minute` those of an address that
-    has no valid one. A host that records each turn of sixteen agents, each with a turn and some reports of tools every
-    five seconds, comes to 400 writes.
+    `calls_per_minute` and `writes_per_minute` are limits of one token, `refusals_per_minute` of an address without a
+    valid token. A host that records each turn of sixteen agents, each with a turn and some reports of tools every five
+    seconds, comes to 400 writes.
     """
 
     hosts: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class HttpPolicy(Policy):
     refusals_per_minute: int = bounded(60, least=1)
 
     def __post_init__(self) -> None:
-        """Raises InvalidInput for a proxy that is no address, or a number out of its bounds."""
+        """Raises InvalidInput for a proxy that is not an address, or a number out of its bounds."""
         super(HttpPolicy, self).__post_init__()
         for proxy in self.proxies:
             try:
@@ -46,14 +46,14 @@ class HttpPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class OidcPolicy(Policy):
-    """An OpenID provider whose access tokens are accepted; none without `issuer`, which is as the provider writes it.
+    """An OpenID provider whose access tokens are accepted, if `issuer` is set, exactly as the provider writes it.
 
-    A token must be made for `audience`, or else for the URL of this server. The claim `owner_claim` says who came, and
-    `owners` whose memory each of them gets: nobody else comes in. If it is empty, everybody gets a memory of their own.
-    Its owner is the issuer and the claim.
+    A token must be made for `audience`, or else for the URL of this server. The claim `owner_claim` identifies the
+    person, and `owners` maps people to memories; nobody else has access. If it is empty, everybody gets their own
+    memory. Its owner is the issuer and the claim.
 
     `scope_claim` has what they may do, as a list or with spaces between; `realm_access.roles` is inside an object.
-    The others say which of its values give which permission.
+    The other fields say which of its values give which permission.
     """
 
     issuer: str = ""

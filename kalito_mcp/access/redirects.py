@@ -1,4 +1,4 @@
-"""Where a client may have the answer of a sign-in sent. Pure.
+"""Redirect URIs that a client may use for the answer of a sign-in. Pure.
 
 Only to https, to a program on the person's own device (loopback, or a scheme of its own), and only to what the client
 registered. The port of a loopback address is free, because programs listen on any (RFC 8252, 7.3).

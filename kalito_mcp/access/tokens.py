@@ -17,7 +17,7 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.runtime.acting import acting_as_host
 
 PREFIX: Final = "kal_"
-"""What the text of every token begins with, so that secret scanners know it."""
+"""The prefix of every token's text, so that secret scanners recognise it."""
 _SHOWN_CHARS: Final = 10
 _ID_BYTES: Final = 6
 _NOTED_EVERY_MS: Final = 60_000
@@ -34,7 +34,7 @@ class NewToken:
 
 
 def hash_of(text: str) -> bytes:
-    """What is stored of a token's text. The text has 256 random bits, so a fast hash is enough."""
+    """The hash that is stored of a token's text. The text has 256 random bits, so a fast hash is enough."""
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -106,10 +106,9 @@ class Tokens:
         return made
 
     async def use(self, text: str, resources: Collection[str] | None = None) -> Token | None:
-        """The token with this text, whose use is noted; None if there is none, or it is expired, revoked, or only for
-        renewing.
+        """The token with this text, noting its use; None if it is unknown, expired, revoked, or only for renewing.
 
-        `resources` are the URLs of the server that was called: what an OAuth client got for another one is refused.
+        `resources` are the URLs of the server that was called: an OAuth token for another server is refused.
         """
         text_hash = hash_of(text)
         found = await self._store.read(lambda view: view.access.token(text_hash), is_short=True)

@@ -28,7 +28,7 @@ _LONGEST: Final = 1024 * 1024
 _OLDEST_S: Final = 30 * 86_400
 _TRIM_EVERY: Final = 32
 _ERASURE: Final = "erasure"
-"""The name of the file with the number of the last one. Files of those under way begin with it."""
+"""The file with the number of the last erasure. Names of files of running erasures begin with it."""
 _LONGEST_ERASURE_S: Final = 900.0
 
 
@@ -49,7 +49,7 @@ class Answers:
         self._kept = 0
 
     def last_erasure(self) -> str:
-        """The number of the last erasure; empty if there was none."""
+        """The number of the last erasure; empty without erasures."""
         try:
             return (self._folder / _ERASURE).read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):
@@ -73,7 +73,7 @@ class Answers:
             self._kept += 1
 
     def find(self, question: Mapping[str, Any]) -> KeptAnswer | None:
-        """The last answer to this question; None if there is none, or only one that is too old."""
+        """The last answer to this question; None if it is missing or too old."""
         try:
             content = json.loads(self._file(question).read_text(encoding="utf-8"))
             at_ms, result, last_erasure = content["at_ms"], content["result"], content["last_erasure"]
@@ -107,7 +107,7 @@ class Answers:
             begun.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Delete all of them, and let none be kept or shown whose question was sent before.
+        """Delete all of them. Answers to questions that were sent before are neither kept nor shown.
 
         Raises:
             StorageError: some cannot be deleted. Says where they are.
@@ -149,11 +149,11 @@ class Answers:
         return []
 
     def _file(self, question: Mapping[str, Any]) -> Path:
-        asked = json.dumps(question, sort_keys=True).encode()
-        return self._folder / hashlib.blake2b(asked, digest_size=16).hexdigest()
+        key = json.dumps(question, sort_keys=True).encode()
+        return self._folder / hashlib.blake2b(key, digest_size=16).hexdigest()
 
     def _trim(self) -> None:
-        """Delete what is too old, and the oldest of what is too much."""
+        """Delete answers that are too old, and the oldest beyond the limit."""
         files = sorted(((file.stat(), file) for file in self._files()), key=lambda pair: -pair[0].st_mtime)
         total, now = 0, time.time()
         for place, (status, file) in enumerate(files):

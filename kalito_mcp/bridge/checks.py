@@ -1,7 +1,7 @@
-"""Refuses a call that the home would certainly refuse, in its words, before the caller hears that it is kept.
+"""Refuses a call that the home would certainly refuse, with the same message, before the caller hears that it is kept.
 
-Only what the call itself says is looked at: what is stored, only the home knows. The limits are those of this machine's
-settings; a home that has lower ones may still refuse.
+Only the call itself is checked: only the home knows what is stored. The limits come from this machine's settings; a
+home with lower ones may still refuse.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from kalito_mcp.server.tools.conversation import new_message
 from kalito_mcp.server.tools.shapes import MessageInput
 
 OWN_WORDS: Final = ("summary", *LISTS)
-"""What the caller of summarize_session may say of the conversation."""
+"""Arguments of summarize_session that describe the conversation."""
 _TEXTS: Final = {"create_pin": "content", "summarize_session": "summary"}
 
 

@@ -1,4 +1,4 @@
-"""Where this machine's memory is, if that is another machine: its address, and the token for it.
+"""The connection to a memory on another machine: its address, and the token for it.
 
 Standard library alone, because every start of the server looks here.
 
@@ -22,10 +22,10 @@ from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.files import write_whole
 
 FOLDER: Final = ".home"
-"""What the name of the folder ends with."""
+"""The suffix of the folder's name."""
 TOKEN_VARIABLE: Final = "KALITO_HOME_TOKEN"  # noqa: S105 - the name of a variable
 NO_CONNECTION: Final = "no connection"
-"""What the reason begins with if nobody answers at the address."""
+"""The start of the reason if nothing answers at the address."""
 _CONNECTION: Final = "connection.json"
 _TOKEN: Final = "token"  # noqa: S105 - the name of a file
 _OTHERS: Final = 0o077
@@ -56,7 +56,7 @@ def connection_to(url: str, *, is_plain: bool = False) -> Connection:
     """The connection to a home that a person has named, with or without `/mcp`.
 
     Raises:
-        InvalidInput: it is no such address, or others on the way could read the token. Says what to do.
+        InvalidInput: it is not an address of a home, or others on the way could read the token. Says what to do.
     """
     try:
         parts = urlsplit(url)
@@ -100,14 +100,13 @@ def _check_plain(host: str, *, is_plain: bool) -> None:
 def read_connection(database: Path) -> Connection | None:
     """Where the memory of this machine is; None if it is here.
 
-    Raises:
-        ConfigurationError: the file is damaged, or cannot be read now. The memory that is here is not used instead:
-            what is said would be in two places.
+    Raises: ConfigurationError: the file is damaged, or cannot be read now. The memory on this machine is not used
+        instead: the conversation would be stored in two places.
     """
     file = home_folder(database) / _CONNECTION
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):  # what is wrong with the folder, the database says
+    except (FileNotFoundError, NotADirectoryError):  # the database reports what is wrong with the folder
         return None
     except OSError as error:
         raise ConfigurationError(
@@ -148,7 +147,7 @@ def write_connection(database: Path, connection: Connection, token: str | None) 
 
 
 def remove_connection(database: Path) -> None:
-    """Forget where the home is, the token, and the answers that were kept. What waits for the home stays.
+    """Forget the home's address, the token, and the kept answers. Calls that wait for the home stay.
 
     Raises:
         ConfigurationError: a file cannot be deleted.
@@ -168,10 +167,10 @@ def remove_connection(database: Path) -> None:
 
 
 def read_token(database: Path, environment: Mapping[str, str], origin: str) -> str:
-    """The token for the home at this origin: that of the environment, or else of the file.
+    """The token for the home at this origin: from the environment, or else from the file.
 
     Raises:
-        ConfigurationError: there is none, or it is for another origin, or others on this machine can read the file.
+        ConfigurationError: there is no token, it is for another origin, or others on this machine can read the file.
             Never says the token.
     """
     given = environment.get(TOKEN_VARIABLE)

@@ -1,11 +1,11 @@
-"""Sends to the home what changes the memory, in order: what waits first. What the home cannot take now waits.
+"""Sends changes to the home, in order: first those that wait. A change that the home cannot take now waits.
 
-Nothing is said to be kept before it is on disk here or there. All of it may be sent twice, because the home recognises
+Nothing is said to be kept before it is on disk here or there. Everything may be sent twice, because the home recognises
 it by its keys.
 
 The calls of one process take turns, in the order in which they arrived. A call that the home cannot take is put into
-the outbox before the next one has its turn, so none overtakes it. One that cannot wait for its turn is put there behind
-those that it waits for, although they may be on their way.
+the outbox before the next one has its turn, so no call overtakes it. A call that cannot wait for its turn is put there
+behind the calls before it, although they may be on their way.
 """
 
 import itertools
@@ -33,7 +33,7 @@ _TRY_AGAIN: Final = frozenset(
     """storage storage_full storage_busy storage_read_only storage_damaged storage_replaced configuration
     schema_too_new schema_unknown""".split()
 )
-"""Codes of what is wrong with the home, not with what it was sent."""
+"""Error codes that mean a fault of the home, not of the request."""
 _PAUSED: Final = "conflict: the memory is paused"
 _MOST_FAILURES: Final = 20
 """Failures after which an entry is put aside (about five minutes), so that it cannot block the others."""
@@ -47,7 +47,7 @@ _MOST_BETWEEN_S: Final = 15.0
 _LONGEST_REST_S: Final = 60.0
 """The longest pause, even if Retry-After is longer."""
 _LONGEST_TURN_S: Final = 1.0
-"""After so long, and the entry that is on its way, a call may have its turn."""
+"""How long a delivery holds the turn, apart from the entry on its way, before a call may have it."""
 _METHOD: Final = "tools/call"
 _LATE: Final[Mapping[str, Any]] = {"kalito/late": True}
 _NOT_YET: Final = "what waits for it is being delivered"
@@ -165,8 +165,8 @@ class Delivery:
                 self._turn.release()
 
     async def keep_all(self) -> None:
-        """Put all into the outbox that is not delivered yet, because this process ends. What is on its way, too: the
-        home recognises it if it comes again."""
+        """Put everything that is not delivered yet into the outbox, because this process ends. Also calls on their way:
+        the home recognises repetitions."""
         self._is_leaving = True
         if self._pending:
             with suppress(KalitoError):  # the host that would get the error has left
@@ -259,7 +259,7 @@ class Delivery:
         while True:
             await anyio.sleep(pause_s)
             try:
-                # What was said before a pause waits for its end.
+                # Messages from before a pause wait for its end.
                 if self._is_paused() or not await anyio.to_thread.run_sync(self.outbox.count):
                     pause_s = _LOOK_EVERY_S
                     continue
@@ -301,8 +301,8 @@ class Delivery:
         return await anyio.to_thread.run_sync(lambda: list(itertools.islice(self.outbox.waiting(before), _AT_ONCE)))
 
     def _first_pending(self) -> float:
-        """The place before which this process delivers. What is behind it in the outbox are copies of what is on its
-        way, and what must not overtake that."""
+        """The place before which this process delivers. Entries behind it are copies of calls on their way, and calls
+        that must not overtake them."""
         return min(self._pending, default=math.inf)
 
     async def _deliver_one(self, entry: Entry) -> None:

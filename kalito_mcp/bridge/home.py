@@ -42,7 +42,7 @@ _CONNECT_S: Final = 3.0
 _SILENCE_S: Final = 45.0
 """How long an answer may be silent. A home that works on a long call sends a sign of life every 15 s."""
 _REST_S: Final = 2.0
-"""So long after it kept somebody waiting, the home counts as away without being asked."""
+"""How long after a timeout the home counts as away without being asked."""
 _KEPT_S: Final = 60.0
 """How long an idle connection is kept: the home closes it after 75."""
 _LONGEST_S: Final = 600.0
@@ -57,7 +57,7 @@ _WHO: Final = "server/discover"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the host's name and version, and what serving over stdio would take from the host's environment."""
+    """The caller: the host's name and version, and what serving over stdio would take from the host's environment."""
 
     client: Mapping[str, Any] | None = None
     session: str | None = None
@@ -66,7 +66,7 @@ class Caller:
     """How the host can ask its user; None if it cannot."""
 
     def meta(self) -> dict[str, Any]:
-        """What a request says of its caller."""
+        """The `_meta` of a request of this caller."""
         said: dict[str, Any] = {
             f"{_META}protocolVersion": PROTOCOL,
             f"{_META}clientInfo": dict(self.client or {"name": "kalito-bridge", "version": __version__}),
@@ -115,7 +115,7 @@ class Home:
         on_progress: Progress | None = None,
         may_repeat: bool = True,
     ) -> dict[str, Any]:
-        """The result of one request. If it is cancelled, so is the home's work on it.
+        """The result of one request. Cancelling it also cancels the home's work on it.
 
         Raises:
             HomeAway: there is no answer now. If `may_be_done`, the home may have done it all the same.
@@ -213,7 +213,7 @@ def _faults_in_words() -> Iterator[None]:
 
 
 def _header(name: str) -> str:
-    """A name as a header may have it (the protocol's own encoding for what is not plain ASCII)."""
+    """A name in a form that a header may have (the protocol's own encoding unless it is plain ASCII)."""
     if name.isascii() and name.isprintable() and name == name.strip() and not name.startswith("=?"):
         return name
     import base64  # noqa: PLC0415 - rare
@@ -222,7 +222,7 @@ def _header(name: str) -> str:
 
 
 def _unreachable(error: Exception) -> HomeAway:
-    """Why there is no connection. A certificate that is not right is not a network that is away."""
+    """Why there is no connection. A wrong certificate is not reported as an unreachable network."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -1,7 +1,8 @@
-"""Passes on what hooks on this machine report, and answers with what the home puts into the prompt.
+"""Passes on the reports of hooks on this machine, and answers with the home's text for the prompt.
 
 What only this machine can know is added here: the project of a folder, the reply in a transcript, a pause. A hook waits
-no longer than for a memory on this machine. What the home has not taken by then goes into the outbox, with the same id.
+no longer than for a memory on this machine. A report that the home has not taken by then goes into the outbox, with the
+same id.
 """
 
 import logging
@@ -72,7 +73,7 @@ class Hooks:
         return ""
 
     def _report_for_home(self, report: Mapping[str, Any], *, is_late: bool) -> dict[str, Any] | None:
-        """The report with what only this machine knows; None if nothing is to be kept of it."""
+        """The report with what only this machine knows; None if it is not kept."""
         host, name, payload = str(report.get("host")), str(report.get("event")), report.get("payload")
         given: Mapping[str, Any] | None = payload if isinstance(payload, dict) else {}
         if is_late and host == "copilot":
@@ -107,7 +108,7 @@ def _without_secrets(change: Change) -> Change:
 
 
 def _text_for_host(host: str, result: Mapping[str, Any]) -> str:
-    """What the home answers. What it refuses for good is no reason to trouble the host."""
+    """The home's answer. A final refusal is not reported to the host."""
     flaw = flaw_of(result)
     if flaw is not None:
         _log.warning("the home refuses an event of %s: %s", host, flaw.partition(":")[0])

@@ -1,9 +1,10 @@
-"""What waits for the home: one file each, in order, on disk before anybody is told so. Standard library alone.
+"""The calls that wait for the home: one file each, in order, on disk before they are acknowledged. Standard library
+alone.
 
 Several processes share it. The name of an entry begins with the moment at which its call arrived, so that names sort in
 the order of arrival, whenever they were written. One process at a time delivers, oldest first, and deletes an entry
-after the home has taken it in. If it dies in between, the entry is sent again; the home recognises it by its keys. What
-the home refuses for good is put aside with the reason and never sent again, unless a person asks for that.
+after the home has taken it in. If it dies in between, the entry is sent again; the home recognises it by its keys. A
+call that the home refuses for good is put aside with the reason and never sent again, unless a person asks for that.
 """
 
 import errno
@@ -36,7 +37,7 @@ _PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIN
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that waits. `content` is what is to be sent, `reason` why it was put aside."""
+    """One call that waits. `content` is sent; `reason` says why it was put aside."""
 
     file: Path
     content: Mapping[str, Any]
@@ -94,7 +95,7 @@ class Outbox:
         return file
 
     def sweep(self) -> None:
-        """Delete what was being written when its process died: nobody was told that it waits."""
+        """Delete files whose process died while it wrote them: these calls were never acknowledged."""
         for folder in (self._waiting, self._refused):
             with suppress(OSError):
                 for file in folder.iterdir():
@@ -106,7 +107,7 @@ class Outbox:
         return sum(_place_of(name) < before for name in self._names(self._waiting))
 
     def waiting(self, before: float = math.inf) -> Iterator[Entry]:
-        """The entries at places before that one, oldest first. One whose file is damaged is put aside. Raises
+        """The entries before this place, oldest first. Entries with a damaged file are put aside. Raises
         OSError."""
         for name in self._names(self._waiting):
             if _place_of(name) >= before:
@@ -120,22 +121,22 @@ class Outbox:
                     self.put_aside(Entry(file, {}), _DAMAGED)
 
     def refused(self) -> list[Entry]:
-        """What the home has refused, and what is damaged, oldest first."""
+        """Refused and damaged entries, oldest first."""
         entries = []
         for name in self._names(self._refused):
             file = self._refused / name
             with suppress(OSError):
-                told = _object(file)
-                content = told.get("content")
+                stored = _object(file)
+                content = stored.get("content")
                 if isinstance(content, dict) and content:
-                    entries.append(Entry(file, content, str(told.get("reason"))))
+                    entries.append(Entry(file, content, str(stored.get("reason"))))
                 else:
                     entries.append(Entry(file, {}, _DAMAGED))
         return entries
 
     def remove(self, entry: Entry) -> None:
         """Delete an entry that the home has taken in, or that a person does not want. Raises OSError."""
-        if entry.file.is_dir() and not entry.file.is_symlink():  # somebody else has put it there
+        if entry.file.is_dir() and not entry.file.is_symlink():  # another process has put it there
             shutil.rmtree(entry.file)
         entry.file.unlink(missing_ok=True)
         sync_folder(entry.file.parent)
@@ -156,8 +157,8 @@ class Outbox:
     def count_failure(self, entry: Entry) -> int:
         """How often the home has failed at this entry, including now. Stored with the entry; counted at most once per
         15 s, so that a burst of retries counts once. Raises OSError."""
-        told, now = entry.content.get(_FAILURES), time.time()
-        before, at = (told.get("count"), told.get("at")) if isinstance(told, dict) else (None, None)
+        earlier, now = entry.content.get(_FAILURES), time.time()
+        before, at = (earlier.get("count"), earlier.get("at")) if isinstance(earlier, dict) else (None, None)
         count = before if isinstance(before, int) else 0
         if isinstance(at, int | float) and 0 <= now - at < _COUNTED_EVERY_S:
             return count
@@ -201,7 +202,7 @@ def _place_of(name: str) -> int:
 
 
 def _object(file: Path) -> dict[str, Any]:
-    """What is in a file; empty if that is damaged, or no file. Raises OSError."""
+    """The content of a file; empty if it is damaged or not a file. Raises OSError."""
     content = None
     try:
         if stat.S_ISREG(file.lstat().st_mode):  # a pipe would never end

@@ -1,7 +1,7 @@
-"""What becomes of a host's call: it is passed on, it waits for the home, or it gets the home's last answer.
+"""Handles a host's call: it is passed on, it waits for the home, or it gets the home's last answer.
 
-What records is passed on in order, and waits if the home cannot take it. What reads gets the answer that was kept, and
-that says how old it is. What changes or erases what is stored needs the home: an erasure must not be pretended.
+Calls that record are passed on in order, and wait if the home cannot take them. Calls that read get the kept answer,
+which says how old it is. Calls that change or erase stored records need the home: an erasure must not be pretended.
 """
 
 import json
@@ -39,7 +39,7 @@ WAITING: Final = frozenset({"record_messages", "create_pin", "remember", "record
 _ERASING: Final = frozenset({"update_memory", "forget", "restore", "memory"})
 """Tools after which no earlier answer is shown."""
 _REPEATABLE: Final = frozenset({"finalize_session", "forget", "restore"})
-"""Tools of those that need the home that do no more if they are called twice."""
+"""Tools that need the home and may safely be called twice."""
 _KEYED: Final = frozenset({"create_pin"})
 _ONCE: Final = frozenset({"remember", "record_feedback", "summarize_session"})
 """Tools without a key of their own: the home keeps the key of the call."""
@@ -47,7 +47,7 @@ _WITH_SESSION: Final = frozenset({"record_messages", "create_pin", "summarize_se
 _KEYS: Final = ("client_key", "clientKey")
 _AS_THEY_ARE: Final = frozenset({"session_id", "client_key", "messages"})
 _OF_ONE_TURN: Final = frozenset({"query", "also", "seen_messages", "pending_input"})
-"""Arguments of build_context that are others each time, and make no difference to what may be shown."""
+"""Arguments of build_context that differ each time, and do not affect what may be shown."""
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3_600
 _DAY_S: Final = 86_400
@@ -70,13 +70,13 @@ class ToolCall:
 
 
 class Places(Protocol):
-    """What this machine knows of its folders."""
+    """Projects of the folders on this machine."""
 
     def check_remembered(self, project: str | None = None) -> None:
         """Raise Conflict while nothing is recorded on this machine, in this folder or else in the host's."""
 
     def named(self, project: str) -> str:
-        """What the home calls a project that a host names."""
+        """The home's name of a project that a host names."""
 
 
 class Passing:
@@ -113,7 +113,7 @@ class Passing:
             raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
 
     async def complete(self, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        """What completes an argument; nothing while the home is away."""
+        """Completions of an argument; empty while the home is away."""
         try:
             return await self._delivery.ask("completion/complete", params, caller)
         except HomeAway:
@@ -186,10 +186,10 @@ class Passing:
             raise ToolError(f"forbidden: {forbidden.reason}") from forbidden
         except HomeAway as away:
             may_be_done = may_be_done and away.may_be_done  # what waits is delivered before it
-            told = "so nothing was changed; call it again when it answers"
+            note = "so nothing was changed; call it again when it answers"
             if may_be_done:
-                told = "and it is not known whether it was done; look when it answers"
-            raise ToolError(f"home_away: {self._is_away(away)}; {call.name} needs it, {told}") from away
+                note = "and it is not known whether it was done; look when it answers"
+            raise ToolError(f"home_away: {self._is_away(away)}; {call.name} needs it, {note}") from away
         finally:
             if erasing is not None:
                 with anyio.CancelScope(shield=True):
@@ -212,22 +212,22 @@ class Passing:
     ) -> dict[str, Any]:
         """The answer to a call that waits."""
         in_session = f" for session {session}" if session else ""
-        told = (
+        note = (
             f"Kept in this machine's outbox{in_session}, because {self._is_away(away)}. It goes to the home in order "
             f"and once, as soon as that answers; do not send it again. {plural(waiting, 'call')} "
             f"{'waits' if waiting == 1 else 'wait'}."
         )
-        lines = [told, *([f"Removed and not stored: {', '.join(redacted)}"] if redacted else [])]
+        lines = [note, *([f"Removed and not stored: {', '.join(redacted)}"] if redacted else [])]
         more = {"redacted": list(redacted)} if redacted else {}
-        return _without_ids(call, session, told, "\n".join(lines), **more)
+        return _without_ids(call, session, note, "\n".join(lines), **more)
 
     def _old(self, method: str, kept: KeptAnswer, away: HomeAway, waiting: int, *, is_other: bool) -> dict[str, Any]:
         """A kept answer that says how old it is, where the host looks: in the text and in the structured content."""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.at_ms / 1_000))
         what = "the last context of this conversation, for another query," if is_other else "its last answer to this,"
-        told = f"[{self._is_away(away)}: this is {what} {_age(kept.age_s)} old, of {when}"
-        told += f"; {_not_in_it(waiting)}]" if waiting else "]"
-        return _with_note(method, kept.result, "old_answer", told)
+        note = f"[{self._is_away(away)}: this is {what} {_age(kept.age_s)} old, of {when}"
+        note += f"; {_not_in_it(waiting)}]" if waiting else "]"
+        return _with_note(method, kept.result, "old_answer", note)
 
     def _nothing_kept(self, away: HomeAway, waiting: int) -> str:
         held = f"; {plural(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for it" if waiting else ""
@@ -246,22 +246,22 @@ def _not_in_it(waiting: int) -> str:
     return f"what {plural(waiting, 'call')} from this machine recorded is not in it yet"
 
 
-def _with_note(method: str, answer: Mapping[str, Any], field: str, told: str) -> dict[str, Any]:
-    """The answer with what is to be known of it, where the host looks: in the text and in the structured content."""
+def _with_note(method: str, answer: Mapping[str, Any], field: str, note: str) -> dict[str, Any]:
+    """The answer with a note where the host looks: in the text and in the structured content."""
     result = dict(answer)
     if method == "tools/call":
-        # What an error begins with is its code.
+        # The note goes last: an error begins with its code.
         is_error = result.get("isError")
         content = result.get("content")
-        result["content"] = [*(content or []), _text(told)] if is_error else _with_line(content, told)
+        result["content"] = [*(content or []), _text(note)] if is_error else _with_line(content, note)
         if isinstance(result.get("structuredContent"), dict):
-            result["structuredContent"] = {field: told, **result["structuredContent"]}
+            result["structuredContent"] = {field: note, **result["structuredContent"]}
     else:
-        result["_meta"] = {**(result.get("_meta") or {}), f"kalito/{field}": told}
+        result["_meta"] = {**(result.get("_meta") or {}), f"kalito/{field}": note}
         if method == "prompts/get":
-            result["messages"] = [_message(told), *result.get("messages", [])]
+            result["messages"] = [_message(note), *result.get("messages", [])]
         elif method == "resources/read":
-            result["contents"] = [_with_field(one, field, told) for one in result.get("contents", [])]
+            result["contents"] = [_with_field(one, field, note) for one in result.get("contents", [])]
     return result
 
 
@@ -279,15 +279,14 @@ _TAKEN_IN: Final = "The home has taken this in; its answer was lost on the way. 
 
 
 def _without_ids(
-    call: ToolCall, session: str | None, told: str, text: str | None = None, **more: Any
+    call: ToolCall, session: str | None, note: str, text: str | None = None, **more: Any
 ) -> dict[str, Any]:
-    """The answer to a call that is kept, but whose home did not say under which ids. What it would repeat of the call
-    is known: some of that may have certain values only."""
+    """The answer to a kept call, without the home's ids. Its arguments are repeated: some have only certain values."""
     sent = {name: value for name, value in call.arguments.items() if isinstance(value, str)}
     structured = {name: sent.get(name, _EMPTY[kind]) for name, kind in call.required.items()}
     if session and "session_id" in structured:
         structured["session_id"] = session
-    return made_here(text or told, {**structured, "outbox": told, **more})
+    return made_here(text or note, {**structured, "outbox": note, **more})
 
 
 def made_here(text: str, structured: Mapping[str, Any] | None = None, *, is_error: bool = False) -> dict[str, Any]:
@@ -302,9 +301,10 @@ def refusal_of(refused: RequestRefused) -> MCPError:
 
 
 def _keyed(call: ToolCall, host_session: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments with the session, and with a key for whatever has none; and what else the request says of its key.
+    """The arguments with the session, and with keys where they are missing; and the rest of the request's `_meta` about
+    its key.
 
-    The home would make a session for messages that have none. If its answer is lost, nobody would know which.
+    The home would create a session for messages without one. If its answer is lost, its id would be unknown.
     """
     arguments = dict(call.arguments)
     if call.name in _WITH_SESSION and not arguments.get("session_id") and host_session:
@@ -336,11 +336,11 @@ def _dated(arguments: Mapping[str, Any], said_at: datetime) -> dict[str, Any]:
 
 
 def _without_secrets(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The arguments without what must not be kept, and the kinds of what was removed. The session's id stays."""
+    """The redacted arguments, and the kinds of what was removed. The session's id stays."""
     kept, redacted = cleaned({name: value for name, value in arguments.items() if name not in _AS_THEY_ARE})
     messages = arguments.get("messages")
     if isinstance(messages, list):
-        # A key is none of the secrets that fields with such names have: without it, a resend would be stored twice.
+        # A client key is not a secret, although its name suggests it: without it, a resend would be stored twice.
         bare = [{name: value for name, value in one.items() if name not in _KEYS} for one in messages]
         bare, found = cleaned(bare)
         redacted += found
@@ -368,25 +368,25 @@ def _newest_context(params: Mapping[str, Any], place: Mapping[str, Any]) -> dict
     return {"newest context of": {**place, "format": "text", **limits}}
 
 
-def _with_line(content: Any, told: str) -> list[Any]:
+def _with_line(content: Any, note: str) -> list[Any]:
     """The content with a line before its first text."""
     blocks = list(content) if isinstance(content, list) else []
     if blocks and isinstance(blocks[0], dict) and blocks[0].get("type") == "text":
-        return [{**blocks[0], "text": f"{told}\n{blocks[0].get('text', '')}"}, *blocks[1:]]
-    return [_text(told), *blocks]
+        return [{**blocks[0], "text": f"{note}\n{blocks[0].get('text', '')}"}, *blocks[1:]]
+    return [_text(note), *blocks]
 
 
 def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _with_field(content: Any, field: str, told: str) -> Any:
+def _with_field(content: Any, field: str, note: str) -> Any:
     """The content of a resource with a field before its first: each of ours is a JSON object."""
     try:
         found = json.loads(content["text"])
     except (KeyError, TypeError, ValueError):
         return content
-    return {**content, "text": json_text({field: told, **found})} if isinstance(found, dict) else content
+    return {**content, "text": json_text({field: note, **found})} if isinstance(found, dict) else content
 
 
 def _message(text: str) -> dict[str, Any]:

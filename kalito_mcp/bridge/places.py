@@ -1,4 +1,4 @@
-"""What a bridge knows of this machine: its project, as the home calls it, and whether anything is recorded here.
+"""A bridge's view of this machine: its project, by the home's name, and whether anything is recorded here.
 
 A project is named by the folder of its repository on the machine that it is on. Another machine has it in another
 folder. So a bridge names a repository by the address that it was cloned from, without scheme, user and `.git`:
@@ -30,11 +30,11 @@ class MachinePlaces:
 
     @property
     def project(self) -> str | None:
-        """What the home calls the host's project; None if it works in none."""
+        """The home's name of the host's project; None if the host works outside of projects."""
         return None if self._folder == PERSONAL else self.named(self._folder)
 
     def named(self, project: str) -> str:
-        """What the home calls a project that a host names: by its folder, or in another way."""
+        """The home's name of a project that a host names, by its folder or otherwise."""
         if project in (_ALL, PERSONAL) or not is_path(project):
             return project
         found = project_of(project, self._policy)
@@ -62,7 +62,8 @@ class MachinePlaces:
 
 
 def address_of(repository: Path) -> str | None:
-    """The address that a repository was cloned from, `host/path`; None if it has none, or only a path on a machine."""
+    """The address that a repository was cloned from, `host/path`; None if it is missing, or only a path on a
+    machine."""
     remotes = _remotes(repository / ".git" / "config")
     url = remotes.get("origin") or (next(iter(remotes.values())) if len(remotes) == 1 else None)
     return None if url is None else _plain_address(url)

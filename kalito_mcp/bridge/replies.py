@@ -1,8 +1,8 @@
-"""What a reply to a request means: the home's answer, a refusal by the home, or no answer of the home at all.
+"""Interprets the reply to a request: the home's answer, a refusal by the home, or no answer of the home at all.
 
 Anything may answer at the home's address: another program on its port, a proxy, a login page. A reply counts as the
 home's only if it is JSON-RPC 2.0 under the id of the request, and a result only if it names a kalito server. Everything
-else means that the home is away, so that what waits for it goes on waiting.
+else means that the home is away, so waiting calls go on waiting.
 """
 
 import json
@@ -22,7 +22,7 @@ _OK: Final = 200
 _LATER: Final = frozenset({408, 425, 429, 502, 503, 504})
 """Statuses of a home, or of a proxy before it, that cannot answer now."""
 _UNDONE: Final = frozenset({425, 429, 503})
-"""Those of them that say that nothing was done."""
+"""Those which mean that nothing was done."""
 _OF_REQUEST: Final = frozenset({400, 404, 415, 422})
 """Statuses that the home gives to an error of JSON-RPC."""
 _TOO_LARGE: Final = 413
@@ -50,7 +50,7 @@ class HomeAway(Exception):
 
 
 class HomeRefuses(HomeAway):
-    """What answers is not our home, or does not let us in. The request is not at fault; a person has to act."""
+    """The server is not our home, or refuses us access. The request is not at fault; a person has to act."""
 
 
 class HomeForbids(HomeRefuses):
@@ -79,7 +79,7 @@ class ConnectionEnded(Exception):
 
 
 def not_kalito(detail: str = "") -> HomeRefuses:
-    """The fault of a home at whose address something else answers."""
+    """The error if something else answers at the home's address."""
     return HomeRefuses(f"what answers there is not a kalito server{detail}")
 
 
@@ -114,16 +114,16 @@ def _server_name(result: Mapping[str, Any]) -> object:
 
 
 def _fault_in(error: Any) -> Exception:
-    """What an error of JSON-RPC says of the request. Codes that speak of the protocol say nothing of it."""
-    told = error if isinstance(error, dict) else {}
-    code, message = told.get("code"), told.get("message")
+    """The exception for a JSON-RPC error. Codes about the protocol say nothing about the request."""
+    fields = error if isinstance(error, dict) else {}
+    code, message = fields.get("code"), fields.get("message")
     if not isinstance(code, int) or not isinstance(message, str):
         return not_kalito()
     if code == _INTERNAL:
         return HomeFailed(f"it fails: {message}")
     if code not in (_UNREADABLE, _INVALID_REQUEST, _INVALID_PARAMS):
         return HomeRefuses(f"what answers there does not understand this machine (error {code})")
-    return RequestRefused(code, message, told.get("data"))
+    return RequestRefused(code, message, fields.get("data"))
 
 
 def _is_stream(response: "httpx2.Response") -> bool:
@@ -143,7 +143,7 @@ async def _lines(response: "httpx2.Response") -> AsyncIterator[str]:
 
 
 async def _streamed(response: "httpx2.Response", on_progress: Progress | None) -> dict[str, Any]:
-    """The answer at the end of a stream of events. What comes before it is progress."""
+    """The answer at the end of a stream of events. Earlier events are progress."""
     data: list[str] = []
     async for line in _lines(response):
         if line.startswith("data:"):
@@ -208,12 +208,12 @@ def _message_in(body: bytes, status: int, headers: Mapping[str, str]) -> dict[st
 
 
 def _description(body: bytes, error: str) -> str | None:
-    """What a kalito server says of this error; None if the body is not one of its."""
+    """A kalito server's description of this error; None if the body is not from one."""
     try:
-        told = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    said = told.get("error_description") if isinstance(told, dict) and told.get("error") == error else None
+    said = fields.get("error_description") if isinstance(fields, dict) and fields.get("error") == error else None
     return said if isinstance(said, str) and said.isprintable() and len(said) <= _LONGEST_DESCRIPTION else None
 
 

@@ -1,5 +1,5 @@
-"""The server that a host on this machine starts, if its memory is on another one. It lists what every server lists, and
-passes on what is called.
+"""The server that a host on this machine starts if its memory is on another one. It lists the same as every server, and
+passes on calls.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -56,7 +56,7 @@ def build_bridge(
     has_hooks: bool = False,
     has_chatgpt: bool = False,
 ) -> KalitoServer:
-    """A server that passes on all calls. It never opens a memory. The tools are those of `build_server`."""
+    """A server that passes on all calls. It never opens a memory. It has the tools of `build_server`."""
     server = build_server(_no_memory, has_memory_tool=has_memory_tool, has_hooks=has_hooks, has_chatgpt=has_chatgpt)
     bridge = _Bridge(server, passing, hooks, host)
     core = server._lowlevel_server  # MCPServer has no public way to replace these
@@ -73,7 +73,7 @@ def build_bridge(
 
 @asynccontextmanager
 async def _no_memory() -> "AsyncIterator[Memory]":
-    raise RuntimeError("a bridge has no memory of its own")
+    raise RuntimeError("a bridge has no memory")
     yield
 
 
@@ -144,8 +144,8 @@ class _Bridge:
             raise refusal_of(refused) from refused
 
     def _notify(self, call: ToolCall, result: Mapping[str, Any]) -> None:
-        """Tell the host that all it subscribed to may have changed, after a change of its own. What others change, it
-        sees when it reads."""
+        """Notify the host that all its subscriptions may have changed, after one of its own changes. It sees others'
+        changes when it reads."""
         if call.only_reads or result.get("isError"):
             return
         for one in self._server.subscriptions:
@@ -153,9 +153,11 @@ class _Bridge:
                 one.deliver(ResourceUpdated(uri=uri))
 
     def _caller(self, context: ServerRequestContext[Any]) -> Caller:
-        """Who asks. The home keeps the host's name with what it records."""
-        told = context.session.client_params
-        client = None if told is None else told.client_info.model_dump(by_alias=True, mode="json", exclude_none=True)
+        """The caller. The home keeps the host's name with the records."""
+        params = context.session.client_params
+        client = (
+            None if params is None else params.client_info.model_dump(by_alias=True, mode="json", exclude_none=True)
+        )
         declared = context.session.client_capabilities
         elicits = None if declared is None or declared.elicitation is None else declared.elicitation
         elicitation = None if elicits is None else elicits.model_dump(by_alias=True, mode="json", exclude_none=True)
@@ -169,7 +171,7 @@ def _required(schema: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _answers(params: CallToolRequestParams) -> dict[str, Any]:
-    """What the user has answered to the home, as a host of the 2026 protocol sends it."""
+    """The user's answer to the home, in the form of the 2026 protocol."""
     given = params.model_dump(by_alias=True, mode="json", exclude_none=True)
     return {name: given[name] for name in ("inputResponses", "requestState") if name in given}
 
@@ -188,7 +190,7 @@ async def _ask_user(context: ServerRequestContext[Any], result: Mapping[str, Any
 
 
 def _progress(context: ServerRequestContext[Any]) -> Progress | None:
-    """What passes progress on; None if the host does not ask for any."""
+    """A function that passes progress on; None if the host did not ask for it."""
     meta: Mapping[str, Any] = context.meta or {}
     return (
         context.session.report_progress if meta.get("progress_token", meta.get("progressToken")) is not None else None
@@ -196,7 +198,7 @@ def _progress(context: ServerRequestContext[Any]) -> Progress | None:
 
 
 def _params_of(params: RequestParams) -> dict[str, Any]:
-    """The parameters as they came, without what is of this connection alone."""
+    """The parameters as they came, without those of this connection."""
     return params.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"meta"})
 
 

@@ -1,1 +1,1 @@
-"""What the hooks of hosts tell: conversations that are recorded without being asked for."""
+"""Conversations that are recorded automatically, from the events of hosts' hooks."""

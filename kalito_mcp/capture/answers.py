@@ -1,4 +1,4 @@
-"""What each host reads from the stdout of its hook. Pure."""
+"""The hook's output on stdout, in each host's format. Pure."""
 
 import json
 from typing import Any, Final
@@ -13,7 +13,8 @@ _MOST_CHARS: Final = 9_500
 
 
 def answer_for(event: HookEvent, context: str) -> str:
-    """The text with which a hook gives its host some context; empty if there is none, or the host takes none."""
+    """The output with which a hook gives its host some context; empty without context, or if the host takes no
+    context."""
     if not context or event.kind not in _LISTENING:
         return ""
     context = _shortened(context)

@@ -56,10 +56,10 @@ class Capture:
         """Whether a prompt has been searched for."""
 
     async def take(self, report: Mapping[str, Any], *, is_late: bool = False) -> str:
-        """Record what a hook reports. Returns what the host reads from the hook's stdout: nothing if nothing is to be
-        said, or if it `is_late` and nobody waits for it.
+        """Record the report of a hook. Returns the hook's output for the host: empty if there is nothing to say, or if
+        it `is_late` and no hook waits for it.
 
-        A project in which nothing is remembered, and a pause, are no errors: then nothing happens.
+        In a project that is not remembered, or during a pause, it does nothing and raises nothing.
 
         Raises:
             KalitoError: it could not be recorded. After a StorageError it may be tried again.
@@ -95,7 +95,8 @@ class Capture:
     async def _answered_in_time(
         self, tasks: TaskGroup, memory: "Memory", report: Mapping[str, Any], event: HookEvent, wait_s: float
     ) -> str | None:
-        """The answer; None if there is none yet, or recording failed and may be tried again. It goes on in `tasks`."""
+        """The answer; None if it is not ready yet, or recording failed and may be tried again. It goes on in
+        `tasks`."""
         answers: list[str] = []
         faults: list[Exception] = []
         is_done = anyio.Event()
@@ -117,7 +118,7 @@ class Capture:
         return answers[0] if answers else None
 
     def _wait_s(self, memory: "Memory", left_s: float = _MOST_OPENING_S) -> float:
-        """How long a prompt may be searched for. For the first one, that is what is left of its time."""
+        """How long the search for a prompt may take. For the first prompt, that is the rest of its time."""
         return memory.hooks.policy.timeout_s if self._is_warm else max(memory.hooks.policy.timeout_s, left_s)
 
     async def _opened_in_time(self) -> "Memory | None":
@@ -139,8 +140,8 @@ class Capture:
         self._conversations.keep_in(folder)
 
     async def seen_after(self, session_id: str, memory: "Memory") -> Mapping[str, int]:
-        """What an assistant still sees of the conversation that is recorded as this session (see `Conversation`). Empty
-        if no hook has reported it."""
+        """The messages of this session that the assistant still sees (see `Conversation`). Empty if no hook has
+        reported it."""
         everywhere = memory if memory.place.limits.project is not None else await memory.in_project(None)
         conversation = await self._conversations.find(name_of(session_id), everywhere)
         return conversation.seen_after if conversation.is_heard else {}
@@ -254,8 +255,8 @@ class Capture:
     async def _record_summary(
         self, memory: "Memory", event: HookEvent, conversation: Conversation, key: str, moment: int | None
     ) -> None:
-        """Keep the host's summary: as the session's, if that has none yet. Otherwise as a message, because it tells of
-        all that was said, and what has a summary gets no second one."""
+        """Keep the host's summary: as the session's summary if it is the first. Otherwise as a message, because it
+        covers the whole conversation, and summarised messages get no second summary."""
         session_id = conversation.session_id
         stored = (await memory.build_context(session_id, _SUMMARIES_TOKENS)).summaries
         if cleaned(event.text.strip())[0] in [one.summary for one in stored]:
@@ -271,7 +272,7 @@ class Capture:
         await self._record(memory, event, conversation, [summary])
 
     async def _injected(self, memory: "Memory", event: HookEvent, conversation: Conversation) -> str:
-        """What matters for a prompt, if it is found in time."""
+        """Records that matter for a prompt, if they are found in time."""
         try:
             with anyio.fail_after(self._wait_s(memory)):
                 found = await memory.hooks.inject(
@@ -306,8 +307,8 @@ class Capture:
 
 
 async def _in_project(memory: "Memory", folder: str | None) -> "Memory":
-    """The memory for the project of a folder. One whose name cannot be that of a project gets a name of its own. If no
-    folder is named, what is limited to a project stays in it."""
+    """The memory for the project of a folder. A folder whose name cannot be a project's gets another name. Without a
+    folder, a memory that is limited to a project stays in it."""
     if folder is None and memory.place.limits.project is not None:
         return memory
     try:
@@ -317,7 +318,7 @@ async def _in_project(memory: "Memory", folder: str | None) -> "Memory":
 
 
 def storable(text: str, max_bytes: int) -> str:
-    """The text without what is no Unicode, and without the end of one that is too long."""
+    """The text without invalid Unicode, cut if it is too long."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     if len(text) <= max_bytes and len(text.encode()) <= max_bytes:
@@ -340,8 +341,8 @@ def _id_of(report: Mapping[str, Any]) -> str:
 
 
 def _key_of(event: HookEvent) -> str:
-    """What makes an event one, if the host names the turn or the moment: a host may report one reply twice, or run one
-    hook from two of its files. Empty if it names none. Secrets do not count: what waits for a server has none."""
+    """The identity of an event, if the host names its turn or moment: a host may report one reply twice, or run one
+    hook from two of its files. Empty without either. Secrets do not count: events that wait for a server have none."""
     if event.id is None:
         return ""
     return f"{HOOK_KEY}{event.host}:{_hash_of(event.id)}:{event.kind}:{_hash_of(cleaned(event.text)[0])}"

@@ -1,4 +1,4 @@
-"""What hooks report over HTTP, for each caller by itself: two owners may have conversations of the same name."""
+"""Reports of hooks over HTTP, kept apart by caller: two owners may have conversations with the same name."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ class Captures:
         return self.of(None if called is None else called.principal)
 
     def of(self, principal: Principal | None) -> Capture:
-        """The capture of a caller; that of this machine's hooks, if there is none."""
+        """The capture of a caller; without a caller, the one of this machine's hooks."""
         if principal is None:
             return self.host
         key = principal.owner, principal.limits

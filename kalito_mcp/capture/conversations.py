@@ -1,7 +1,6 @@
-"""What a server knows of the conversations that hooks report: what the assistant still sees, and what it did since its
-last reply.
+"""The state of conversations that hooks report: what the assistant still sees, and what it did since its last reply.
 
-What the assistant sees is also in a small file a conversation, of ids and numbers alone, because the events of one
+What the assistant sees is also in a small file per conversation, of ids and numbers alone, because the events of one
 conversation may reach several servers, one after the other. What it did is in memory alone.
 """
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 MOST_CONTINUED: Final = 100
-"""So many times one conversation may go on after it was finalized."""
+"""How often a conversation may continue after it was finalized."""
 
 _MOST_KEPT: Final = 64
 _KEPT_S: Final = 30 * 86_400

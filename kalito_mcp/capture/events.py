@@ -1,7 +1,7 @@
-"""What a hook of a host says, in the same words for every host. Pure.
+"""Reads the events of hosts' hooks into one form. Pure.
 
-A host names its events and fields in its own way; one table a host says how. An event that is none of a conversation
-between a person and an assistant is None: of a subagent, of a timer, of a kind that is not listed. Sources: the hooks'
+Each host has its own names of events and fields; one table per host lists them. An event outside of a conversation
+between a person and an assistant is None: a subagent's, a timer's, or of a kind that is not listed. Sources: the hooks'
 documentation of each host; for Claude Code, what its releases 2.1.197 and 2.1.329 sent.
 """
 
@@ -120,7 +120,7 @@ _WORDS: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.COMPACTED: ("compact_summary", "text"),
 }
 _BY_PERSONS: Final = frozenset({None, "", "user", "sdk"})
-"""Sources of a prompt that somebody wrote; others are timers and the host itself."""
+"""Sources of a prompt that a person wrote; others are timers and the host itself."""
 
 _ONE_ARGUMENT: Final = re.compile(r'"((?:[^"]|(?<=\\)")*)"')
 """A prompt on OpenCode's command line, which it puts into quotation marks if it is of several words."""
@@ -137,7 +137,7 @@ _WRITING: Final = frozenset(
     """Edit MultiEdit Write NotebookEdit apply_patch create createFile create_file edit editFiles edit_file
     insert_edit_into_file post_write_code replace replace_string_in_file str_replace_editor write write_file""".split()
 )
-"""Tools that change a file; what is only read is no fact of the work."""
+"""Tools that change a file; files that are only read do not count as work."""
 
 _RUNNING: Final = frozenset(
     """Bash PowerShell bash exec_command post_run_command runTerminalCommand run_in_terminal run_shell_command
@@ -159,7 +159,7 @@ _MAX_FIELD_CHARS: Final = 4_096
 
 
 def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | None:
-    """The event that a host's hook of this name reports; None if nothing is to be kept of it."""
+    """The event that a host's hook of this name reports; None if it is not kept."""
     host, name, payload = _in_own_words(host, name, payload)
     payload = {**payload, "hook_event_name": name}
     kind = EVENTS.get(host, {}).get(name)
@@ -222,7 +222,7 @@ def _typed(host: str, prompt: str) -> str:
 
 
 def _tool_use(payload: Mapping[str, Any]) -> ToolUse | None:
-    """What is kept of a tool: files that it changed, or a command; None of others."""
+    """The part of a tool call that is kept: changed files, or a command; None for other tools."""
     name, given = payload.get("tool_name", payload.get("toolName")), _object(payload, "tool_input", "toolArgs")
     if not isinstance(name, str) or not isinstance(given, Mapping):
         return None
@@ -237,7 +237,7 @@ def _tool_use(payload: Mapping[str, Any]) -> ToolUse | None:
 
 
 def _files(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The files that a tool changes: those that it is given, or those of a patch."""
+    """The files that a tool changes, from its arguments or from a patch."""
     for field in _FILE_FIELDS:
         value = given.get(field)
         listed = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one]
@@ -283,12 +283,11 @@ def _error(payload: Mapping[str, Any]) -> str | None:
 
 
 def _with_exit_code(answer: Any) -> str | None:
-    """The answer, if it is a text that tells of an exit code other than 0: at its beginning, or in a line of Gemini
-    CLI's own."""
+    """The answer, if it is a text with an exit code other than 0: at its start, or in a line in Gemini CLI's format."""
     if isinstance(answer, Mapping):
-        told = answer.get("llmContent")
-        found = _EXIT_LINE.search(told) if isinstance(told, str) else None
+        output = answer.get("llmContent")
+        found = _EXIT_LINE.search(output) if isinstance(output, str) else None
     else:
-        told = answer
-        found = _EXIT.match(told) if isinstance(told, str) else None
-    return told if found is not None and int(found[1]) else None
+        output = answer
+        found = _EXIT.match(output) if isinstance(output, str) else None
+    return output if found is not None and int(found[1]) else None

@@ -2,7 +2,7 @@
 
 A server listens on a free port of the loopback address, and leaves the port, a greeting and a token, both random, in a
 file that only its user can read. It greets each connection, so that a hook knows it. The hook sends the token and one
-event, a line each, and gets one line back. What no server took in time is in the spool, which each server looks through
+event, a line each, and gets one line back. Events that no server took in time are in the spool, which each server reads
 when it starts and every second, except during a pause.
 """
 
@@ -131,7 +131,7 @@ class Listener:
             if look % _REOPEN_EVERY == 0:
                 with suppress(OSError):
                     self._spool.reopen(is_start=not look)
-            # What was said before a pause waits for its end.
+            # Messages from before a pause wait for its end.
             if not is_off(self._database, None, time.time_ns() // 1_000_000):
                 try:
                     await take_spooled(self._spool, self._take)
@@ -141,7 +141,7 @@ class Listener:
 
 
 async def take_spooled(spool: Spool, take: _Taker) -> None:
-    """Take in what waits in the spool, oldest first. What cannot be recorded yet goes on waiting."""
+    """Record the events in the spool, oldest first. Events that cannot be recorded yet go on waiting."""
     for report, file in spool.take():
         try:
             await take(report, is_late=True)

@@ -1,8 +1,8 @@
 """Events that no server took: one file each, taken in once by the next server. Without secrets and private parts.
 
-A hook must never wait. So it writes what it cannot hand over, and whichever server next looks takes it: the file is
-renamed first, so only one does. A file whose server died is taken again: what is recorded from it has a key of its
-own, so nothing is recorded twice. The standard library is enough until something is put.
+A hook must never wait. So it writes events that it cannot hand over, and the next server that looks takes them: the
+file is renamed first, so only one does. A file whose server died is taken again: its event has its own key, so nothing
+is recorded twice. The standard library is enough until something is put.
 """
 
 import json
@@ -65,8 +65,8 @@ class Spool:
                     (self._folder / name).unlink()
 
     def reopen(self, *, is_start: bool = False) -> None:
-        """Let those be taken again that a server took which is no longer there; at the start of this one, also those
-        of an earlier one with the same number. Delete what has been of no use for a week."""
+        """Release events whose server no longer runs; when this server starts, also those of an earlier one with the
+        same process id. Delete files that have been useless for a week."""
         for name in self._names():
             stem, _, process = name.rpartition(_TAKEN + "-")
             with suppress(OSError):
@@ -76,7 +76,7 @@ class Spool:
                     (self._folder / name).unlink()
 
     def take(self) -> Iterator[tuple[dict[str, Any], Path]]:
-        """The events, oldest first, each with the file to delete when it is recorded. What is no event is put aside."""
+        """The events, oldest first, each with the file to delete when it is recorded. Other files are put aside."""
         for name in sorted(name for name in self._names() if name.endswith(_NEW)):
             taken = self._folder / f"{name.removesuffix(_NEW)}{_TAKEN}-{os.getpid()}"
             try:
@@ -104,7 +104,7 @@ class Spool:
             taken.rename(taken.with_name(stem + _BROKEN))
 
     def _is_served_by(self, process: str) -> bool:
-        """Whether the server with this number runs. Its number alone may be that of any program by now."""
+        """Whether the server with this process id still runs. By now, another program may have the id."""
         is_here = process == str(os.getpid()) or (self._folder.parent / f"server-{process}.json").exists()
         return is_here and _is_alive(process)
 
@@ -145,7 +145,7 @@ def _is_alive(process: str) -> bool:
 
 
 def _is_alive_on_windows(process: int) -> bool:
-    """The same. There, a signal 0 is no question: it is Ctrl-C."""
+    """The same on Windows, where signal 0 is Ctrl-C and not a test."""
     import ctypes  # noqa: PLC0415 - only there
 
     kernel = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]

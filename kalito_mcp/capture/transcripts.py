@@ -33,13 +33,13 @@ def reply_before(transcript: Path, stopped_ms: int) -> str | None:
     for line in reversed(_last_lines(transcript)):
         try:
             event = json.loads(line)
-            kind, told = event["type"], event["data"]
-            if kind == "hook.start" and told["hookType"] == _STOPPED and told["input"]["timestamp"] == stopped_ms:
+            kind, fields = event["type"], event["data"]
+            if kind == "hook.start" and fields["hookType"] == _STOPPED and fields["input"]["timestamp"] == stopped_ms:
                 said = []
             elif kind == "user.message" and said is not None:
                 break
-            elif kind == "assistant.message" and said is not None and not told.get("parentToolCallId"):
-                said.append(told["content"].strip())
+            elif kind == "assistant.message" and said is not None and not fields.get("parentToolCallId"):
+                said.append(fields["content"].strip())
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
     return None if said is None else "\n\n".join(filter(None, reversed(said)))

@@ -1,8 +1,7 @@
 """What the assistant did between two replies, in a few lines: files that it changed, commands that failed, and those
 that worked afterwards. Pure.
 
-Commands that worked at once say nothing that will be asked for later. A command that failed, its error, and what worked
-next do.
+Commands that worked at once are not worth remembering. A failed command, its error, and what worked next are.
 """
 
 from collections.abc import Sequence
@@ -55,6 +54,6 @@ def _program(command: str) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    """The text on one line, its end if it is too long: that is where an error says what is wrong."""
+    """The text on one line, or its end if it is too long: an error usually ends with what is wrong."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"…{line[1 - most :]}"

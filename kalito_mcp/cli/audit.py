@@ -59,8 +59,8 @@ def command(
         from kalito_mcp.text.times.expressions import moment_in_words  # noqa: PLC0415 - only with --since
 
         now_ms = memory.place.clock.now_ms()
-        asked = since and moment_in_words(since, "since", now_ms, is_last=False, zone=memory.zone)
-        return await memory.access.audit(since_ms=asked or 0, limit=limit, all_owners=True)
+        since_ms = since and moment_in_words(since, "since", now_ms, is_last=False, zone=memory.zone)
+        return await memory.access.audit(since_ms=since_ms or 0, limit=limit, all_owners=True)
 
     entries = with_memory(settings, read)
     if is_json:

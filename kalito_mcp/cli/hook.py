@@ -26,7 +26,7 @@ MOST_WAIT_S: Final = 0.25
 """For a server's answer, from the start of the process. Python begins before that and ends after it, and the host must
 not wait longer than 0.3 s for all of it: unless `context.timeout_s` says more, which the server passes on."""
 _MOST_READ: Final = 4_194_304
-"""Bytes of an event. What a host sends more is none of a conversation."""
+"""Bytes of an event. Other events of a host do not belong to a conversation."""
 _MOST_WRITING_S: Final = 0.2
 _LOOK_S: Final = 0.03
 _WITHOUT_REPLY: Final = "copilot"
@@ -67,13 +67,19 @@ def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, s
     now_ms = time.time_ns() // 1_000_000
     if is_off(database, first(payload, FOLDER), now_ms):
         return ""
-    told = _with_reply(name, payload, until=started + _MOST_WRITING_S) if host == _WITHOUT_REPLY else payload
+    completed = _with_reply(name, payload, until=started + _MOST_WRITING_S) if host == _WITHOUT_REPLY else payload
     # It tells two events apart where the host names neither the turn nor the moment.
     event_id = os.urandom(8).hex()
-    event = {"host": host, "event": name, "payload": payload if told is None else told, "at_ms": now_ms, "id": event_id}
+    event = {
+        "host": host,
+        "event": name,
+        "payload": payload if completed is None else completed,
+        "at_ms": now_ms,
+        "id": event_id,
+    }
     answer = None
     # A reply that is not written yet is read by the server that takes the event out of the spool.
-    if told is not None:
+    if completed is not None:
         answer = _handed_over(hooks_folder(database), event, until=started + MOST_WAIT_S)
     if answer is None:
         Spool(hooks_folder(database) / "spool").put(event, at_ms=now_ms, event_id=event_id)
@@ -85,9 +91,9 @@ def _with_reply(name: str, payload: Mapping[str, Any], *, until: float) -> Mappi
     """As `transcripts.with_reply`, waited for until then: the host may still be writing it."""
     from kalito_mcp.capture.transcripts import with_reply  # noqa: PLC0415 - only one host needs it
 
-    while (told := with_reply(name, payload)) is None and time.monotonic() < until:
+    while (completed := with_reply(name, payload)) is None and time.monotonic() < until:
         time.sleep(_LOOK_S)
-    return told
+    return completed
 
 
 def _database(environment: Mapping[str, str]) -> Path:
@@ -129,7 +135,7 @@ def _asked(server: Mapping[str, Any], line: bytes, *, until: float) -> str:
     import socket  # noqa: PLC0415 - not if no server runs
 
     with socket.create_connection(("127.0.0.1", int(server["port"])), timeout=_left(until)) as connection:
-        # Only the server knows what is in its file. Nothing is told to anybody else.
+        # Only the server knows what is in its file. Nothing is sent to anybody else.
         if _line_from(connection, until) != str(server["greeting"]).encode():
             raise _Stranger
         connection.sendall(str(server["token"]).encode() + b"\n" + line)
@@ -151,7 +157,7 @@ def _line_from(connection: "socket.socket", until: float) -> bytes:
 
 
 def _left(until: float) -> float:
-    """The seconds until then. Raises TimeoutError if there are none."""
+    """The seconds until then. Raises TimeoutError if it has passed."""
     left = until - time.monotonic()
     if left <= 0:
         raise TimeoutError

@@ -166,7 +166,7 @@ class _Check:
             raise _Broken("memory", f"nothing is remembered in {self._folder}: the setting memory.ignored names it")
         if switch.is_excluded(str(self._places.home)):
             return
-        # No project is to be made of the folder that somebody happens to stand in.
+        # The current folder must not become a project by accident.
         self._folder = Path(self._places.home)
 
     async def _through_server(

@@ -181,9 +181,9 @@ def status(names: tuple[str, ...]) -> None:
     """
     places = _here()
     lines, is_well = _switch_lines()
-    told, is_reached = home_lines()
+    home, is_reached = home_lines()
     is_well = is_well and is_reached
-    tell([*told, *lines])
+    tell([*home, *lines])
     hosts = hosts_named(names) or [host for host in HOSTS if is_found(host, places) or state_of(host, places).has_entry]
     for host in hosts:
         lines, is_right = _status_lines(host, places)
@@ -278,9 +278,9 @@ def _make(changes: Sequence[Change], planned: _Planned, places: Places) -> set[P
             click.echo(f"{refusal}", err=True)
             continue
         backup = backup_of(change.path)
-        told = "restored" if change.is_restored else "deleted" if change.after is None else "wrote"
+        verb = "restored" if change.is_restored else "deleted" if change.after is None else "wrote"
         kept = f"; as it was before: {places.shown(backup)}" if backup.exists() else ""
-        tell([f"{told} {places.shown(change.path)}{kept}"])
+        tell([f"{verb} {places.shown(change.path)}{kept}"])
     return failed
 
 

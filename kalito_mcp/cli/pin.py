@@ -44,5 +44,5 @@ def command(database: Path | None, config: Path | None, text: str, scope: str | 
 
     pinned = with_memory(settings, pin)
     did = "known already:" if pinned.is_known else "pinned"
-    told = "every conversation" if pinned.reach is Reach.PERSON else "conversations of this project"
-    tell([f"{did} {pinned.id}, for {told}", *redaction_lines(pinned.redacted)])
+    audience = "every conversation" if pinned.reach is Reach.PERSON else "conversations of this project"
+    tell([f"{did} {pinned.id}, for {audience}", *redaction_lines(pinned.redacted)])

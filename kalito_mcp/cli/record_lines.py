@@ -80,7 +80,7 @@ def redaction_lines(redacted: Sequence[str]) -> list[str]:
 
 
 def hit_line(hit: Hit, query: str = "", zone: Zone = UTC_ZONE, names: Mapping[str, str] | None = None) -> str:
-    """One hit of a search: id, type, day, project if it is not that of the search, speaker, the place in its text that
+    """One hit of a search: id, type, day, project if it is not the search's, speaker, the place in its text that
     the query found, and how many other records say the same. `names` has what projects are called."""
     kind = str(hit.type) if hit.status is None else f"{hit.type} {hit.status}"
     who = one_line(hit.name or hit.role or hit.origin)

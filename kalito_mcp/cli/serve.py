@@ -221,7 +221,7 @@ def _end_for_certain() -> None:
 
 
 async def _first_token(memory: "Memory") -> str | None:
-    """Make a token if there is none yet: nobody could connect. Its text."""
+    """Make the first token, without which nobody could connect. Returns its text."""
     from kalito_mcp.domain.access import Permission  # noqa: PLC0415 - only HTTP needs it
 
     if await memory.access.tokens():

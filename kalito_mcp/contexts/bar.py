@@ -1,18 +1,17 @@
-"""What a record needs to be put into a prompt for which nobody asked to search. Pure.
+"""The bar for putting a record into a prompt without being asked to search. Pure.
 
 - Its score must reach
 
       min_score + 0.016 words + 0.3 unknown
 
   A prompt of many words explains itself, and is slightly similar to many records. `unknown` is the share of its terms,
-  weighted by how rare they are, that no record has: a prompt full of them is about something new. For a prompt that
-  asks for what was said earlier, `min_score` is enough.
-- Unless the prompt asks something, the record also needs two specific terms of it, and a third of all its terms. "Run
-  the tests" is like a hundred messages, and about none of them. An order of one or two terms gets nothing.
-- Four specific terms are enough, whatever the score, if the prompt has at most 60 words: an error that somebody pastes
-  again has other words around it.
+  weighted by how rare they are, that no record has: a prompt full of them is about something new. If a prompt asks for
+  something said earlier, `min_score` is enough. - Unless the prompt asks something, the record also needs two specific
+  terms of it, and a third of all its terms. "Run the tests" is like a hundred messages, and about none of them. An
+  order of one or two terms gets nothing. - Four specific terms are enough, whatever the score, if the prompt has at
+  most 60 words: an error that is pasted again has other words around it.
 
-`bench/RESULTS.md` says what the figures were chosen on.
+`bench/RESULTS.md` says on which data the figures were chosen.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What the latest conversations left open, and what came out of them. Reads only."""
+"""Open items and results of the latest conversations. Reads only."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -12,8 +12,8 @@ from kalito_mcp.safety.trust import is_withheld
 
 
 async def read_digest(view: ReadView, scope: Scope, since: int, *, without: str, most: int) -> Sequence[KnownRecord]:
-    """What was open or came out at the end of the conversations since then, at most this many: the latest conversation
-    first, and of each first what is open. Nothing of the session `without`."""
+    """Open items and results at the end of the conversations since then, at most this many: the latest conversation
+    first, and open items first in each. Leaves out the session `without`."""
     found = [
         one
         for one in await view.records.left_open(scope, limit=2 * most)

@@ -1,7 +1,7 @@
-"""Reads all that a context is built from: the session, what is known, and what matches the query. Reads only.
+"""Reads everything for a context: the session, known facts, and matches of the query. Reads only.
 
-One consistent view, in one trip to the database's thread. A session and what is known are kept until a process writes,
-so that a context without a query usually needs no trip.
+One consistent view, in one trip to the database's thread. A session and the known facts are kept until a process
+writes, so that a context without a query usually needs no trip.
 """
 
 import logging
@@ -42,16 +42,16 @@ _LEAST_TOKENS: Final = 24
 """Of a message in a context, with its label. Only a conversation of very short ones leaves some of the budget empty."""
 
 _ENDS_OF_TIME: Final = 8
-"""Conversations whose ends are shown if the query asks for those of a time."""
+"""Conversations whose ends are shown if the query asks for conversations of a time."""
 
 T = TypeVar("T")
 _Reading = Callable[[ReadView], Coroutine[Any, Any, T]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a context is asked for. `seen_messages` of the newest are before the model already, and the newest is left
-    out if it `is_pending`: the input that the model answers. What is `seen` does not come as a match either."""
+class ContextRequest:
+    """A request for a context. The model already sees `seen_messages` of the newest, and the newest is left out if it
+    `is_pending`: the input that the model answers. Records that are `seen` are not matches either."""
 
     scope: Scope
     include: frozenset[Include] = frozenset()
@@ -78,10 +78,10 @@ class SessionParts(NamedTuple):
     tail: int
     withheld: int
 
-    def recent(self, asked: Asked) -> tuple[list[MessageWithImportance], list[MessageWithImportance]]:
+    def recent(self, request: ContextRequest) -> tuple[list[MessageWithImportance], list[MessageWithImportance]]:
         """The messages that may be shown, oldest first, and the pending one, if there is one."""
-        recent = [one for one in self.parts.tail if one.seq <= self.seen_from(asked)]
-        pending = [recent.pop()] if asked.is_pending and recent and recent[-1].role == "user" else []
+        recent = [one for one in self.parts.tail if one.seq <= self.seen_from(request)]
+        pending = [recent.pop()] if request.is_pending and recent and recent[-1].role == "user" else []
         return recent, pending
 
     @property
@@ -89,14 +89,14 @@ class SessionParts(NamedTuple):
         """Whether the conversation has had more than its first turn."""
         return self.session.message_count > _FIRST_TURN
 
-    def seen_from(self, asked: Asked) -> int:
+    def seen_from(self, request: ContextRequest) -> int:
         """The seq after which the model sees the messages itself."""
-        return self.session.message_count - asked.seen_messages
+        return self.session.message_count - request.seen_messages
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What a context is built from."""
+    """The material of a context."""
 
     of_session: SessionParts
     known: Known = field(default_factory=Known)
@@ -126,106 +126,110 @@ class Gatherer:
         self._known = KnownReader(cache)
         self._sessions: RevisionCache[tuple[Scope, frozenset[Include]], SessionParts] = RevisionCache(cache)
 
-    async def gather(self, asked: Asked) -> Gathered:
-        """Read what is not known yet.
+    async def gather(self, request: ContextRequest) -> Gathered:
+        """Read what is not cached.
 
         Raises:
-            SessionNotFound: a session is named that does not exist, and it is mistyped, or there is no query.
+            SessionNotFound: the named session does not exist, and its name is mistyped or there is no query.
             InvalidInput: the agent is mistyped, or the session is of another project.
         """
-        query = await self._recaller.prepare(asked.scope, asked.query, asked.include, asked.also)
+        query = await self._recaller.prepare(request.scope, request.query, request.include, request.also)
         moment = Moment(await self._store.revision(), self._clock.steady_s())
         if query is None:
-            session = self._cached_session(asked, moment)
-            known = session and self._known.cached(_of_known(asked, session), asked.include, moment)
+            session = self._cached_session(request, moment)
+            known = session and self._known.cached(_of_known(request, session), request.include, moment)
             if session is not None and known is not None and session.has_begun:
                 return Gathered(session, known)
         try:
-            return await self._store.read(lambda view: self._gather(asked, query, moment, lambda work: work(view)))
+            return await self._store.read(lambda view: self._gather(request, query, moment, lambda work: work(view)))
         except StorageDamaged:
             # A damaged page of pins or summaries must not stop a conversation; `doctor --deep` names the page.
-            _log.exception("session %s: only what is not damaged could be read", asked.scope.session)
-            return await self._gather(asked, query, moment, self._store.read)
+            _log.exception("session %s: some parts are damaged and were left out", request.scope.session)
+            return await self._gather(request, query, moment, self._store.read)
 
     def forget_session(self, session_id: str) -> None:
         """Read the session again next time."""
         self._sessions.drop_where(lambda key: key[0].session == session_id)
 
     async def _gather(
-        self, asked: Asked, query: Query | None, moment: Moment, read: Callable[[_Reading[Any]], Awaitable[Any]]
+        self,
+        request: ContextRequest,
+        query: Query | None,
+        moment: Moment,
+        read: Callable[[_Reading[Any]], Awaitable[Any]],
     ) -> Gathered:
-        """Gather what is not cached, in as many readings as `read` makes of it: all in one, or each for itself, so that
-        what is damaged is left out."""
-        session = self._cached_session(asked, moment)
+        """Gather what is not cached through `read`: all parts in one view, or each part in its own, so that damaged
+        ones are left out."""
+        session = self._cached_session(request, moment)
         if session is None:
             try:
-                session = await read(partial(self._session_parts, asked))
-                self._keep_session(asked, session, moment)
+                session = await read(partial(self._session_parts, request))
+                self._keep_session(request, session, moment)
             except StorageDamaged:
-                session = await read(partial(self._newest, asked))
-        place = _of_known(asked, session)
-        known = self._known.cached(place, asked.include, moment)
+                session = await read(partial(self._newest, request))
+        place = _of_known(request, session)
+        known = self._known.cached(place, request.include, moment)
         if known is None:
             try:
-                known = await read(partial(self._read_known, asked, session))
-                self._known.keep(place, asked.include, known, moment)
+                known = await read(partial(self._read_known, request, session))
+                self._known.keep(place, request.include, known, moment)
             except StorageDamaged:
                 known = Known()
         asks_for_latest = query is not None and query.prepared.question.asks_where_left_off
         digest: Sequence[KnownRecord] = ()
         latest: Sequence[Sequence[Hit]] = ()
         if asks_for_latest or not session.has_begun:
-            latest = await read(partial(self._latest, asked, query if asks_for_latest else None, session))
+            latest = await read(partial(self._latest, request, query if asks_for_latest else None, session))
             since, without = min((one.created_at for end in latest for one in end), default=0), session.session.id
             digest = await read(lambda view: read_digest(view, place, since, without=without, most=_DIGEST))
         asks_for_latest = asks_for_latest and bool(latest)
         found = Recalled()
         if query is not None and not (asks_for_latest and query.prepared.question.asks_nothing_else):
-            found = await read(partial(self._recall, asked, query, session, known))
+            found = await read(partial(self._recall, request, query, session, known))
         return Gathered(session, known, found, digest, latest, asks_for_latest)
 
-    def _keep_session(self, asked: Asked, session: SessionParts, moment: Moment) -> None:
+    def _keep_session(self, request: ContextRequest, session: SessionParts, moment: Moment) -> None:
         if session.session.key:
-            self._sessions.put(_of_session(asked), session, revision=moment.revision, now_s=moment.steady_s)
+            self._sessions.put(_of_session(request), session, revision=moment.revision, now_s=moment.steady_s)
 
-    def _cached_session(self, asked: Asked, moment: Moment) -> SessionParts | None:
-        scope = asked.scope
-        found = self._sessions.get(_of_session(asked), revision=moment.revision, now_s=moment.steady_s)
+    def _cached_session(self, request: ContextRequest, moment: Moment) -> SessionParts | None:
+        scope = request.scope
+        found = self._sessions.get(_of_session(request), revision=moment.revision, now_s=moment.steady_s)
         if found is None or scope.agent not in (None, found.session.agent):
             return None
         scope.admit(found.session)
-        is_enough = found.tail >= min(self._tail(asked), found.session.message_count)
+        is_enough = found.tail >= min(self._tail(request), found.session.message_count)
         return found if is_enough else None
 
-    def _tail(self, asked: Asked) -> int:
+    def _tail(self, request: ContextRequest) -> int:
         """How many of the newest messages may fit. One more, because the newest may be the pending input."""
-        return max(self._policy.recent_messages, asked.budget // _LEAST_TOKENS) + asked.seen_messages + 1
+        return max(self._policy.recent_messages, request.budget // _LEAST_TOKENS) + request.seen_messages + 1
 
-    async def _session_parts(self, asked: Asked, view: ReadView) -> SessionParts:
+    async def _session_parts(self, request: ContextRequest, view: ReadView) -> SessionParts:
         """The session and its parts; a session without any, if it is not yet known."""
-        scope = asked.scope
+        scope = request.scope
         if scope.session is None:
-            return self._unrecorded(asked)
+            return self._unrecorded(request)
         try:
             session = await find_session(view, scope)
         except SessionNotFound as error:
-            if error.nearest or not asked.has_query:
+            if error.nearest or not request.has_query:
                 raise
-            return self._unrecorded(asked)
-        tail = self._tail(asked)
+            return self._unrecorded(request)
+        tail = self._tail(request)
         parts = await view.conversations.view(
             session,
             tail=tail,
             pins=self._policy.pins,
-            include_internal=Include.INTERNAL in asked.include,
+            include_internal=Include.INTERNAL in request.include,
         )
         withheld = 0
-        if Include.UNTRUSTED not in asked.include:
+        if Include.UNTRUSTED not in request.include:
             parts, withheld = trusted(parts)
         return SessionParts(session, parts, tail, withheld)
 
-    def _unrecorded(self, asked: Asked) -> SessionParts:
-        scope = asked.scope
+    def _unrecorded(self, request: ContextRequest) -> SessionParts:
+        scope = request.scope
         session_id = "" if scope.session is None else checked_name(scope.session, "session_id")
         session = unrecorded_session(
             scope.owner,
@@ -236,36 +240,36 @@ class Gatherer:
         )
         return SessionParts(session, SessionView(tail=(), pins=(), summaries=()), 0, 0)
 
-    async def _newest(self, asked: Asked, view: ReadView) -> SessionParts:
+    async def _newest(self, request: ContextRequest, view: ReadView) -> SessionParts:
         """Only the newest messages, for a session whose other parts cannot be read."""
-        session = await find_session(view, asked.scope)
+        session = await find_session(view, request.scope)
         newest, shown = session.message_count, self._policy.fallback_messages
         tail = await view.conversations.messages(session, first_seq=newest - shown + 1, last_seq=newest)
         parts, withheld = trusted(SessionView(tuple(one for one in tail if not one.is_hidden), (), ()))
         return SessionParts(session, parts, shown, withheld)
 
-    async def _read_known(self, asked: Asked, of_session: SessionParts, view: ReadView) -> Known:
-        return await self._known.read(view, _of_known(asked, of_session), asked.include)
+    async def _read_known(self, request: ContextRequest, of_session: SessionParts, view: ReadView) -> Known:
+        return await self._known.read(view, _of_known(request, of_session), request.include)
 
     async def _latest(
-        self, asked: Asked, query: Query | None, of_session: SessionParts, view: ReadView
+        self, request: ContextRequest, query: Query | None, of_session: SessionParts, view: ReadView
     ) -> Sequence[Sequence[Hit]]:
         """How the latest other conversations ended; outside of any project, personal ones, unless the query asks."""
         session = of_session.session
-        scope = replace(asked.scope.anywhere(), agent=session.agent, project=asked.scope.project)
+        scope = replace(request.scope.anywhere(), agent=session.agent, project=request.scope.project)
         if query is None:
-            scope = _of_known(asked, of_session)
+            scope = _of_known(request, of_session)
         spans = [] if query is None else query.prepared.question.past(query.prepared.now_ms)
         most = _ENDS_OF_TIME if spans else self._policy.latest_sessions
         return await latest_ends(
-            view, scope, most=most, filters=SearchFilters(seen=asked.seen), spans=spans, without=session.key or None
+            view, scope, most=most, filters=SearchFilters(seen=request.seen), spans=spans, without=session.key or None
         )
 
     async def _recall(
-        self, asked: Asked, query: Query, of_session: SessionParts, known: Known, view: ReadView
+        self, request: ContextRequest, query: Query, of_session: SessionParts, known: Known, view: ReadView
     ) -> Recalled:
-        session, scope = of_session.session, asked.scope
-        _, pending = of_session.recent(asked)
+        session, scope = of_session.session, request.scope
+        _, pending = of_session.recent(request)
         # Recent messages may not fit, and are shown as matches then.
         already_shown = {one.record_id for one in pending} | {pin.id for pin in of_session.parts.pins}
         return await self._recaller.recall(
@@ -274,18 +278,18 @@ class Gatherer:
             replace(scope.anywhere(), agent=session.agent, project=scope.project),
             session,
             already_shown | known.withheld,
-            seen_from=of_session.seen_from(asked),
-            seen=asked.seen,
+            seen_from=of_session.seen_from(request),
+            seen=request.seen,
         )
 
 
-def _of_known(asked: Asked, of_session: SessionParts) -> Scope:
-    """Where what is known is read: in the project of the caller, or else in that of the session."""
+def _of_known(request: ContextRequest, of_session: SessionParts) -> Scope:
+    """The scope for known facts: the project of the caller, or else of the session."""
     session = of_session.session
-    project = asked.scope.project or session.project or PERSONAL
-    return replace(asked.scope.anywhere(), agent=session.agent, project=project)
+    project = request.scope.project or session.project or PERSONAL
+    return replace(request.scope.anywhere(), agent=session.agent, project=project)
 
 
-def _of_session(asked: Asked) -> tuple[Scope, frozenset[Include]]:
-    """What the parts of a session depend on: not on what the caller is narrowed to, but on what it reaches."""
-    return asked.scope.anywhere().of_session(asked.scope.session or ""), asked.include
+def _of_session(request: ContextRequest) -> tuple[Scope, frozenset[Include]]:
+    """The cache key of a session's parts: it does not depend on the project to which the caller is narrowed."""
+    return request.scope.anywhere().of_session(request.scope.session or ""), request.include

@@ -1,6 +1,6 @@
-"""What fits of the matches of a context, as lines. Pure.
+"""The matches that fit into a context, as lines. Pure.
 
-How many steps fit is found by trying, so each line is rendered and counted once a context.
+How many steps fit is found by trying, so each line is rendered and counted once per context.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -22,7 +22,7 @@ _TRIED: Final = 6
 
 
 class Shown(Protocol):
-    """What may be shown, best first, and the turns that have these parts."""
+    """The steps that may be shown, best first, and their turns."""
 
     def first(self, count: int) -> list[frozenset[Part]]: ...
 

@@ -1,7 +1,7 @@
-"""What a hook puts into a prompt: what is remembered of what the prompt is about, or nothing. Reads only.
+"""Chooses what a hook adds to a prompt: records about its subject, or nothing. Reads only.
 
-A person does not see it and cannot say that it is noise, so it has a bar, which a search does not have. It never shows
-what the assistant still sees: messages of the same conversation, and what was put into it before.
+The user does not see it and cannot object to noise, so unlike a search it has a bar. It never shows what the assistant
+still sees: messages of the same conversation, and records that were added before.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -44,17 +44,17 @@ _START: Final = "Known of the user and the project."
 
 @dataclass(frozen=True, slots=True)
 class InjectionPolicy(Policy):
-    """What hooks may put into a prompt. A record needs a score of `min_score`, and more the longer the prompt is and
-    the less of it is known. Unless the prompt asks something, it needs specific words of it, too (`bar`)."""
+    """What hooks may add to a prompt. A record needs a score of `min_score`, and more for a long prompt or one with
+    unknown terms. Unless the prompt asks something, it also needs specific words of it (`bar`)."""
 
     enabled: bool = True
     max_tokens: int = bounded(600, most=MOST_TOKENS)
     known_tokens: int = bounded(600, most=MOST_TOKENS)
-    """Of what is known of the person and the project, and of how the latest conversations ended, at the start of a
-    session."""
+    """Tokens for known facts of the person and the project, and for the ends of the latest conversations, at the start
+    of a session."""
     min_score: float = bounded(0.15, most=1)
     timeout_s: float = bounded(0.25, most=4)
-    """A prompt does not wait longer, except for the first one of a server. What is not found by then is left out."""
+    """A prompt does not wait longer, except the first one of a server. Anything not found by then is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class Injector:
         seen: frozenset[SeenPart] = frozenset(),
         shown: Set[str] = frozenset(),
     ) -> Injection:
-        """What matters for a prompt of the session, without what the assistant has `seen` there (`filtering`), and
-        without the records that are `shown`: they were put into it before."""
+        """Records that matter for a prompt of the session, without what the assistant has `seen` there (`filtering`),
+        and without the records that were `shown` before."""
         filters = SearchFilters(types=_INJECTED, seen=seen)
         request = self._searcher.lenient(prompt, wanted=_READ_HITS, filters=filters)
         if not self.policy.enabled or not self.policy.max_tokens or request is None:
@@ -113,7 +113,7 @@ class Injector:
         return await anyio.to_thread.run_sync(partial(self._packed, hits, around, prompt, scope, session_id))
 
     def of_start(self, scope: Scope, context: MemoryContext) -> Injection:
-        """How the latest conversations ended and what is known, all of it: at the start of a session."""
+        """The ends of the latest conversations and all known facts, for the start of a session."""
         latest, known = context.latest_messages, context.known
         if not latest and not known:
             return Injection()
@@ -141,7 +141,7 @@ class Injector:
     async def _of_use(
         self, view: ReadView, scope: Scope, prompt: str, question: Question, found: Sequence[Hit]
     ) -> list[Hit]:
-        """Those of the hits that may be put into the prompt, best first."""
+        """The hits that may be added to the prompt, best first."""
 
         def counted(index: TermIndex) -> tuple[Mapping[str, int], int]:
             return {term: len(index.places(term)) for term in question.terms}, index.records.count

@@ -1,4 +1,4 @@
-"""What is known of the person and of the project, for every context. Reads only."""
+"""Known facts of the person and of the project, for every context. Reads only."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -20,32 +20,32 @@ _MOST_READ: Final = 200
 
 
 _SURE: Final = 0.745
-"""The importance of an automatic pin that is worth 0.76: of what people say in a conversation, 17 of 20 such sentences
-are kept by a note-keeper."""
+"""The importance of an automatic pin that is worth 0.76: a note-keeper keeps 17 of 20 such sentences of a
+conversation."""
 
 
 class Known(NamedTuple):
-    """What a context may show, most important first, and the ids of what is `withheld` because of its origin."""
+    """Facts that a context may show, most important first, and the ids of facts `withheld` because of their origin."""
 
     records: Sequence[KnownRecord] = ()
     withheld: frozenset[str] = frozenset()
 
 
 class Chosen(NamedTuple):
-    """What a context shows of it, and the hits that are left."""
+    """The facts that a context shows, and the remaining hits."""
 
     records: Sequence[KnownRecord]
     hits: Sequence[Hit]
 
 
 class KnownReader:
-    """Reads what is known, and keeps it until a process writes."""
+    """Reads known facts, and caches them until a process writes."""
 
     def __init__(self, cache: CachePolicy) -> None:
         self._cache: RevisionCache[tuple[Scope, frozenset[Include]], Known] = RevisionCache(cache)
 
     def cached(self, scope: Scope, include: frozenset[Include], moment: Moment) -> Known | None:
-        """What was read of the scope, if that is still so."""
+        """The cached facts of the scope, if they are still current."""
         return self._cache.get((scope, include), revision=moment.revision, now_s=moment.steady_s)
 
     def keep(self, scope: Scope, include: frozenset[Include], known: Known, moment: Moment) -> None:
@@ -53,7 +53,7 @@ class KnownReader:
         self._cache.put((scope, include), known, revision=moment.revision, now_s=moment.steady_s)
 
     async def read(self, view: ReadView, scope: Scope, include: frozenset[Include]) -> Known:
-        """What is known to the agent, in the project of the scope."""
+        """The facts known to the agent, in the project of the scope."""
         records = await known_records(view, scope, limit=_MOST_READ, include_internal=Include.INTERNAL in include)
         withheld = frozenset(
             one.record_id for one in records if Include.UNTRUSTED not in include and is_withheld(one.origin, one.text)
@@ -66,10 +66,10 @@ def choose(
 ) -> Chosen:
     """Choose what to show: at most `most` that match the query, best first, then as many others: what was pinned on
     request, most important first, what is surely worth it, and the rest, newest first. At the start of a conversation,
-    where nothing is asked yet, only what is surely worth it, and what is newer and about the same.
+    without a query, only facts that are surely worth it, and newer ones about the same.
 
-    Left out is what the session's pins show already, and what repeats another, also among the hits; of what does not
-    match, what was for a time that is over.
+    Leaves out facts that the session's pins already show, and repetitions, also among the hits. Of facts that do not
+    match, it leaves out those for a time that is over.
     """
     by_id = {one.record_id: one for one in known.records}
     matching = [by_id[hit.record_id] for hit in hits if hit.record_id in by_id]
@@ -93,7 +93,7 @@ def _order(one: KnownRecord) -> tuple[float, bool, int]:
 
 
 def _is_sure(one: KnownRecord) -> bool:
-    """What nobody judged, such as a note, somebody asked to keep."""
+    """A fact without a judgement, such as a note, was stored on request."""
     return one.kind is None or one.importance >= _SURE
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import anyio.to_thread
 
 from kalito_mcp.contexts.cache import CachePolicy
-from kalito_mcp.contexts.gatherer import Asked, Gathered, Gatherer
+from kalito_mcp.contexts.gatherer import ContextRequest, Gathered, Gatherer
 from kalito_mcp.contexts.known import choose
 from kalito_mcp.contexts.packer import Packer
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
@@ -52,7 +52,7 @@ from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.summaries.topics import extract_topics
 
 _KNOWN_AT_START: Final = 40
-"""The most important of what is known at the start of a conversation, if nothing is asked yet."""
+"""The most important known facts at the start of a conversation, without a query."""
 
 _BEST: Final = 8
 """Hits of a query that are shown as matches, even those that are the end of a conversation."""
@@ -125,7 +125,7 @@ class MemoryManager:
         scope = Scope(self._owner, self._limits.agent_of(agent_id), session_id, self._project, self._limits)
         scope = await session_reached(self._store, scope)
         query = next((one for one in (query, *also) if one and one.strip()), None)
-        asked = Asked(
+        request = ContextRequest(
             scope,
             frozenset(include),
             query,
@@ -135,33 +135,33 @@ class MemoryManager:
             budget=budget,
             also=tuple(also),
         )
-        gathered = await self._gatherer.gather(asked)
-        parts = self._parts(asked, gathered)
+        gathered = await self._gatherer.gather(request)
+        parts = self._parts(request, gathered)
         fence = self._fence(gathered.of_session.session)
         pack = partial(self._packer.pack, parts, max_tokens=budget, fence=fence, as_json=as_json)
         # Matches take milliseconds to pack.
         is_long = bool(parts.hits) or sum(len(one.text) for one in parts.recent) > LONG_CHARS
         return await anyio.to_thread.run_sync(pack) if is_long else pack()
 
-    def _parts(self, asked: Asked, gathered: Gathered) -> ContextParts:
-        """What the context is packed from."""
+    def _parts(self, request: ContextRequest, gathered: Gathered) -> ContextParts:
+        """The parts from which the context is packed."""
         session, view, _, withheld = gathered.of_session
         known, found = gathered.known, gathered.found
-        is_start = not asked.has_query and not gathered.of_session.has_begun
+        is_start = not request.has_query and not gathered.of_session.has_begun
         most = _KNOWN_AT_START if is_start else self._context.known
         now_ms = self._clock.now_ms()
         chosen = choose(known, found.hits, view.pins, most=most, is_start=is_start, now_ms=now_ms)
-        recent, _ = gathered.of_session.recent(asked)
+        recent, _ = gathered.of_session.recent(request)
         return ContextParts(
             session_id=session.id or None,
             recent=recent,
             known=chosen.records,
             sure_known=_sure_known(chosen.records, found.hits),
             pins=view.pins,
-            summaries=[one for one in view.summaries if one.start_seq <= gathered.of_session.seen_from(asked)],
+            summaries=[one for one in view.summaries if one.start_seq <= gathered.of_session.seen_from(request)],
             hits=chosen.hits,
             around=found.around,
-            query=asked.query or "",
+            query=request.query or "",
             withheld=withheld + len(known.withheld - {pin.id for pin in view.pins}) + found.withheld,
             note=found.note,
             digest=gathered.digest,
@@ -200,7 +200,7 @@ class MemoryManager:
         return await self._summaries.is_due(await self._of_session(session_id))
 
     async def auto_summarize_session(self, session_id: str) -> ConversationSummary | None:
-        """Summarise the oldest full window without a summary; None if there is none. A backlog takes several calls."""
+        """Summarise the oldest full window without a summary, if any. A backlog takes several calls."""
         return await self._summaries.summarize_due(await self._of_session(session_id))
 
     def score_message_importance(self, message: MessageWithImportance) -> float:
@@ -244,7 +244,7 @@ class MemoryManager:
         return await self._store.write(change)
 
     def invalidate_session_cache(self, session_id: str) -> None:
-        """Read the session from the store next time. Not needed after a write, which empties the cache by itself."""
+        """Read the session from the store next time. Not needed after a write, which empties the cache."""
         self._gatherer.forget_session(session_id)
 
     async def get_session_model(self, session_id: str) -> str | None:
@@ -305,8 +305,8 @@ class MemoryManager:
 
 
 def _sure_known(known: Sequence[KnownRecord], hits: Sequence[Hit]) -> frozenset[str]:
-    """The ids of what is known that keeps a place beside the hits: what is among the best of them, and what was pinned
-    on request, or is as important."""
+    """The ids of known facts that keep a place next to the hits: those among the best hits, and those that were pinned
+    on request or are as important."""
     best = {one.record_id for one in hits[:_BEST]}
     return frozenset(
         one.record_id for one in known if not hits or one.importance >= PIN_IMPORTANCE or one.record_id in best
@@ -314,8 +314,8 @@ def _sure_known(known: Sequence[KnownRecord], hits: Sequence[Hit]) -> frozenset[
 
 
 def _ends(gathered: Gathered, hits: Sequence[Hit]) -> list[Sequence[Hit]]:
-    """The ends of conversations without the best hits, which are shown as such. Unless the query asks for them, only
-    those of the latest conversation, and of others of which nothing else is known."""
+    """The ends of conversations without the best hits, which are shown as hits. Unless the query asks for them, only
+    the ends of the latest conversation, and of others without known facts."""
     best = {one.key for one in hits[:_BEST]}
     known_of = {one.session_id for one in (*gathered.known.records, *gathered.digest)}
     ends = [

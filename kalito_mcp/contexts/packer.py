@@ -7,9 +7,9 @@ first and without gaps, up to `recent_messages`, and then until the budget is fu
 latest conversations come only before the last.
 
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
-less than a fifth of the budget. Beside matches they are sure of an eighth, pins of a fifth, summaries of a tenth, and
-the `sure_known` of their share; matches get the rest first. The final text is counted whole, so the budget includes its
-frame and headings.
+less than a fifth of the budget. If there are matches, an eighth is reserved for them, a fifth for pins, a tenth for
+summaries, and a share for `sure_known`; matches get the rest first. The final text is counted whole, so the budget
+includes its frame and headings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,7 +44,7 @@ _MAX_CHARS_PER_TOKEN: Final = 16
 """More than any useful text has. It bounds the search for the length of a shortened message."""
 
 _LEAST_WITH_LAST_LINE: Final = 200
-"""Tokens for what is remembered, from which on a context ends with what was left out."""
+"""From this many tokens of remembered text, a context ends with a line about what was left out."""
 
 _MAX_CACHED_LABELS: Final = 4096
 
@@ -86,7 +86,7 @@ class Packer:
                 context = self._render(parts, packing, frame, max_tokens, as_json=as_json, has_last_line=for_last > 0)
                 if context.total_tokens <= max_tokens:
                     return context
-                # The counts of the lines do not add up to that of the whole: reduce the allowance in proportion.
+                # The counts of the lines do not add up to the count of the whole: reduce the allowance in proportion.
                 if is_recounted:
                     allowance = min(allowance - 1, allowance * max_tokens // context.total_tokens)
             elif for_last:
@@ -210,8 +210,8 @@ class Packer:
         return packing
 
     def _recent_room(self, allowance: int) -> int:
-        """Return the tokens that the newest messages are sure of beside matches: an eighth, or more in a small context,
-        so that each has some words."""
+        """Return the tokens reserved for the newest messages if there are matches: an eighth, or more in a small
+        context, so that each has some words."""
         least = min(_LEAST_TOKENS_OF_RECENT * self._policy.min_recent, allowance // 4)
         return max(least, int(allowance * _RECENT_SHARE_BESIDE_HITS))
 
@@ -238,8 +238,7 @@ class Packer:
                 room -= cost
 
     def _take_latest(self, packing: Packing, parts: ContextParts, room: int) -> None:
-        """Take of what the latest conversations left open, and of their ends, what fits into the room and is not shown
-        as a match."""
+        """Take open items and ends of the latest conversations that fit into the room and are not shown as a match."""
         left = packing.left
         for_digest = int(room * _DIGEST_SHARE) if parts.is_about_latest else room
         places = range(len(parts.digest))
@@ -289,7 +288,7 @@ class Packer:
         *,
         reserved: int = 0,
     ) -> None:
-        """Take every piece that fits beside what is `reserved`; the first also pays for the heading."""
+        """Take every piece that fits without touching the `reserved` tokens; the first also pays for the heading."""
         for place, piece in pieces:
             cost = self._cost(piece) + (0 if part else self._headings[heading])
             if cost <= packing.left - reserved:

@@ -28,10 +28,10 @@ class Packing:
     matching: TakenPassages = TakenPassages()
     latest: TakenPassages = TakenPassages()
     shown_first: frozenset[int] = frozenset()
-    """The keys of what was taken before the matches, and is none of them."""
+    """The keys of parts other than matches that were taken before them."""
 
     def known_of(self, known: Sequence[KnownRecord]) -> list[KnownRecord]:
-        """What was taken of what is known, in its order."""
+        """The known facts that were taken, in their order."""
         return [known[place] for place in sorted(self.known)]
 
     def digest_of(self, digest: Sequence[KnownRecord]) -> list[KnownRecord]:

@@ -1,4 +1,4 @@
-"""What a context may consist of, and how much of each. Pure."""
+"""The parts of a context, and how much of each it may have. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ class ContextPolicy(Policy):
     relevant_messages: int = 40
     """Of those, the ones that fit and are not far below the best."""
     known: int = 8
-    """Of what is known beyond the session: the most important, and as many again that match the query."""
+    """Known facts from beyond the session: the most important, and as many again that match the query."""
     known_share: float = bounded(0.15, most=1)
-    """Of the budget, kept for those of them that are near the query or were pinned on request."""
+    """The share of the budget reserved for known facts that are near the query or were pinned on request."""
     latest_sessions: int = 4
     """Conversations whose ends a new conversation begins with."""
 
@@ -34,11 +34,11 @@ class ContextPolicy(Policy):
 @dataclass(frozen=True, slots=True)
 class ContextParts:
     """Everything that could go in. `recent` and `summaries` are oldest first, `known`, `pins` and `hits` best first.
-    `around` are the messages around the hits, and `query` is what found the hits. `sure_known` are the ids of what is
-    known that keeps a place beside hits. `digest` is what the latest conversations left open and what came out of them,
-    `latest` are their ends, newest conversation first; `is_about_latest` if the query may ask for them.
-    `has_begun`: the conversation has had more than its first turn. `withheld` counts the untrusted records that are not
-    among them; `note` is that of the search. `recent` may begin after the first message of the session."""
+    `around` are the messages around the hits, and `query` is what found the hits. `sure_known` are the ids of known
+    facts that keep a place next to hits. `digest` has open items and results of the latest conversations, `latest` are
+    their ends, newest conversation first; `is_about_latest` if the query may ask for them. `has_begun`: the
+    conversation has had more than its first turn. `withheld` counts the untrusted records that are not among them;
+    `note` is the search's note. `recent` may begin after the first message of the session."""
 
     session_id: str | None
     recent: Sequence[MessageWithImportance]

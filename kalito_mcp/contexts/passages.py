@@ -1,7 +1,7 @@
 """Groups search hits and the messages around them into passages. Pure.
 
 A turn is a hit or a message around one. A passage is a run of turns of one session without a gap, so adjacent hits, and
-hits that share a turn, are in one passage. What is shown of them is chosen by the sentence (`steps`).
+hits that share a turn, are in one passage. `steps` chooses which of their sentences are shown.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ class Turn:
 
 
 def passages(kept: Sequence[Turn]) -> list[list[Turn]]:
-    """Group the turns into passages, ranked by their best hit; the turns of a passage are in order of seq.
+    """Groups the turns into passages, ranked by their best hit; the turns of a passage are in order of seq.
 
-    A turn without a seq is a passage of its own.
+    A turn without a seq is a separate passage.
     """
     found: list[list[Turn]] = []
     last: Turn | None = None

@@ -37,7 +37,7 @@ class Recalled:
 
 
 class Query(NamedTuple):
-    """What is searched for, ready to be read, and what counts."""
+    """A prepared search, and its limits."""
 
     text: str
     prepared: Prepared
@@ -55,7 +55,7 @@ class Recaller:
     async def prepare(
         self, scope: Scope, text: str | None, include: frozenset[Include], also: tuple[str, ...] = ()
     ) -> Query | None:
-        """What a search needs before it reads; None if nothing is asked or wanted."""
+        """The prepared search, before it reads; None without a query, or if no hits are wanted."""
         request = self._searcher.lenient(text or "", wanted=self._wanted, filters=_filters(include), also=also)
         if request is None:
             return None
@@ -72,8 +72,8 @@ class Recaller:
         seen_from: int,
         seen: frozenset[SeenPart] = frozenset(),
     ) -> Recalled:
-        """Find the records of the scope that match the query, without those `already_shown`, and without the
-        messages of the session after `seen_from`, which the caller sees, as well as what is `seen` (`filtering`)."""
+        """Find the records of the scope that match the query, without those `already_shown`, without the messages of
+        the session after `seen_from`, which the caller sees, and without those that are `seen` (`filtering`)."""
         include = query.include
         filters = replace(_filters(include), seen=seen)
         wanted = self._wanted + len(already_shown)
@@ -106,7 +106,7 @@ class Recaller:
 async def messages_around(
     view: ReadView, scope: Scope, hits: Sequence[Hit], filters: SearchFilters
 ) -> Sequence[Candidate]:
-    """The messages around the hits that the filters of their search admit, in no order, excluding the hits. Those of
+    """The messages around the hits that the filters of their search admit, in no order, excluding the hits. Messages of
     the scope's project do not name it."""
     centres = [hit.key for hit in hits if hit.seq is not None]
     if not centres:

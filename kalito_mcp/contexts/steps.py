@@ -1,8 +1,8 @@
-"""What a context may show of hits and of the messages around them, in the order of its worth. Pure.
+"""Ranks the sentences of hits and of the messages around them for a context. Pure.
 
 A step is a sentence of a turn; a context shows the first steps that fit. Its value is the score of the hit, more if the
-sentence probably tells something or has what is asked for (`Sentences.worth`). A message around a hit has half the
-score of the hit, and less with every turn between them.
+sentence is probably informative or matches the query (`Sentences.worth`). A message around a hit has half the score of
+the hit, and less with every turn between them.
 
 What an assistant said never stands without the user's answer to it, which is in the same step: a proposal that was
 overruled reads like a decision.
@@ -31,7 +31,8 @@ END_CHARS: Final = 400
 """The same of a message at the end of a conversation."""
 
 ANSWER_CHARS: Final = 240
-"""Of a user's answer, what is shown with any sentence of what it answers. The rest are steps of their own."""
+"""The part of a user's answer that is shown with any sentence of the message that it answers. The rest are separate
+steps."""
 
 BEFORE: Final = 2
 AFTER: Final = 5
@@ -50,11 +51,11 @@ _AROUND: Final = 0.5
 """The value of a message around a hit, as a share of the score of the hit."""
 _AROUND_WORTH: Final = 0.1
 _PER_TURN: Final = 0.05
-"""What it loses with every turn between them."""
+"""The loss of value with every turn between them."""
 
 NEWEST: Final = 0.2
-"""In a new conversation, added to a sentence of the newest message as far as it tells something, and the less the older
-the message is among those found. What is to be done now needs what holds now."""
+"""In a new conversation, added to an informative sentence of the newest message, and less the older the message is
+among those found: work begins from the current state."""
 
 
 _FIRST_CHARS: Final = 1_200
@@ -73,7 +74,7 @@ class Part(NamedTuple):
 
 class _Entry(NamedTuple):
     """A turn at a distance from a hit, 0 for the hit itself, that is not split yet; or with `part`, a sentence of it.
-    `loss` is the negative value: of a turn, that of the best sentence it could have."""
+    `loss` is the negative value; for a turn, the value of the best sentence that it could have."""
 
     loss: float
     rank: int
@@ -87,8 +88,8 @@ class Steps:
     sentences when its turn comes, because most never fit."""
 
     def __init__(self, hits: Sequence[Hit], around: Sequence[Candidate], query: str, *, newest: float = 0.0) -> None:
-        """What has the query's terms comes earlier, and an excerpt of a long text is taken around them. `newest` is
-        added to the value of what was said last."""
+        """Sentences with the query's terms come earlier, and an excerpt of a long text is taken around them. `newest`
+        is added to the value of the newest message."""
         self._asked = frozenset(query_terms(query))
         self._hits = hits
         said: list[Hit | Candidate] = [*around, *hits]
@@ -160,8 +161,8 @@ class Steps:
         return made
 
     def _answer(self, key: int) -> list[Part]:
-        """The beginnings of what follows up to the user's answer, if the assistant said this; empty if the user did not
-        answer soon."""
+        """If the assistant said this: the beginnings of the following messages up to the user's answer. Empty if the
+        user did not answer soon."""
         said = self._said[key]
         found: list[Part] = []
         for distance in range(1, ANSWERED_WITHIN + 1) if said.role is Role.ASSISTANT else ():
@@ -187,11 +188,11 @@ class Ends:
     them."""
 
     def __init__(self, conversations: Sequence[Sequence[Hit]], query: str) -> None:
-        asked = frozenset(query_terms(query))
+        wanted = frozenset(query_terms(query))
         self._turns: dict[int, Turn] = {}
         for rank, said in enumerate(conversations):
             for one in said:
-                sentences = Sentences(one.text, asked, END_CHARS)
+                sentences = Sentences(one.text, wanted, END_CHARS)
                 text = sentences.shown(sentences.places)
                 self._turns[one.key] = Turn(one, text, rank, sentences.is_whole(sentences.places))
         steps = [said[-_LAST:] for said in conversations] + [said[:-_LAST] for said in conversations]

@@ -8,7 +8,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Limits
 
 
 class Permission(StrEnum):
-    """What a principal may do. Each one includes those before it.
+    """The permission of a principal. Each one includes the ones before it.
 
     `read` finds and shows, `write` records and changes, `admin` erases for good, exports all and manages tokens.
     """
@@ -18,16 +18,16 @@ class Permission(StrEnum):
     ADMIN = "admin"
 
     def includes(self, other: "Permission") -> bool:
-        """Whether who has this one may do what needs the other."""
+        """Whether this one allows everything that needs the other."""
         order = list(Permission)
         return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who makes a call. `id` is what the audit log names: `host` for the program that started the server over stdio,
-    else a token's id or an OpenID subject. `client` is the OAuth client through which they came, if any. Who
-    `is_signed_in` was let in by a person, here or at an OpenID provider, who may take that back."""
+    """The author of a call. `id` is its name in the audit log: `host` for the program that started the server over
+    stdio, else a token's id or an OpenID subject. `client` is the OAuth client through which they came, if any.
+    `is_signed_in`: a person gave it access, here or at an OpenID provider, and may take that back."""
 
     id: str
     owner: str = LOCAL_OWNER
@@ -87,7 +87,7 @@ class Token:
 
     @property
     def principal(self) -> Principal:
-        """On whose behalf a call with this token works. Its id is that of the consent, if any, which lasts longer."""
+        """On whose behalf a call with this token works. Its id is the consent's, if any, which lasts longer."""
         return Principal(
             self.grant or self.id,
             self.owner,

@@ -49,7 +49,7 @@ def checks_arguments(cls: _Class) -> _Class:
 
 
 def mended(text: str) -> str:
-    """The text with U+FFFD for each half of a surrogate pair; the same object if there is none."""
+    """The text with U+FFFD for each half of a surrogate pair; the same object if it has no such half."""
     return text if text.isascii() or _LONE.search(text) is None else _LONE.sub(_REPLACEMENT, text)
 
 

@@ -14,9 +14,9 @@ from hashlib import sha256
 from typing import Final
 
 NO_HASH: Final = bytes(32)
-"""What stands before the first entry."""
+"""The hash before the first entry."""
 MOST_IDS: Final = 50
-"""So many ids of a kind of change are kept. All are counted."""
+"""Ids kept of each kind of change. All are counted."""
 _LONGEST_ACTION: Final = 100
 _ACTION: Final = re.compile(rf"[ -~]{{1,{_LONGEST_ACTION}}}")
 
@@ -83,7 +83,7 @@ def changes_json(changes: Sequence[Change]) -> str:
 
 
 def changes_from(stored: str) -> tuple[Change, ...]:
-    """The changes of `changes_json`. Raises ValueError or TypeError if it is none."""
+    """The changes of `changes_json`. Raises ValueError or TypeError if it is not valid."""
     return tuple(Change(what, count, tuple(ids)) for what, count, *ids in json.loads(stored))
 
 

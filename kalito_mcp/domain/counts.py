@@ -17,7 +17,7 @@ class Counts:
     injected_tokens: int = 0
 
     def searched(self, hits: int) -> None:
-        """Count a search with so many hits."""
+        """Count a search with this many hits."""
         self.searches += 1
         self.hits += hits
         self.silences += not hits

@@ -1,4 +1,4 @@
-"""What a purge erased, and what it could not reach."""
+"""The report of a purge: what it erased, and what it could not reach."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    """`erased` are the ids of the records that are gone, including those of earlier purges. `rewritten` names the
+    """`erased` are the ids of the records that are gone, including earlier purges. `rewritten` names the
     summaries and snapshots that were rewritten without them. `remaining` maps the places that may still contain the
     words to what to do there; another `purge` of no records retries these. `is_owed`: some of it failed, and the
     background tries again.
@@ -47,7 +47,7 @@ class FoundRecord:
 @dataclass(frozen=True, slots=True)
 class ForgetPreview:
     """What a `ForgetRequest` would forget or erase, oldest first. `token` stands for exactly these records, as they
-    are; None if there are none."""
+    are; None without records."""
 
     records: tuple[FoundRecord, ...]
     token: str | None

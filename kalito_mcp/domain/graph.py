@@ -65,7 +65,7 @@ def liking_factor(feedback: float) -> float:
 
 
 class GraphScope(StrEnum):
-    """An agent's graph: that of one session, or the long-term one."""
+    """An agent's graph: of one session, or the long-term one."""
 
     SESSION = "session"
     AGENT = "agent"

@@ -52,16 +52,16 @@ def importance_level(score: float) -> ImportanceLevel:
     return next(level for level in reversed(ImportanceLevel) if score >= _LOWEST[level])
 
 
-def least_score(asked: Any) -> float:
+def least_score(value: Any) -> float:
     """The lowest score that a filter admits: 0.7 for the level `"high"`, or the number itself.
 
     Raises:
         ValueError: not a level, and not a number in [0, 1]; the message says what to send.
     """
-    if isinstance(asked, str) and asked in _LOWEST:
-        return _LOWEST[ImportanceLevel(asked)]
+    if isinstance(value, str) and value in _LOWEST:
+        return _LOWEST[ImportanceLevel(value)]
     try:
-        score = math.nan if isinstance(asked, bool) else float(asked)
+        score = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not 0.0 <= score <= 1.0:

@@ -1,4 +1,4 @@
-"""What an import knows of the files that it read, and of the sessions that it writes to."""
+"""An import's notes about the files that it read, and the sessions that it writes to."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,7 @@ IMPORTED_BY: Final = "import"
 class FileRead:
     """A file that was imported. `place` is its path.
 
-    `size` in bytes and `modified_ns`, in nanoseconds since 1970, are those of the file when it was read. Its first
+    `size` in bytes and `modified_ns`, in nanoseconds since 1970, describe the file when it was read. Its first
     `read_to` bytes were read, and `fingerprint` is made of some of them.
     """
 

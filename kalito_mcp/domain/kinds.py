@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """What a sentence does. The order is that of the columns of `kinds/weights.npy`."""
+    """Kinds of sentences, in the order of the columns of `kinds/weights.npy`."""
 
     RULE = "rule"
     DECISION = "decision"

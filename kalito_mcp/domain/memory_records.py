@@ -26,7 +26,7 @@ _AUTOMATIC: Final = re.compile(f"{AUTO_KEY}[0-9a-f]{{32}}")
 
 
 class EditType(StrEnum):
-    """What an edit did."""
+    """Kinds of edits."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -36,7 +36,7 @@ class EditType(StrEnum):
 
 
 class EditorType(StrEnum):
-    """Who edited."""
+    """Kinds of editors."""
 
     HUMAN = "human"
     AGENT = "agent"
@@ -63,7 +63,7 @@ class MemoryRecord:
     `content` contains what may be edited: `text`, `importance_score`, `tags`, `critical`, `visibility`, `caused_by` (a
     record's id), `deleted_at`, and the fields of its type. `revision` numbers its versions from 1. `client` is the host
     that wrote it. It was said at `created_at` and stored at `recorded_at`. `led_to` lists the records that it caused.
-    A personal record has no `project`; that of a record without a session is in its content, too.
+    A personal record has no `project`; a record without a session also has it in its content.
     """
 
     key: int
@@ -106,7 +106,7 @@ class MemoryRecord:
 
     @property
     def is_automatic(self) -> bool:
-        """Whether it is a pin that the memory made by itself from a message."""
+        """Whether it is a pin that was made automatically from a message."""
         # Old databases may contain callers' pins with this prefix. They have a client, or a key without a digest.
         has_automatic_key = self.client is None and _AUTOMATIC.fullmatch(self.client_key or "") is not None
         return has_automatic_key and self.type is RecordType.PIN

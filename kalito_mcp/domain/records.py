@@ -1,6 +1,6 @@
 """Everything remembered is a record. The typed values here are views of it.
 
-Field names are those of the specification's `memory-types`, in snake_case. Moments are milliseconds since 1970, and
+Field names come from the specification's `memory-types`, in snake_case. Moments are milliseconds since 1970, and
 ISO 8601 in `to_dict()`. `seq` numbers the messages of a session from 1 without gaps. It alone decides their order:
 clocks can go back.
 """
@@ -31,7 +31,7 @@ class RecordType(StrEnum):
 
 
 class Repetition(StrEnum):
-    """What became of a message that repeats what was forgotten.
+    """The result for a message that repeats something forgotten.
 
     LEFT_OUT: it is not stored. HIDDEN: it is stored as a forgotten record. BROUGHT_BACK: the user said it again, so it
     is remembered again.
@@ -61,7 +61,7 @@ _ORIGINS: Final = tuple(Origin)
 
 
 def least_trusted(origins: Iterable[Origin]) -> Origin:
-    """The origin of a text derived from all of these. ASSISTANT if there are none."""
+    """The origin of a text derived from all of these. ASSISTANT without texts."""
     return max(origins, key=lambda origin: origin.distrust, default=Origin.ASSISTANT)
 
 
@@ -73,7 +73,7 @@ class Visibility(StrEnum):
 
 
 class Role(StrEnum):
-    """Who sent a message."""
+    """Senders of messages."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -99,7 +99,7 @@ class Reach(StrEnum):
 
 
 class SummaryMethod(StrEnum):
-    """Who wrote a summary."""
+    """Authors of summaries."""
 
     CALLER = "caller"
     MODEL = "model"
@@ -176,7 +176,7 @@ class MessageWithImportance:
 
 @dataclass(frozen=True, slots=True)
 class SemanticPin:
-    """An important fact that contexts show: those of its session, of its project, or all of the person's, by its
+    """An important fact that contexts show: contexts of its session, of its project, or all of the person's, by its
     `reach`. Its id is `pin_<milliseconds>_<nine characters>`.
 
     `created_at` is when its source message was said; without one, when it was pinned. A pin that was made outside of

@@ -11,16 +11,16 @@ from typing import Final
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 
 BRIDGE_PREFIX: Final = "bridge:"
-"""What the keys begin with that a bridge gives to what has none."""
+"""The prefix of keys that a bridge adds where they are missing."""
 _PREFIX: Final = "request:"
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _SHAPE: Final = re.compile(rf"({_PREFIX}[a-p]{{24}}:)[a-p]{{16}}(?::\d+)?", re.ASCII)
 
 
-def request_key(chosen: str, asked: bytes) -> str:
+def request_key(chosen: str, content: bytes) -> str:
     """The client_key for what a caller chose as the key of a request. It has letters only, so that it is never taken
     for a secret number."""
-    return f"{_PREFIX}{_letters(chosen.encode(), 12)}:{_letters(asked, 8)}"
+    return f"{_PREFIX}{_letters(chosen.encode(), 12)}:{_letters(content, 8)}"
 
 
 def part_key(key: str, place: int) -> str:

@@ -53,7 +53,7 @@ class SearchRequest:
     `also` are other wordings of the query, best with a sentence that would answer it, in the user's words and names.
     `cursor` continues an earlier search with the same query, wordings and filters. `explain` asks for the parts of each
     score and the reasons. Ages and words like "yesterday" are relative to `now_ms`; None means the clock's time. Days
-    are those of `zone`; None means the memory's. One that `is_urgent` waits neither for a model that is not loaded yet
+    are days in `zone`; None means the memory's. One that `is_urgent` waits neither for a model that is not loaded yet
     nor for a slow one: it is searched by words alone then.
     """
 

@@ -1,4 +1,4 @@
-"""What a host can be told of when it changes. Pure."""
+"""Things whose changes a host can be notified of. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,7 +20,7 @@ class WatchedKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One thing to watch: `id` is that of the session, the snapshot or the record."""
+    """One thing to watch: `id` is the id of the session, the snapshot or the record."""
 
     kind: WatchedKind
     id: str = ""

@@ -67,7 +67,7 @@ def system_zone(variable: str | None) -> Zone:
 
 
 def _known(name: str) -> Zone | None:
-    """The zone from the database of zones; None if there is none of this name."""
+    """The zone from the database of zones; None if it has no such name."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - most starts need no zone by name
 
     try:

@@ -69,7 +69,7 @@ class CascadeTransaction:
 class CascadeResult:
     """What changed with a record: the ids of the pins erased and the summaries rewritten.
 
-    `erased_keys` are the canonical keys of all erased texts, including those of earlier versions.
+    `erased_keys` are the canonical keys of all erased texts, including earlier versions.
     """
 
     erased: tuple[str, ...] = ()
@@ -190,10 +190,11 @@ class Cascade:
     async def apply(
         self, within: CascadeTransaction, *, before: MemoryRecord, after: MemoryRecord | None
     ) -> CascadeResult:
-        """Update what was derived from the record. Call it after `after` is written; None means about to be erased.
+        """Update what was derived from the record. Call it after `after` is written; None means that it is about to be
+        erased.
 
         A message's automatic pins are forgotten if its text no longer contains them, and restored if it does again.
-        Erasing a message erases all its pins, and those of the user's answer that quote it. Summaries that cover the
+        Erasing a message erases all its pins, and pins of the user's answer that quote it. Summaries that cover the
         record are rewritten, and graph nodes take its new text. Without a change of text or visibility, it does
         nothing.
         """
@@ -272,8 +273,8 @@ class Cascade:
         return found
 
     async def _wanted(self, change: _Change, *, has_quoting: bool) -> dict[str | None, PinDraft]:
-        """The automatic pins that the message's new text yields, by key, with those of its answer that quote it if
-        there were any. Empty if owed work has yet to search it."""
+        """The automatic pins that the message's new text yields, by key, with any pins of its answer that quote it.
+        Empty if owed work has yet to search it."""
         seq = change.before.seq
         if not change.is_visible or seq is None or seq > change.session.pinned_seq:
             return {}
@@ -368,7 +369,7 @@ def _words(record: MemoryRecord) -> tuple[str, str | None]:
 
 
 async def _with_graph(scopes: Sequence[Scope], view: ReadView | WriteTransaction) -> list[Scope]:
-    """Those of the scopes that have a graph."""
+    """The scopes that have a graph."""
     return [scope for scope in scopes if (await view.graphs.state(scope)).revision]
 
 

@@ -53,7 +53,7 @@ class Eraser:
         self._snapshots = snapshots
         self._clock = clock
         self._erase_events = erase_events
-        """Deletes what hooks reported with one of these texts and nobody has recorded."""
+        """Deletes unrecorded reports of hooks that contain one of these texts."""
         self._forget_judged = forget_judged
         """Drops the vectors of sentences that are kept in memory."""
         self._sweeping = anyio.Lock()
@@ -124,7 +124,7 @@ class Eraser:
             crash_point("purge.snapshots")
             self._forget_judged()
             swept = await self._store.sweep(0 if any(one.is_owed for one in by_owner.values()) else unswept.last)
-            snapshots = _told(by_owner, scope or Scope())
+            snapshots = _visible_to(by_owner, scope or Scope())
             remaining = {**snapshots.remaining, **swept.remaining}
             return PurgeReport((), snapshots.rewritten, remaining, is_owed=_is_owed(await self._unswept()))
 
@@ -150,8 +150,8 @@ class Eraser:
             else:
                 await self._store.move_vectors()
         except VectorsUnreachable:
-            # What cannot reach them has said so in the log.
-            _log.debug("vectors of what was erased or changed are still to be removed", exc_info=True)
+            # A place that could not be reached is in the log.
+            _log.debug("vectors of erased or changed records remain to be removed", exc_info=True)
         finally:
             self._next_look_s = self._clock.steady_s() + self._pause_s
         if _is_owed(await self._unswept()):
@@ -160,7 +160,7 @@ class Eraser:
         return math.inf
 
     async def _read_long(self, record: MemoryRecord) -> Readings:
-        """What the transaction needs of the record's long texts, of all versions."""
+        """Readings of the record's long texts, of all versions, for the transaction."""
         texts = texts_ever(record, await self._store.read(lambda view: view.records.edits(record)))
         readings = Readings()
         if not record.is_deleted:
@@ -178,12 +178,12 @@ def _is_owed(unswept: Unswept) -> bool:
     return unswept.last > 0 or unswept.is_left_elsewhere
 
 
-def _told(by_owner: Mapping[str, PurgeReport], scope: Scope) -> PurgeReport:
-    """What a caller learns of the snapshots: of its own, or of all whose machine it is. Within limits only whether all
-    could be cleaned, because they are of all projects."""
-    told = [one for owner, one in by_owner.items() if scope.owner in (owner, LOCAL_OWNER)]
-    remaining = {place: why for one in told for place, why in one.remaining.items()}
+def _visible_to(by_owner: Mapping[str, PurgeReport], scope: Scope) -> PurgeReport:
+    """The part of the report about snapshots that a caller may see: its own, or all for the machine's owner. A caller
+    with limits only sees whether all could be cleaned, because snapshots cover all projects."""
+    visible = [one for owner, one in by_owner.items() if scope.owner in (owner, LOCAL_OWNER)]
+    remaining = {place: why for one in visible for place, why in one.remaining.items()}
     if scope.limits != NO_LIMITS:
         some = {_SNAPSHOTS: "some could not be cleaned; a token without limits names them"}
         return PurgeReport((), (), some if remaining else {})
-    return PurgeReport((), tuple(name for one in told for name in one.rewritten), remaining)
+    return PurgeReport((), tuple(name for one in visible for name in one.rewritten), remaining)

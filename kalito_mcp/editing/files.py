@@ -1,6 +1,6 @@
 """Writes, deletes and renames files of the memory. Each file is one document, and each change an edit in its history.
 
-What a change does is decided by a function of what is stored. It runs within the transaction that writes its result,
+A change is a function of the stored files. It runs within the transaction that writes its result,
 so two programs that change one file at once lose nothing. It also runs before, so that long texts are read outside.
 
 Deleting a file hides its record. Unlike forgetting, it notes no words: they may be written again, in another file.
@@ -39,8 +39,8 @@ from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.text.analysis import index_text
 
 Write = Callable[[FileTree, str | None], str]
-"""From all files and the text of the one to write (None: there is none), its new text. What it raises is passed on, and
-nothing is written."""
+"""From all files and the current text of the file to write (None if it is new), its new text. If it raises, nothing is
+written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Keeps note of what is forgotten, so that it does not come back by itself, and refuses records that repeat it."""
+"""Notes what is forgotten, so that it is not stored again automatically, and refuses records that repeat it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a caller asks to remember, as a record: its type, its fields, and whose words it has. Pure."""
+"""From a call of `remember` to a record: its type, its fields, and its origin. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -9,7 +9,7 @@ from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, Reach, RecordType
 from kalito_mcp.errors import InvalidInput
 
 NOTE: Final = "note"
-"""A short document without a source of its own."""
+"""A short document without a source."""
 
 _IMPORTANCE_NAMES: Final = frozenset({"importance", "importance_score", "importanceScore"})
 
@@ -19,14 +19,14 @@ def as_record(
 ) -> tuple[RecordType, Mapping[str, Any], Origin]:
     """The type, fields and origin of a record of this kind.
 
-    A note is a document. Without a source it gets a new one, and is known as far as `reach` says. A document was read
+    A note is a document. Without a source it gets a new one, and is known within its `reach`. A document was read
     somewhere; anything else is in the editor's own words.
 
     Raises:
-        InvalidInput: the kind is unknown, or the source is that of a file of the memory tool.
+        InvalidInput: the kind is unknown, or the source belongs to a file of the memory tool.
     """
     if str(fields.get("source", "")).startswith(FILE):
-        raise InvalidInput(f"a source that begins with {FILE!r} is that of a file in /memories; use another")
+        raise InvalidInput(f"a source that begins with {FILE!r} belongs to a file in /memories; use another")
     own_words = Origin.USER if editor.type is EditorType.HUMAN else Origin.ASSISTANT
     if kind == NOTE:
         if "source" not in fields:

@@ -113,7 +113,7 @@ class ArchiveReading:
             self.counts[table] += 1
             yield ArchiveRow(table, {name: self._value(value) for name, value in row.items()}, self._number)
         if fields["rows"] != dict(self.counts) or fields["digest"] != self.digest:
-            self._refuse("the counts of this line are not those of the lines before")
+            self._refuse("the counts in this line do not match the lines before it")
         for number, line in self._lines:
             if line.strip():
                 self._number = number

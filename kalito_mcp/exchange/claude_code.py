@@ -225,7 +225,7 @@ def typed(text: str, skipped: dict[str, int]) -> str:
 
 
 def _inside(text: str, tag: str) -> str | None:
-    """The text in the first element of this name, without white space around it; None if there is none."""
+    """The text in the first element of this name, without white space around it; None if it is missing."""
     _, opening, rest = text.partition(f"<{tag}>")
     inside, closing, _ = rest.partition(f"</{tag}>")
     return inside.strip() if opening and closing else None

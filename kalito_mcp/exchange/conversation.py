@@ -44,10 +44,10 @@ class Conversation:
 
 @dataclass(slots=True)
 class Note:
-    """A text that is no conversation, such as a file of instructions. `name` is its own, and never changes; that of a
-    note, and of no other document, begins with `note:`. `at` is
-    when it was last written, in milliseconds since 1970, if the source says so. `origin` is `IMPORT` for what another
-    memory program kept. `folder` and `project` are as of a conversation."""
+    """A text that is not a conversation, such as a file of instructions. `name` is its own, and never changes; that of
+    a note, and of no other document, begins with `note:`. `at` is when it was last written, in milliseconds since 1970,
+    if the source says so. `origin` is `IMPORT` for what another memory program kept. `folder` and `project` are as of a
+    conversation."""
 
     name: str
     title: str
@@ -59,7 +59,7 @@ class Note:
 
     @property
     def is_document(self) -> bool:
-        """Whether it is no note, so that lists of notes leave it out."""
+        """Whether it is not a note, so that lists of notes leave it out."""
         return not self.name.startswith("note:")
 
 
@@ -110,7 +110,7 @@ class Home:
 
     @classmethod
     def current(cls) -> "Home":
-        """That of the person who runs this process."""
+        """The home folder and environment of the person who runs this process."""
         return cls(Path.home(), dict(os.environ))
 
     def of(self, variable: str, default: str) -> Path:
@@ -134,8 +134,8 @@ class Home:
 
 
 def moment(value: Any) -> int | None:
-    """Milliseconds since 1970 of a time in ISO 8601, or of a number of seconds or milliseconds; None if it is none, or
-    outside the years 1 to 9999. A time without a zone is in UTC."""
+    """Milliseconds since 1970 of a time in ISO 8601, or of a number of seconds or milliseconds; None if it is not a
+    time, or outside the years 1 to 9999. A time without a zone is in UTC."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, str):

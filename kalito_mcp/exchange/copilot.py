@@ -38,16 +38,16 @@ class Copilot:
 def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:
     for line in json_lines(reading):
         event = line.value
-        kind, told = event.get("type"), event.get("data")
+        kind, fields = event.get("type"), event.get("data")
         role = _ROLES.get(kind) if isinstance(kind, str) else None
-        if role is None or not isinstance(told, dict):
+        if role is None or not isinstance(fields, dict):
             is_tool = isinstance(kind, str) and kind.startswith("tool.")
             count(reading.skipped, "tool call or output" if is_tool else "record that is not a message")
             continue
-        if told.get("parentToolCallId"):
+        if fields.get("parentToolCallId"):
             count(reading.skipped, "sub-agent")
             continue
-        if said := spoken(told.get("content"), reading.skipped):
+        if said := spoken(fields.get("content"), reading.skipped):
             named = event.get("id")
             key = named if isinstance(named, str) else hash_of(session_id, line.begin, role.value, said)
             yield Turn(role, said, key, moment(event.get("timestamp")))

@@ -12,7 +12,7 @@ _MOST_RATIO: Final = 200
 
 
 def exports_in(folder: Path, pattern: str) -> Iterable[Path]:
-    """The files of exports in a folder: those of the pattern, and the zips."""
+    """The files of exports in a folder: those that match the pattern, and the zips."""
     return [*sorted(folder.rglob(pattern)), *sorted(folder.glob("*.zip"))]
 
 

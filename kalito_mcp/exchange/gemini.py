@@ -27,7 +27,7 @@ class Gemini:
         return self.within(home.of("GEMINI_CLI_HOME", ".") / ".gemini" / "tmp")
 
     def within(self, folder: Path) -> Iterable[Path]:
-        # A chat of a sub-agent is in a folder below that of the chat that it was called from.
+        # A chat of a sub-agent is in a folder below the folder of the chat that called it.
         chats = (path for path in folder.rglob("*.json*") if path.parent.name == "chats" or path.parent == folder)
         return sorted(path for path in chats if path.suffix in (".json", ".jsonl"))
 

@@ -1,4 +1,4 @@
-"""Files of text that assistants are given: CLAUDE.md, AGENTS.md and their like, what Claude Code noted by itself, and
+"""Files of text that assistants are given: CLAUDE.md, AGENTS.md and their like, Claude Code's own notes, and
 the notes of basic-memory. Each becomes a document of its project."""
 
 import re
@@ -28,7 +28,7 @@ _DATES: Final = ("modified", "updated", "created", "date")
 
 
 class Instructions:
-    """`conversation.Source`: those of the person, and, of a folder that is named, those of the project."""
+    """`conversation.Source`: the person's, and, for a named folder, the project's."""
 
     name: Final = "instructions"
     title: Final = "instructions and notes of assistants"

@@ -33,7 +33,7 @@ def json_lines(reading: Reading) -> Iterator[Line]:
 
     A last line without a line feed is read if it is whole. If it is torn, the next reading begins with it. Where two
     programs wrote at once, a line has several objects, of which the whole ones are read. A compressed file is read
-    whole; bytes are those of the unpacked lines.
+    whole; bytes count the unpacked lines.
     """
     is_compressed = reading.path.suffix == SUFFIX
     reading.read_to = 0 if is_compressed else reading.start
@@ -93,14 +93,14 @@ def _end_of_space(text: str, place: int) -> int:
 
 
 def first_line(path: Path) -> dict[str, Any]:
-    """The object in the first line of a file; empty if there is none."""
+    """The object in the first line of a file; empty if it has no object."""
     with opened(path) as file:
         value = parsed(file.readline(LONGEST))
     return value if isinstance(value, dict) else {}
 
 
 def json_file(path: Path, reading: Reading) -> Any:
-    """The value of a file that is one JSON value, and not too long; None if there is none, which is counted."""
+    """The value of a file that is one JSON value, and not too long; None if it has no such value, which is counted."""
     with path.open("rb") as file:
         raw = file.read(LONGEST + 1)
     value = parsed(raw) if len(raw) <= LONGEST else None
@@ -117,7 +117,7 @@ def _after_line(file: IO[bytes]) -> int:
 
 
 def parsed(raw: bytes | str) -> Any:
-    """The JSON value, or None if it is none. Bytes that are not UTF-8 become U+FFFD."""
+    """The JSON value, or None if it is not JSON. Bytes that are not UTF-8 become U+FFFD."""
     try:
         text = raw if isinstance(raw, str) else _decoded(raw)
         return json.loads(text)
@@ -181,7 +181,7 @@ class _Text:
         self._place += 1
 
     def value(self) -> Any:
-        """The JSON value that begins here; `_NOTHING` if there is none, or it is too long."""
+        """The JSON value that begins here; `_NOTHING` if it is missing or too long."""
         size = _CHUNK
         while True:
             try:

@@ -126,11 +126,11 @@ class _Chosen:
         return self.selection.project in (None, project or PERSONAL)
 
     def has(self, kind: RecordType, said_at: int) -> bool:
-        asked = self.selection
+        selection = self.selection
         return (
-            (not asked.types or kind in asked.types)
-            and (asked.since_ms is None or said_at >= asked.since_ms)
-            and (asked.until_ms is None or said_at <= asked.until_ms)
+            (not selection.types or kind in selection.types)
+            and (selection.since_ms is None or said_at >= selection.since_ms)
+            and (selection.until_ms is None or said_at <= selection.until_ms)
         )
 
     def has_record(self, record: MemoryRecord) -> bool:

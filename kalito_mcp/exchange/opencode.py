@@ -91,7 +91,7 @@ def _session_of_files(reading: Reading) -> Iterator[Conversation]:
 
 
 def _turns_of_files(messages: list[tuple[Path, Any]], parts: Path, reading: Reading) -> Iterator[Turn]:
-    # Of equal times, and without, the order is that of the ids.
+    # Ties, and messages without a time, are in the order of their ids.
     for path, message in sorted(messages, key=lambda one: _created(one[1]) or 0):
         if message is None:
             continue  # it was counted

@@ -51,19 +51,19 @@ class ServerMemory:
         return sorted(folder.rglob("memory*.json*"))
 
     def read(self, reading: Reading) -> Iterator[Note]:
-        told: dict[str, list[str]] = {}
+        observed: dict[str, list[str]] = {}
         kinds: dict[str, str] = {}
         for one in _graph_records(reading):
             name, observations = text_or_none(one.get("name")), one.get("observations")
             parts = [text_or_none(one.get(part)) for part in ("from", "relationType", "to")]
             if one.get("type") == "entity" and name is not None and isinstance(observations, list):
                 kinds[name] = text_or_none(one.get("entityType")) or ""
-                told.setdefault(name, []).extend(text for text in observations if isinstance(text, str) and text)
+                observed.setdefault(name, []).extend(text for text in observations if isinstance(text, str) and text)
             elif one.get("type") == "relation" and all(parts):
-                told.setdefault(parts[0] or "", []).append(" ".join(part or "" for part in parts))
+                observed.setdefault(parts[0] or "", []).append(" ".join(part or "" for part in parts))
             else:
                 count(reading.skipped, "memory of an unknown kind")
-        for name, texts in told.items():
+        for name, texts in observed.items():
             kind = f" ({kinds[name]})" if kinds.get(name) else ""
             text = words_of("\n".join((f"{name}{kind}", *texts)))
             yield Note(f"note:server-memory:{hash_of(name)}", "", text, origin=Origin.IMPORT)
@@ -126,7 +126,7 @@ class Mem0:
 
 def _blocks(reading: Reading) -> Iterator[dict[str, str]]:
     """The memories of a file of Markdown: for each its fields between two lines of dashes, and its text after them. A
-    line of dashes within a text is none of a block, because no id follows it."""
+    line of dashes within a text does not begin a block, because no id follows it."""
     with reading.path.open(encoding="utf-8-sig", errors="replace") as file:
         rest = file.read(LONGEST)
     starts = [found.start() for found in _BLOCK.finditer(rest)]

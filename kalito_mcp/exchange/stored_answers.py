@@ -39,7 +39,7 @@ class StoredAnswers:
         self._answers.append(answer)
 
     def take(self, digest: bytes) -> bool:
-        """Take the first whole answer with these words. False if there is none."""
+        """Take the first whole answer with these words. False if it does not exist."""
         same = self._by_digest.get(digest)
         while same:
             answer = same.popleft()
@@ -99,7 +99,8 @@ def _head(text: str) -> str:
 
 
 def _cut(text: str, part: str, between: str) -> str | None:
-    """The text without the first place where the part stands between these marks, or at an end; None if it has none."""
+    """The text without the first place where the part stands between these marks, or at an end; None if it does not
+    occur."""
     if not part or len(part) > len(text):
         return None
     begin = f"{between}{text}{between}".find(f"{between}{part}{between}")

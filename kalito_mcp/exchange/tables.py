@@ -1,6 +1,6 @@
 """Reads the SQLite databases of other programs, while they may be writing. Nothing is ever written to them.
 
-SQLite itself adds a `-shm` to a log (`-wal`) that has none. Without a log, nothing is written beside them either.
+SQLite itself adds a missing `-shm` to a log (`-wal`). Without a log, nothing is written beside them either.
 """
 
 import sqlite3

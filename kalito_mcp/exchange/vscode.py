@@ -128,14 +128,14 @@ def _turns(session_id: str, requests: list[Any], reading: Reading) -> Iterator[T
             count(reading.skipped, "another branch")
             continue
         message = request.get("message")
-        asked = words_of(text_or_none(message.get("text") if isinstance(message, dict) else message) or "")
+        words = words_of(text_or_none(message.get("text") if isinstance(message, dict) else message) or "")
         at, state = moment(request.get("timestamp")), request.get("modelState")
         state = state if isinstance(state, dict) else {}
-        key = text_or_none(request.get("requestId")) or hash_of(session_id, place, asked)
+        key = text_or_none(request.get("requestId")) or hash_of(session_id, place, words)
         if request.get("isSystemInitiated") is True:
             count(reading.skipped, "text of the host")
-        elif asked:
-            yield Turn(Role.USER, asked, key, at)
+        elif words:
+            yield Turn(Role.USER, words, key, at)
         if place == len(requests) - 1 and state.get("value") in _UNFINISHED:
             count(reading.skipped, "answer that is not finished")
         elif answered := _answered(request.get("response"), reading):
@@ -168,7 +168,7 @@ def _answered(response: Any, reading: Reading) -> str:
 
 
 def _words(part: Any, kind: Any) -> str | None:
-    """The words of a part; None if it has none."""
+    """The words of a part, or None."""
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):

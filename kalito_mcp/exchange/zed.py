@@ -1,7 +1,6 @@
 """The agent threads of Zed: `threads/threads.db`, a thread a row, rewritten whole.
 
-The messages are JSON, compressed with Zstandard. Messages have no times of their own, and those of the assistant no
-ids.
+The messages are JSON, compressed with Zstandard. Messages have no times, and the assistant's messages no ids.
 """
 
 from collections.abc import Iterable, Iterator
@@ -119,7 +118,7 @@ def _folder_of(thread: dict[str, Any]) -> str | None:
 def _turns(thread_id: str, thread: dict[str, Any], reading: Reading) -> Iterator[Turn]:
     named = thread.get("model")
     model = text_or_none(named.get("model")) if isinstance(named, dict) else None
-    # An answer has no id: it is known by that of the user's message, and its place after it.
+    # An answer has no id: it is known by the id of the user's message, and its place after it.
     after, place = "", 0
     for message in thread["messages"]:
         if message == "Resume":

@@ -12,7 +12,7 @@ TO_INSTALL: Final = "pip install 'kalito-mcp[zed]' and import again"
 
 
 def zstandard() -> Any:
-    """The module; None if there is none."""
+    """The module, or None if it is not installed."""
     for name in _MODULES:
         with suppress(ImportError):
             return import_module(name)

@@ -107,7 +107,7 @@ def _folded(text: str) -> str:
 
 
 def _without_dashes(folded: str) -> str:
-    """Replace dashes of prose by spaces, and those of ranges and numbers by hyphens."""
+    """Replace dashes in prose by spaces, and dashes in ranges and numbers by hyphens."""
     if "–" not in folded and "—" not in folded:
         return folded
     folded = _LONE_EN_DASH.sub("—", folded)

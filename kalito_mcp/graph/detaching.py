@@ -1,7 +1,7 @@
 """Removes records from a graph. Pure, in memory.
 
 A node stays while one of its records still supports it, and is removed with the last one, even if it is pinned. A
-record supports a question or an answer if it has its words, or those of a node merged into it. It supports any
+record supports a question or an answer if it has its words, or the words of a node merged into it. It supports any
 other node whose text it contains. A removed question or answer takes along its feedback, and entities that nothing else
 refers to.
 """

@@ -82,7 +82,7 @@ class HashingEmbedder:
         return SparseVector.of_counts(*_count_distinct(buckets))
 
     def embed_all(self, texts: Sequence[str]) -> list[SparseVector]:
-        """The vectors, in the order of the texts; equal to those of `embed`, in half the time.
+        """The vectors, in the order of the texts; equal to the results of `embed`, in half the time.
 
         They are views of a few large arrays: an array is freed with the last of its vectors.
         """

@@ -62,7 +62,7 @@ class IndexedGraph:
         return self.find(node_id) or self.network.node(node_id)
 
     def node_of_record(self, record_id: str) -> str | None:
-        """The id of the query or answer made from a record; None if there is none."""
+        """The id of the query or answer made from a record, if any."""
         return self._node_of_record.get(record_id)
 
     def rank(self, node: GraphNode, at_ms: int | None = None) -> float:

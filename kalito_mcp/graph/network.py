@@ -47,7 +47,7 @@ class Network:
         return GraphStats(len(self._nodes), len(self._edges))
 
     def node(self, node_id: str) -> GraphNode:
-        """The node. Raises RecordNotFound if there is none."""
+        """The node. Raises RecordNotFound if it does not exist."""
         found = self._nodes.get(node_id)
         if found is None:
             raise RecordNotFound(f"no node {node_id!r} in this graph; search for it, or upsert it first")

@@ -204,7 +204,7 @@ class _Matrix:
     def _candidates(self, query: Floats, columns: Rows, at_least: float) -> Rows:
         """The sorted rows whose sum may reach `at_least` times their length. Reads only the shortest columns.
 
-        By Cauchy and Schwarz, the others add at most the length of the query's part there, times that of the row.
+        By Cauchy and Schwarz, the others add at most the length of the query's part there, times the row's length.
         """
         sizes = self._edges[columns + 1] - self._edges[columns]
         columns = columns[np.argsort(sizes)][np.count_nonzero(sizes == 0) :]

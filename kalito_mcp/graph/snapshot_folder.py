@@ -85,8 +85,8 @@ class SnapshotFolder:
         return [path for path in self._files() if _UNFINISHED.fullmatch(path.name)]
 
     def others(self) -> list[Path]:
-        """Files of the folder that are neither snapshots nor their temporary files, by name. Those of other owners
-        are not looked at."""
+        """Files of the folder that are neither snapshots nor their temporary files, by name. Files of other owners are
+        skipped."""
         # Another process may be writing a snapshot right now, whose files come and go between two listings.
         files = [path for path in self._files() if not _UNFINISHED.fullmatch(path.name)]
         snapshots = {file.path for file in self.all()}

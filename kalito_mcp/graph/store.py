@@ -246,7 +246,7 @@ class GraphStore:
         return self._graph.find(node_id) is not None
 
     def node_of_record(self, record_id: str) -> str | None:
-        """The id of the query or answer made from a record; None if there is none."""
+        """The id of the query or answer made from a record, if any."""
         return self._graph.node_of_record(record_id)
 
     def rank(self, node_id: str) -> float:
@@ -259,7 +259,7 @@ class GraphStore:
         *,
         at_ms: int | None = None,
     ) -> list[tuple[float, GraphNode]]:
-        """All nodes, or those of a type, with their rank now or at a moment, highest first; equal ones by id."""
+        """All nodes, or all of one type, with their rank now or at a moment, highest first; equal ones by id."""
         nodes = [node for node in self._graph.network.nodes.values() if type in (None, node.type)]
         ranked = [(self._graph.rank(node, at_ms), node) for node in nodes]
         ranked.sort(key=lambda pair: (-pair[0], pair[1].id))

@@ -44,7 +44,7 @@ def written(parts: Sequence[Part], text: str, wish: Wish) -> str:
 
 
 def removed(parts: Sequence[Part], text: str, before: str | None) -> str | None:
-    """The text without what is ours. `before` is the file as it was before ours came into it, None if there was none.
+    """The text without what is ours. `before` is the file as it was before ours came into it, None if it did not exist.
 
     It is `before` if nothing else has changed since. It is None if the file is to go: there was none before, and
     nothing of anybody else is in it.

@@ -88,7 +88,8 @@ def put(text: str, path: Place, value: Any) -> str:
 
 
 def remove(text: str, path: Place) -> str:
-    """The text without the member at `path`, and without the line that it stood on. The text itself if there is none.
+    """The text without the member at `path`, and without the line that it stood on. The text itself if it has no such
+    member.
 
     Raises:
         NotReadable: the text is not JSON. NotEditable: something on the path is there twice.

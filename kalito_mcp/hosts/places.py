@@ -15,7 +15,7 @@ class Places:
 
     @property
     def is_windows(self) -> bool:
-        """Whether paths and commands are those of Windows."""
+        """Whether paths and commands have the form of Windows."""
         return self.platform == "win32"
 
     def named(self, variable: str, otherwise: PurePath) -> PurePath:

@@ -13,7 +13,7 @@ NOT_ON_PATH: Final = "is not on the PATH, where the plugin looks for it; install
 
 
 def enabling_file(host: Host, places: Places) -> Path | None:
-    """The file that enables our plugin; None if it is not enabled, or if there is none for this host.
+    """The file that enables our plugin; None if it is not enabled, or if this host has no plugin.
 
     Raises:
         ConfigurationError: the file cannot be read.

@@ -31,7 +31,7 @@ class ServerStart:
     arguments: tuple[str, ...]
     variables: Mapping[str, str]
     is_off: bool = False
-    """Whether the host was told not to start it."""
+    """Whether the host is configured not to start it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def server_of(host: Host, places: Places) -> ServerStart | None:
 
 
 def prompt_hook_of(host: Host, places: Places) -> PromptHook | None:
-    """Our hook of a prompt in the host's files, or else in our plugin; None if there is none.
+    """Our hook of a prompt in the host's files, or else in our plugin, or None.
 
     Raises:
         ConfigurationError: the file cannot be read.

@@ -69,7 +69,7 @@ def put(text: str, path: Place, value: Any) -> str:
 
 
 def remove(text: str, path: Place) -> str:
-    """The text without the entry at `path`, which has one name or two. The text itself if there is none.
+    """The text without the entry at `path`, which has one name or two. The text itself if it has no such entry.
 
     Raises:
         NotReadable: as in `parse`.

@@ -48,7 +48,7 @@ def checked_model(open_files: Callable[[bool], _Model], probe: Probe, folder: Pa
     """The model that `open_files` opens, if it passes the probe. With True, that lays the files out first.
 
     Raises:
-        ModelUnavailable: the files cannot be read, or are those of another model; `again` says how to install it.
+        ModelUnavailable: the files cannot be read, or belong to another model; `again` says how to install it.
     """
     with suppress(*_DAMAGED):
         laid_out = open_files(False)

@@ -149,7 +149,7 @@ class ModelRegistry:
         self._embedders: list[Embedder] = []
 
     def find(self, model_id: str) -> ChatModel | None:
-        """The first server with a glob that matches the model id; None if there is none."""
+        """The first server with a glob that matches the model id, if any."""
         return next((chat for server, chat in self._servers if server.answers_for(model_id)), None)
 
     def embedder(self, policy: VectorPolicy) -> Embedder | None:

@@ -43,7 +43,7 @@ class Unigram:
 
     def __init__(self, arrays: Arrays, *, unknown: int) -> None:
         names = ("slots", "ends", "letters", "scores")
-        # Numbers of a memoryview are read much faster than those of an array.
+        # Numbers of a memoryview are read much faster than numbers of an array.
         self._slots, self._ends, self._letters, self._scores = (arrays[name].data for name in names)
         self._longest = int(np.diff(arrays["ends"]).max())
         self._unknown = unknown

@@ -1,1 +1,1 @@
-"""What kind of sentence it is, whether it is worth keeping, and whose it is."""
+"""Judges sentences: their kind, whether they are worth keeping, and whether they are about the person."""

@@ -53,12 +53,12 @@ _LOOKED_FOR: Final = ((Kind.RULE, Phrases(_RULES)), (Kind.DECISION, Phrases(_DEC
 
 
 def explicit_kind(text: str) -> Kind | None:
-    """What a text says of itself that it is: a rule, or a decision."""
+    """The kind that a text claims for itself: a rule, or a decision."""
     return next((kind for kind, phrases in _LOOKED_FOR if phrases.are_in(text)), None)
 
 
 def judged_by_words(sentences: Sequence[Sentence]) -> list[Judged]:
-    """What the sentences are, as far as explicit words say. None is taken for the person's."""
+    """Judges the sentences by explicit words. It takes no sentence for one about the person."""
     return [_judged(one) for one in sentences]
 
 

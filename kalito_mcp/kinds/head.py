@@ -53,7 +53,7 @@ def shares(inputs: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray
 
 
 def judged(vectors: NDArray[np.float32], sentences: Sequence[Sentence]) -> list[Judged]:
-    """What the sentences are, whose vectors of unit length (n, 512) are given."""
+    """Judges the sentences with these vectors of unit length (n, 512)."""
     weights = _weights()
     inputs = np.concatenate([vectors, features(sentences)], axis=1)
     of_kinds = shares(inputs, weights[:, :-1])[:, _KEPT]

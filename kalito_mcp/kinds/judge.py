@@ -25,7 +25,7 @@ _REMEMBERED: Final = 1_024
 
 
 class Reading(NamedTuple):
-    """What each sentence is, and their vectors of unit length (n, 512); None without a model."""
+    """The judgement of each sentence, and their vectors of unit length (n, 512); None without a model."""
 
     judged: Sequence[Judged]
     vectors: "NDArray[np.float32] | None"
@@ -40,11 +40,11 @@ class SentenceJudge:
         """By a digest of the sentence: what is erased must not stay in memory as text."""
 
     async def judge(self, sentences: Sequence[Sentence]) -> Sequence[Judged]:
-        """What each sentence is. Never raises: a model that cannot be used is done without."""
+        """The judgement of each sentence. Never raises: it does without a model that cannot be used."""
         return (await self.read(sentences)).judged
 
     async def read(self, sentences: Sequence[Sentence]) -> Reading:
-        """What each sentence is, with their vectors. Never raises, as `judge`."""
+        """The judgement of each sentence, with their vectors. Never raises, as `judge`."""
         if not sentences:
             return Reading((), None)
         own = {one: one._replace(text=in_first_person(one.text)) for one in sentences}

@@ -1,11 +1,11 @@
-"""What is judged, and what is said of it."""
+"""The kinds of sentences, and judgements of them."""
 
 from typing import Final, NamedTuple
 
 from kalito_mcp.domain.kinds import Kind
 
 PINNED_FROM: Final = 0.65
-"""How much a sentence is worth that becomes a pin by itself (see `python -m bench.kinds`)."""
+"""The worth from which a sentence is pinned automatically (see `python -m bench.kinds`)."""
 
 NOTED_FROM: Final = 0.5
 """The same of a note: somebody asked to remember it."""

@@ -24,12 +24,12 @@ class Changes(Part):
         """A number that changes whenever any process commits a write to the database, of any owner."""
         return await self.place.store.revision()
 
-    async def versions(self, asked: Iterable[Watched]) -> Mapping[Watched, int]:
+    async def versions(self, resources: Iterable[Watched]) -> Mapping[Watched, int]:
         """A number for each: it differs from the one before if what is shown differs, and is 0 for what is not found.
 
         Only comparable within one process. Some change needlessly: a session's when its owed work is done.
         """
-        wanted = list(asked)
+        wanted = list(resources)
 
         async def look(view: ReadView) -> Mapping[Watched, int]:
             return {one: await self._version(view, one) for one in wanted}

@@ -43,11 +43,11 @@ class Conversations(Part):
     """Reads and moves sessions, and brings their summaries up to date."""
 
     def new_id(self) -> str:
-        """An unguessable handle for a conversation that has none."""
+        """An unguessable handle for a conversation without one."""
         return self._services.ids.session_id()
 
     async def get(self, session_id: str) -> Session | None:
-        """The session of this id, of any agent and project; None if there is none."""
+        """The session of this id, of any agent and project, if any."""
         scope = await self.place.of_session(session_id)
 
         async def read(view: ReadView) -> Session | None:
@@ -130,13 +130,13 @@ class Conversations(Part):
         return await self._titles(self.place.scope().anywhere(), session_ids)
 
     async def _titles(self, scope: Scope, session_ids: Iterable[str]) -> Mapping[str, str]:
-        asked = list(dict.fromkeys(session_ids))
+        distinct = list(dict.fromkeys(session_ids))
         said: dict[str, Sequence[str]] = {}
-        unnamed = [one for one in asked if not is_named(one)]
+        unnamed = [one for one in distinct if not is_named(one)]
         for place in range(0, len(unnamed), _TITLES_AT_ONCE):
             part = unnamed[place : place + _TITLES_AT_ONCE]
             said.update(await self.place.store.read(partial(_first_texts, scope, part)))
-        found = {one: title_of(one, said.get(one, ())) for one in asked}
+        found = {one: title_of(one, said.get(one, ())) for one in distinct}
         return {session_id: title for session_id, title in found.items() if title is not None}
 
     async def titled(self, scope: Scope, hits: Sequence[Hit]) -> tuple[Hit, ...]:

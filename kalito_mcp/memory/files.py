@@ -21,7 +21,7 @@ class Files(Part):
     """
 
     async def look(self, path: str) -> tuple[FileTree, MemoryRecord | None]:
-        """All files, and the record of the one at this path; None if there is none."""
+        """All files, and the record of the one at this path, if any."""
         scope = self.place.scope()
         tree, file = await self._services.files.look(scope, path)
         return tree, None if file is None else (await reached(self.place.store, scope, [file]))[0]

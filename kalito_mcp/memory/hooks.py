@@ -15,7 +15,7 @@ from kalito_mcp.domain.search import SeenPart
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.memory.part import Part
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.records.same_turn import Told, Way, recognised, way_of, words_of
+from kalito_mcp.records.same_turn import Incoming, Way, recognised, way_of, words_of
 from kalito_mcp.safety.redaction import redact
 
 _TURN_MS: Final = 2 * 3_600_000
@@ -99,7 +99,7 @@ class Hooks(Part):
         if self.place.project is None:
             return None
         scope, since_ms = self.place.scope(), self.place.clock.now_ms() - _TURN_MS
-        call = [Told(one.role, words_of(redact(one.text).text), one.client_key, Way.TOOL) for one in messages]
+        call = [Incoming(one.role, words_of(redact(one.text).text), one.client_key, Way.TOOL) for one in messages]
 
         async def read(view: ReadView) -> str | None:
             for session in await view.sessions.list_recent(scope, limit=_MOST_RECENT):

@@ -189,9 +189,9 @@ class Memory(Part):
         Raises:
             InvalidInput: the query is empty or too long, `k` is out of range, or the cursor is from another search.
         """
-        asked = SearchRequest(request) if isinstance(request, str) else request
+        search = SearchRequest(request) if isinstance(request, str) else request
         scope = await self.place.of_session(session_id, agent_id)
-        page = await self._services.searcher.search(scope, asked)
+        page = await self._services.searcher.search(scope, search)
         if page.note is None and self._services.vectors is not None:
             page = replace(page, note=await self._services.vectors.absence())
         self._services.usage.used(hit.record_id for hit in page.hits)

@@ -30,7 +30,7 @@ from kalito_mcp.upkeep.vector_worker import VectorWorker
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What does the work of an opened memory, of all owners."""
+    """The services of an opened memory, for all owners."""
 
     manager: MemoryManager
     recorder: Recorder

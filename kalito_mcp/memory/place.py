@@ -65,7 +65,7 @@ class Place:
         return await session_reached(self.store, self.scope(session_id, agent_id), may_be_new=may_be_new)
 
     async def session_within(self, view: ReadView, session_id: str) -> Session | None:
-        """The session of this id, or of the one that a caller within limits gave it; None if there is none."""
+        """The session of this id, or of the id that a caller within limits gave it, if any."""
         scope = self.scope(session_id)
         session = await view.sessions.get(scope)
         if session is None and self.limits != NO_LIMITS:

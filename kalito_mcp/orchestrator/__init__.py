@@ -1,1 +1,1 @@
-"""One agent's graphs: the long-term graph, those of its sessions, and their snapshots."""
+"""One agent's graphs: the long-term graph, session graphs, and their snapshots."""

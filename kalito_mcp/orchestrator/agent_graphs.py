@@ -51,7 +51,7 @@ class AgentGraphs:
         return await self._orchestrators.of(_of_agent(scope, session)).graph_overview(session.id)
 
     async def _session_of_feedback(self, scope: Scope, target_id: str) -> Session | None:
-        """The named session, or that of the message; None if feedback goes to the agent's graph alone."""
+        """The named session, or the message's session; None if feedback goes to the agent's graph alone."""
         if scope.session is None and target_id.startswith(MESSAGE_ID_PREFIX):
             number = message_number(target_id, "target_id")
             message = await self._store.read(lambda view: view.conversations.message(scope.anywhere(), number))

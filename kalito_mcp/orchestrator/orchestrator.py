@@ -1,4 +1,4 @@
-"""`MemoryOrchestrator`: one agent's graphs, the long-term one and those of its sessions.
+"""`MemoryOrchestrator`: one agent's graphs: the long-term one and its session graphs.
 
 It implements the specification's orchestrator, method by method. A graph is stored in the transaction that changes it,
 so a call's result survives a crash, and other processes see it.
@@ -333,7 +333,7 @@ class MemoryOrchestrator:
         return self._snapshots.all()
 
     async def read_snapshot(self, name: str) -> Mapping[str, Any]:
-        """A snapshot's content. Raises NotFound if there is none, and InvalidInput if it is damaged."""
+        """A snapshot's content. Raises NotFound if it does not exist, and InvalidInput if it is damaged."""
         data: Mapping[str, Any] = await read_json(self._snapshots.existing(name), named=f"snapshot {name!r}")
         return data
 

@@ -22,7 +22,7 @@ async def clean_restored(graph: "GraphStore", records: RecordReader, scope: Scop
     different message here than where the snapshot was written.
 
     An erased record has no text to compare, so another database's message with the same id is removed too. An id is
-    kept if a message of the scope's agent has the question's or answer's text, or contains that of another node.
+    kept if a message of the scope's agent has the question's or answer's text, or contains the text of another node.
     """
     owner = Scope(owner=scope.owner)
     named = sorted({record_id for node in graph.nodes() for record_id in node.source_record_ids})

@@ -83,7 +83,7 @@ def found_pins(
     has_project: bool = False,
     confirms_code: bool = False,
 ) -> list[FoundPin]:
-    """The pins of one message, in the order of its text; most messages have none.
+    """The pins of one message, in the order of its text; most messages have no pins.
 
     `judged` is what the `pinnable` sentences are. Only the `max_per_message` that are worth most are returned; ties go
     to the earlier. A short decision comes with the assistant's `proposal` before it. Of a message that `confirms_code`

@@ -1,4 +1,4 @@
-"""Finds the code that somebody will want again, exactly so: it worked, or it is to be kept. Pure.
+"""Finds code that somebody will want again verbatim: it worked, or somebody wants to keep it. Pure.
 
 A person says so of the code in the same message, or of the code in the assistant's answer before it, or asks for what
 is to be kept. Code that nobody confirms is only a proposal. What is to be kept is pinned whatever it is; what only

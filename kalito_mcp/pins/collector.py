@@ -25,7 +25,7 @@ from kalito_mcp.text.analysis import index_text
 _CHUNK: Final = 100
 """Messages that are searched in one piece: a second of judging their sentences."""
 _MOST_COMPARED: Final = 500
-"""Only so many of a session's newest pins can become outdated."""
+"""Only this many of a session's newest pins can become outdated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class PinCollector:
         return made
 
     async def _search(self, scope: Scope) -> Searched | None:
-        """Search a piece of the messages that were not searched yet. None if there are none, or if the session takes no
-        pins. Nothing is written."""
+        """Search a piece of the messages that were not searched yet. None if there are no such messages, or if the
+        session takes no pins. Nothing is written."""
 
         async def look(view: ReadView) -> Searched | None:
             session = await view.sessions.get(scope)
@@ -176,8 +176,8 @@ class PinCollector:
         if before is None:
             return []
         confirmed = confirmed_code(message, before, self._policy.max_code_chars)
-        asked = asked_code(message, before, self._policy.max_code_chars)
-        return [self._draft(of, pin) for of, pin in ((before, confirmed), (message, asked)) if pin is not None]
+        code_pin = asked_code(message, before, self._policy.max_code_chars)
+        return [self._draft(of, pin) for of, pin in ((before, confirmed), (message, code_pin)) if pin is not None]
 
     def _draft(self, message: MessageWithImportance, pin: FoundPin) -> PinDraft:
         now_ms = self._clock.now_ms()
@@ -202,6 +202,6 @@ def _code_of(draft: PinDraft) -> str:
 
 
 def _newest(drafts: Sequence[PinDraft]) -> list[PinDraft]:
-    """The drafts without those of code that a later draft replaces."""
+    """The drafts except code that a later draft replaces."""
     last = {_code_of(draft): draft.client_key for draft in drafts}
     return [draft for draft in drafts if not (code := _code_of(draft)) or last[code] == draft.client_key]

@@ -66,7 +66,7 @@ class Pinner:
         checked_text(request.content, "content", max_bytes=self._limits.max_text_bytes)
         checked_handle(request.session_id or "", "session_id")
         _check_key(request.client_key)
-        asked = checked_reach(request.scope)
+        requested = checked_reach(request.scope)
         kept, redacted = await read_aside(len(request.content), lambda: cleaned(request))
         draft = await read_aside(len(kept.content), lambda: self._draft(kept))
         [judged] = await self._judge.judge([Sentence(kept.content)])
@@ -81,7 +81,7 @@ class Pinner:
             session = await self._session(transaction, scope, draft.created_at)
             await check_named(transaction.records, scope, {"supersedes": draft.supersedes})
             placed = await _with_source(transaction, scope, session, draft, kept)
-            placed = replace(placed, reach=_settled_reach(asked, session, placed, judged))
+            placed = replace(placed, reach=_settled_reach(requested, session, placed, judged))
             known = await _same_pin(transaction, scope, session, placed)
             if known is not None:
                 return known
@@ -177,7 +177,7 @@ async def _pinned_before(transaction: WriteTransaction, session: Session, draft:
     """The pin that the session has under this client_key.
 
     Raises:
-        Conflict: it has none, so this text was forgotten or erased.
+        Conflict: it does not exist, so this text was forgotten or erased.
         ClientKeyReused: it says something else.
     """
     key = draft.client_key
@@ -196,29 +196,31 @@ def _check_key(key: str | None) -> None:
         )
 
 
-def checked_reach(asked: Reach | str | None) -> Reach | None:
+def checked_reach(requested: Reach | str | None) -> Reach | None:
     """The reach that a caller names; None for none.
 
     Raises:
         InvalidInput: it is unknown.
     """
-    if asked is not None and asked not in _REACHES:
-        raise InvalidInput(f"scope={str(asked)[:40]!r} is unknown; use {', '.join(_REACHES[:-1])} or {_REACHES[-1]}")
-    return None if asked is None else Reach(asked)
+    if requested is not None and requested not in _REACHES:
+        raise InvalidInput(
+            f"scope={str(requested)[:40]!r} is unknown; use {', '.join(_REACHES[:-1])} or {_REACHES[-1]}"
+        )
+    return None if requested is None else Reach(requested)
 
 
-def _settled_reach(asked: Reach | None, session: Session, draft: PinDraft, judged: Judged) -> Reach:
+def _settled_reach(requested: Reach | None, session: Session, draft: PinDraft, judged: Judged) -> Reach:
     """The reach that was asked for, or else the one that the words of the pin call for.
 
     Raises:
-        InvalidInput: it is to be the project's, and the session has none.
+        InvalidInput: it shall be the project's, and the session has no project.
     """
-    if asked is None:
+    if requested is None:
         has_project = session.project is not None
         return reach_of(judged, has_project=has_project, pin_type=draft.pin_type, origin=draft.origin)
-    if asked is Reach.PROJECT and session.project is None:
+    if requested is Reach.PROJECT and session.project is None:
         raise InvalidInput(f"session {session.id!r}: {NO_PROJECT}")
-    return asked
+    return requested
 
 
 def _made(session: Session, draft: PinDraft) -> SemanticPin:

@@ -17,8 +17,8 @@ class VectorPolicy(Policy):
     """Which embedder is used, and how texts are prepared for it.
 
     `embedder` is `auto` (the best that is installed), `none` or empty, `meaning` (the model that comes with
-    kalito-mcp), `e5` (that of the extra), or the name of a model server, which needs a `model`. Texts are cut after
-    `max_chars`, then the prefix is put before them. `batch` texts go to a server at once.
+    kalito-mcp), `e5` (the model of the extra), or the name of a model server, which needs a `model`. Texts are cut
+    after `max_chars`, then the prefix is put before them. `batch` texts go to a server at once.
 
     `qdrant` is the URL of a Qdrant server that keeps the vectors; empty keeps them in the database. The key is in the
     environment variable `qdrant_api_key_env`. No search waits longer for it than `qdrant_timeout_s`.

@@ -32,7 +32,7 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Unswept:
-    """Erasures whose text may still be in a file. `last` is the number of the newest, 0 if there are none. `text_keys`
+    """Erasures whose text may still be in a file. `last` is the number of the newest, 0 without erasures. `text_keys`
     were passed to `RecordWriter.purge` for them. `is_left_elsewhere`: vectors of what is gone are still to be removed
     outside the database, which `Store.move_vectors` does."""
 
@@ -234,10 +234,10 @@ class RecordWriter(RecordReader, Protocol):
 
     async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
         """Note that these keys of `text.repetition` are forgotten for the scope's agent and project, both of which
-        exist. `purge` does so by itself."""
+        exist. `purge` does so too."""
 
     async def bring_back_values(self, scope: Scope, keys: Collection[str]) -> None:
-        """Undo `forget_values`, also that of `purge`."""
+        """Undo `forget_values`, including the one in `purge`."""
 
     async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
         """Add to the usage of records, by id. Records that are gone are skipped."""

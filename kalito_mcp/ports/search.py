@@ -1,7 +1,7 @@
 """The reads of a search: an inverted index of terms, the columns of the records, and the texts.
 
 Records are named by their keys, which grow with time (`ports.records`), and in the index by their places: a record's
-place is its position among all records of its agent, oldest first. Terms are those of `text.analysis`.
+place is its position among all records of its agent, oldest first. Terms are defined in `text.analysis`.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -62,7 +62,7 @@ class TermIndex(Protocol):
     def records(self) -> RecordColumns: ...
 
     def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
-        """The places of all records of the agent that contain the term at least so often (1, `SEVERAL` or `MANY` of
+        """The places of all records of the agent that contain the term at least this often (1, `SEVERAL` or `MANY` of
         `text.analysis`), ascending. Do not change them."""
 
 

@@ -70,7 +70,7 @@ class VectorPoints(Protocol):
     async def similarities(
         self, database: str, query: "NDArray[np.float32]", ids: Mapping[RecordType, Sequence[bytes]]
     ) -> Mapping[bytes, float]:
-        """The cosines of those of these points that are there, by id."""
+        """The cosines of these points, as far as they are there, by id."""
 
     async def count(self, database: str) -> int:
         """How many points of this database there are."""

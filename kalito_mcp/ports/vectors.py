@@ -71,8 +71,7 @@ class VectorReader(Protocol):
         among: "NDArray[np.int64] | None" = None,
     ) -> Sequence[tuple[int, float]]:
         """The keys of the `k` records of the scope's agent (or session) nearest to the query, and the inner products of
-        their unit vectors with it, best first. Ties: newest first. With a limit to a project, those of them that are
-        within it.
+        their unit vectors with it, best first. Ties: newest first. With a limit to a project, only those within it.
 
         `query` is (dimension,), of any length: the mean of several unit vectors gives the mean of their cosines.
         `among`: only records with these keys, ascending; None: all. Empty unless the active index has this fingerprint,

@@ -1,5 +1,5 @@
-"""Whose words a lasting fact has. Those of a tool, a document or an import become one only with the user's yes, whoever
-passes them on and however little they are changed. Reads only.
+"""The origin of a lasting fact's words. Words of a tool, a document or an import become one only with the user's yes,
+even if they are passed on or slightly changed. Reads only.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from kalito_mcp.text.repetition import repeats
 
 _MOST_CHARS: Final = 20_000
 _MOST_CHARS_IN_ALL: Final = 200_000
-"""How much of what was said lately is compared: some tens of milliseconds, in a thread."""
+"""How much of the latest messages is compared: some tens of milliseconds, in a thread."""
 
 
 async def sources_of_words(store: Store, scope: Scope, texts: Sequence[str]) -> Sequence[RecentWords | None]:

@@ -27,7 +27,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def diff_summary(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """How the fields changed, in one line of at most 300 characters. `nothing` if none did."""
+    """How the fields changed, in one line of at most 300 characters. `nothing` without a change."""
     if not before:
         return "created"
     parts = [_change(name, before.get(name), after.get(name)) for name in _changed(before, after)]

@@ -268,7 +268,7 @@ class MessageFields(RecordFields):
 
 
 class MovableFields(RecordFields):
-    """The fields of a record that may be outside any session, and then has a project of its own, or none."""
+    """The fields of a record that may be outside any session, and then may have a project."""
 
     project: Project | None = None
 
@@ -328,7 +328,7 @@ class TaskFields(MovableFields):
 
 
 class PinFields(RecordFields):
-    """An important fact that contexts show, by its scope: those of its session, of its project, or all."""
+    """An important fact that contexts show, by its scope: contexts of its session, of its project, or all."""
 
     usual_importance: ClassVar[float] = PIN_IMPORTANCE
 

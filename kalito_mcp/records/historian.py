@@ -66,7 +66,7 @@ class Historian:
         return await reached(self._store, scope, pins), await reached(self._store, scope, summaries)
 
     async def derived_from_all(self, scope: Scope, records: Sequence[MemoryRecord]) -> Derived:
-        """What was made from these records, as `derived_from`, however many they are. They are not read again."""
+        """As `derived_from`, for any number of records. They are not read again."""
         summary_ids: dict[str, None] = {}
         made: list[tuple[MemoryRecord, str]] = []
 

@@ -1,7 +1,7 @@
-"""What a caller with limits sees of the records that it reaches: not the ids of what it does not reach. Reads only.
+"""A caller's view of records within its limits, without the ids of records beyond them. Reads only.
 
 A record within the limits may name others beyond them: the session that a personal pin was made in, its cause, what it
-led to, the project that it came from. Whoever changes a record needs it as it is stored; so this is for what is shown.
+led to, the project that it came from. A change needs the record as it is stored, so this is only for display.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ _PROJECT: Final = "project"
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What of that which some records name is within the limits of a scope."""
+    """The sessions, records and projects named by some records that are within the limits of a scope."""
 
     scope: Scope
     session_ids: frozenset[str] = frozenset()
@@ -106,10 +106,10 @@ def unnamed(record: MemoryRecord) -> MemoryRecord:
 
 
 async def check_named(records: RecordReader, scope: Scope, named: Mapping[str, Any] | None) -> None:
-    """Refuse what the caller names and does not reach, in the words for what does not exist.
+    """Refuse ids beyond the caller's limits with the message for ids that do not exist.
 
     Raises:
-        RecordNotFound: the cause, or what is superseded, is not within the limits.
+        RecordNotFound: the cause, or a superseded record, is not within the limits.
     """
     if scope.limits == NO_LIMITS or named is None:
         return

@@ -1,7 +1,7 @@
 """Records messages: checks, scores, counts and analyses them first, then writes them in one transaction.
 
-What came by another way already is not stored again (`same_turn`). It calls no model and awaits only the store. Owed
-work (summaries, automatic pins) is done later, from the stored messages.
+A message that already came in another way is not stored again (`same_turn`). It calls no model and awaits only the
+store. Owed work (summaries, automatic pins) is done later, from the stored messages.
 """
 
 from collections import OrderedDict
@@ -22,7 +22,7 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
 from kalito_mcp.records.repetitions import Repetitions, keys_of_long, scope_of_session
-from kalito_mcp.records.same_turn import Way, recognised, told
+from kalito_mcp.records.same_turn import Way, incoming, recognised
 from kalito_mcp.records.schemas import checked_content
 from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
@@ -94,7 +94,7 @@ class Recorder:
         self.limits: Final = limits
         self._importance = importance
         self._claimed: OrderedDict[int, str | None] = OrderedDict()
-        """The client keys of what hooks told of messages that came by another way, by the number of the message."""
+        """Client keys of hook reports of messages that came in another way, by the number of the message."""
 
     async def record(self, scope: Scope, messages: Sequence[NewMessage], *, client: str | None = None) -> Recorded:
         """Append the whole batch to the scope's session, or nothing. A session that does not exist is opened.
@@ -144,8 +144,8 @@ class Recorder:
     async def _recognised(
         self, imports: ImportReader, session: Session, drafts: Sequence[MessageDraft], now_ms: int
     ) -> dict[int, AppendedMessage]:
-        """Those of the drafts that are stored already because they came by another way, by their places."""
-        call = told(drafts)
+        """The drafts that are already stored because they came in another way, by their places."""
+        call = incoming(drafts)
         if not session.message_count or all(one.way is Way.IMPORT for one in call):
             return {}  # an import has compared all that is stored
         is_late = any(one.happened_at is not None and one.happened_at < now_ms for one in call)
@@ -197,7 +197,7 @@ class Recorder:
 
 
 def check_messages(messages: Sequence[NewMessage], limits: LimitsPolicy) -> None:
-    """Refuse what `Recorder.record` refuses whatever is stored: too many messages, and what is wrong with one of them.
+    """Refuse what `Recorder.record` always refuses: too many messages, and messages with faults.
     Raises InvalidInput."""
     _check_count(messages, limits)
     for place, message in enumerate(messages):

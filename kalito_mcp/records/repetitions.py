@@ -1,7 +1,7 @@
-"""What becomes of words that repeat what was forgotten.
+"""Handles words that repeat something forgotten.
 
 The user's own words in a conversation bring it back, if they were said after it was forgotten and state it. Other turns
-of a conversation are stored, but hidden. Everything else is left out, and so is whatever repeats what was erased.
+of a conversation are stored, but hidden. Everything else is left out, and so is anything that repeats erased words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _IN_CONVERSATION: Final = (Origin.USER, Origin.ASSISTANT, Origin.TOOL)
 class Repetitions:
     """The drafts of a batch that repeat what was forgotten, by their places. Empty in a memory that forgot nothing.
 
-    `keys` are those of some drafts, by their places (see `keys_of_long`).
+    `keys` are the keys of some drafts, by their places (see `keys_of_long`).
     """
 
     def __init__(self, scope: Scope, keys: Mapping[int, frozenset[str]]) -> None:

@@ -1,12 +1,12 @@
-"""Recognises words that are stored already because they came by another way: a hook, a tool, an import. Pure.
+"""Recognises words that are already stored because they came in another way: a hook, a tool, an import. Pure.
 
-One turn may be told by several ways, in any order. What a way tells twice has a `client_key`, which the store knows.
-Here are the rules for two ways. The words and the role must be the same, and the turn:
+One turn may be reported in several ways, in any order. A repeated report of one way has the same `client_key`, which
+the store recognises. These are the rules between two ways. The words and the role must be the same, and the turn:
 
-- A hook tells of a prompt the moment it is made. A message that was recorded after that moment is the same prompt, one
-  that was recorded before is an earlier one. So is it with a reply, which a tool may also record in the turn itself.
-- A tool tells of a turn when it has happened. A prompt is the same if it has no reply yet, or the reply that the call
-  has, too; a reply is the same if it answers the same prompt.
+- A hook reports a prompt the moment it is made. A message that was recorded after that moment is the same prompt; one
+that was recorded before is an earlier one. The same holds for a reply, which a tool may also record in the turn itself.
+- A tool reports a turn after it has happened. A prompt is the same if it has no reply yet, or the same reply as in the
+call; a reply is the same if it answers the same prompt.
 
 A person who says "continue" three times has said it three times.
 """
@@ -32,8 +32,8 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A message of a call. Where `happened_at` is None, it is told after it has happened."""
+class Incoming:
+    """A message of a call. If `happened_at` is None, it is reported after it has happened."""
 
     role: Role
     words: str
@@ -49,11 +49,11 @@ def way_of(client_key: str | None, client: str | None) -> Way:
     return Way.IMPORT if client == IMPORTED_BY else Way.TOOL
 
 
-def told(drafts: Sequence[MessageDraft]) -> list[Told]:
-    """The drafts, as they are compared."""
+def incoming(drafts: Sequence[MessageDraft]) -> list[Incoming]:
+    """The drafts in the form in which they are compared."""
     ways = [way_of(draft.client_key, draft.client) for draft in drafts]
     return [
-        Told(
+        Incoming(
             draft.role,
             words_of(draft.text),
             draft.client_key,
@@ -70,12 +70,12 @@ def words_of(text: str) -> str:
 
 
 def recognised(
-    call: Sequence[Told], stored: Sequence[StoredTurn], claimed: Mapping[int, str | None]
+    call: Sequence[Incoming], stored: Sequence[StoredTurn], claimed: Mapping[int, str | None]
 ) -> dict[int, StoredTurn]:
     """The messages of the call that are stored, by their places in it, each stored message at most once.
 
-    `stored` are the newest messages of the session, in order. `claimed` are those that a hook has told of already, by
-    their numbers, with the key that it had.
+    `stored` are the newest messages of the session, in order. `claimed` are those that a hook has already reported:
+    their numbers, with the key of the report.
     """
     known = {one.client_key for one in stored if one.client_key is not None}
     found: dict[int, StoredTurn] = {}
@@ -98,17 +98,17 @@ def recognised(
     return found
 
 
-def _order(one: Told, count: int) -> Iterable[int]:
+def _order(one: Incoming, count: int) -> Iterable[int]:
     """Hooks report turns in order, even when they are late; a tool reports the last ones."""
     return range(count) if one.way is Way.HOOK else reversed(range(count))
 
 
-def _is_same_turn(call: Sequence[Told], place: int, stored: Sequence[StoredTurn], at: int) -> bool:
+def _is_same_turn(call: Sequence[Incoming], place: int, stored: Sequence[StoredTurn], at: int) -> bool:
     is_same = _is_told_by_hook if call[place].way is Way.HOOK else _is_told_by_tool
     return is_same(call, place, stored, at)
 
 
-def _is_told_by_hook(call: Sequence[Told], place: int, stored: Sequence[StoredTurn], at: int) -> bool:
+def _is_told_by_hook(call: Sequence[Incoming], place: int, stored: Sequence[StoredTurn], at: int) -> bool:
     happened_at = call[place].happened_at
     assert happened_at is not None  # noqa: S101 - a hook's
     if stored[at].recorded_at >= happened_at:
@@ -117,7 +117,7 @@ def _is_told_by_hook(call: Sequence[Told], place: int, stored: Sequence[StoredTu
     return call[place].role is Role.ASSISTANT and not any(prompt.created_at <= happened_at for prompt in prompts)
 
 
-def _is_told_by_tool(call: Sequence[Told], place: int, stored: Sequence[StoredTurn], at: int) -> bool:
+def _is_told_by_tool(call: Sequence[Incoming], place: int, stored: Sequence[StoredTurn], at: int) -> bool:
     if call[place].role is Role.USER:
         reply = next((one for one in stored[at + 1 :] if one.role in _SPOKEN), None)
         if reply is None or reply.role is Role.USER:
@@ -125,7 +125,7 @@ def _is_told_by_tool(call: Sequence[Told], place: int, stored: Sequence[StoredTu
         answer = next((one for one in call[place + 1 :] if one.role in _SPOKEN), None)
         return answer is not None and answer.role is Role.ASSISTANT and answer.words == words_of(reply.text)
     prompt = next((one for one in reversed(stored[:at]) if one.role is Role.USER), None)
-    asked = next((one for one in reversed(call[:place]) if one.role is Role.USER), None)
-    if asked is not None:
-        return prompt is not None and words_of(prompt.text) == asked.words
+    prompted = next((one for one in reversed(call[:place]) if one.role is Role.USER), None)
+    if prompted is not None:
+        return prompt is not None and words_of(prompt.text) == prompted.words
     return all(one.role is not Role.USER for one in stored[at + 1 :])

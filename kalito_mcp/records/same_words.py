@@ -1,6 +1,6 @@
-"""Finds the record that says exactly what is to be remembered again, so that it is stored once. Reads only.
+"""Finds the record with exactly these words, so that they are stored once. Reads only.
 
-Only the same words are the same: a note that is like another is another note. What is forgotten is not found.
+Only equal words count: a similar note is another note. Forgotten records are not found.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ _FINISHED: Final = frozenset({"completed", "failed"})
 
 
 async def known_already(records: RecordReader, place: Scope, drafts: Sequence[RecordDraft]) -> MemoryRecord | None:
-    """The note, task or thought of this place that says the same, marked as known; None if there is none. A document
-    with a source of its own is replaced, not repeated."""
+    """The note, task or thought of this place with the same words, marked as known, or None. A document with a source
+    is replaced, not repeated."""
     draft = drafts[0]
     content = draft.content
     if len(drafts) > 1 or (draft.type is RecordType.DOCUMENT and not _is_note(content)):

@@ -69,7 +69,7 @@ _READ_ONLY_OF_TYPE: Final[Mapping[RecordType, Mapping[str, str]]] = {
         _RANGE,
     ),
 }
-_OF_SESSION: Final = "it is that of the session; `kalito-mcp project move` moves the session"
+_OF_SESSION: Final = "it is the session's; `kalito-mcp project move` moves the session"
 _MOVABLE: Final = frozenset({RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK})
 _FIXED: Final[Mapping[RecordType, Mapping[str, str]]] = {
     RecordType.MESSAGE: {"role": "the sender of a message is fixed; leave it out"},
@@ -101,7 +101,7 @@ def field_names() -> frozenset[str]:
 
 
 def fields_schema(record_type: RecordType) -> dict[str, Any]:
-    """The JSON schema of the fields of a new record, except those that are arguments of their own."""
+    """The JSON schema of the fields of a new record, except those that are separate arguments."""
     from kalito_mcp.records.fields import FIELDS  # noqa: PLC0415 - as below
 
     schema = FIELDS[record_type].model_json_schema()

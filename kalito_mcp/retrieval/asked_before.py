@@ -1,7 +1,7 @@
-"""Which messages of users ask for what a text asks for. Pure, but for what it reads of the index.
+"""Finds messages of users that ask the same as a text. Reads the index; otherwise pure.
 
-Two questions are alike if they share most of their content terms (`text.questions.likeness`). So the index says which
-messages have enough of them, and only those are read.
+Two questions are alike if they share most of their content terms (`text.questions.likeness`). So the index gives the
+messages that have enough of them, and only those are read.
 """
 
 from functools import partial
@@ -27,8 +27,8 @@ def asked_before(index: SearchIndex, text: str, *, least: float) -> list[tuple[f
     Read are the 16 that have most of the terms; of equal ones the shortest (by halves), because a long text has the
     terms of a question more often without asking it; then the newest.
     """
-    records, asked = index.records, wordings(text, questions_in(text))
-    all_terms = terms_of_wordings(asked)
+    records, own = index.records, wordings(text, questions_in(text))
+    all_terms = terms_of_wordings(own)
     shares = np.zeros(records.count, np.float32)
     for terms in filter(None, all_terms):
         counts = np.zeros(records.count, np.float32)
@@ -49,6 +49,6 @@ def asked_before(index: SearchIndex, text: str, *, least: float) -> list[tuple[f
     for one in index.candidates(records.keys[places].tolist()):
         questions = questions_in(one.text)
         theirs = list(filter(may_be, wordings(one.text, questions))) if questions else []
-        if theirs and (how_alike := most_alike(asked, theirs)) >= least:
+        if theirs and (how_alike := most_alike(own, theirs)) >= least:
             alike.append((-how_alike, -one.key, one))
     return [(-similarity, one) for similarity, _, one in sorted(alike, key=lambda found: found[:2])]

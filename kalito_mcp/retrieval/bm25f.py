@@ -28,7 +28,7 @@ _LENGTH: Final = np.float32(0.5)
 """How much a text counts less that is longer than others."""
 
 _TIMES: Final = {SEVERAL: np.float32(2.4), MANY: np.float32(3)}
-"""How often a text is taken to contain a term that it contains at least so often."""
+"""The assumed count of a term that a text contains at least this often."""
 
 _Places = NDArray[np.int32]
 _NO_PLACES: Final[_Places] = np.empty(0, np.int32)
@@ -45,7 +45,7 @@ class Bm25F:
     def __init__(
         self, index: TermIndex, in_scope: NDArray[np.bool_], question: Question, weights: Sequence[float]
     ) -> None:
-        """`weights` are those of the wordings; their sum is 1."""
+        """`weights` has one weight per wording; their sum is 1."""
         records = index.records
         self._index = index
         self._records = records
@@ -56,10 +56,10 @@ class Bm25F:
         self._found: dict[str, _Places] = {term: self._with_any(question.forms[term]) for term in question.terms}
         idf = {term: math.log1p((count - len(at) + 0.5) / (len(at) + 0.5)) for term, at in self._found.items()}
         self.weights: Final = _weights(question, idf, weights)
-        """What each term adds to the share of a record that has it once."""
+        """The share that each term adds to a record that has it once."""
         self._shares = np.zeros(records.count, np.float32)
         self._of_session = np.zeros(len(records.session_numbers) + 1, np.float32)
-        """The shares of what is said somewhere in each session; the last one is that of none."""
+        """The shares of terms said anywhere in each session; the last entry is for records without a session."""
         frequencies = np.zeros(records.count, np.float32)
         for term, weight in self.weights.items():
             if weight and len(self._found[term]):
@@ -87,7 +87,7 @@ class Bm25F:
         return found
 
     def _with_any(self, forms: Sequence[str], *, times: int = 1) -> _Places:
-        """The places in scope of the records that contain any of the forms so often."""
+        """The places in scope of the records that contain any of the forms this often."""
         found = [places for form in forms if len(places := self._index.places(form, times=times))]
         if not found:
             return _NO_PLACES
@@ -125,7 +125,7 @@ class Bm25F:
 
 
 def _saturated(frequency: Any) -> Any:
-    """What a term counts that is said so often, all fields together: 1 if once, at most 2.2."""
+    """The weight of a term by its count in all fields together: 1 if once, at most 2.2."""
     return (_SATURATION + np.float32(1)) * frequency / (frequency + _SATURATION)
 
 

@@ -85,7 +85,7 @@ class CandidateGenerator:
         return found
 
     def batches(self, similarities: Similarities | None) -> Iterator[list[ScoredCandidate]]:
-        """The scored candidates in batches, best first. `similarities` are those of `compared_keys`."""
+        """The scored candidates in batches, best first. `similarities` are in the order of `compared_keys`."""
         if not len(self._places):
             return
         scores = Scores(self._records, self._question, self._bm25f, self._places, similarities)
@@ -145,7 +145,7 @@ class CandidateGenerator:
         return np.union1d(found, self._of_named_times())
 
     def _admitted(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the places whose records the filters admit."""
+        """The places whose records the filters admit."""
         return places if self._filters == SearchFilters() else places[is_admitted(self._records, places, self._filters)]
 
     def _known(self, keys: Sequence[int]) -> NDArray[np.int64]:

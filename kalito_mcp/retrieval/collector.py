@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kalito_mcp.retrieval.ranking import Similarities
 
 _Statement = tuple[str | None, frozenset[str]]
-"""Who says something, and the words of it."""
+"""A speaker, and the words of a statement."""
 
 _COLLAPSIBLE: Final = frozenset({RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY})
 """Types of which one hit stands for all that say the same. Two equal tasks or notes are two: each may change."""
@@ -25,7 +25,7 @@ _SAME_FROM: Final = 0.9
 
 _MAX_SAME_IDS: Final = 20
 TURN_CHARS: Final = 300
-"""Of a turn that is shown beside a hit."""
+"""Of a turn that is shown with a hit."""
 
 _STANDS_FROM: Final = 0.75
 """A turn next to a better hit is a hit of its own if it has at least this share of that hit's score.
@@ -35,12 +35,12 @@ message of 68 instead of 72 to 73 in 100 questions (a1 to a3)."""
 
 
 class Collector:
-    """Collects the hits of a search: each once, with the ids of records that say the same. A turn beside a hit is shown
-    with it, and is no hit of its own."""
+    """Collects the hits of a search: each once, with the ids of records that say the same. A turn next to a hit is
+    shown with it, not as another hit."""
 
     def __init__(self, *, wanted: int, least_share: float = 0.0, has_turns: bool = True) -> None:
-        """With `least_share`, hits below this share of the best score are not wanted: a batch that reaches so low is
-        the last. Unless it `has_turns`, no turn is shown beside a hit."""
+        """`least_share` drops hits below this share of the best score: a batch that reaches so low is the last. Unless
+        it `has_turns`, no turns are shown with hits."""
         self.hits: list[ScoredCandidate] = []
         self.note: str | None = None
         """Which part of the query was given up; None if nothing was."""
@@ -53,7 +53,7 @@ class Collector:
         self._messages: list[ScoredCandidate] = []
         self._same: dict[int, list[str]] = {}
         self._best_beside: dict[tuple[str | None, int], float] = {}
-        """The score of the best hit beside each turn, by session and seq."""
+        """The score of the best hit next to each turn, by session and seq."""
 
     @property
     def is_enough(self) -> bool:
@@ -121,17 +121,17 @@ class Collector:
         """The best message that a pin or summary repeats. The message is better to show: it says who said it, when, and
         next to what.
 
-        Both have nothing of the query that the messages do not have. A pin repeats a message that has its words too. A
-        summary repeats messages of its session together.
+        Neither has terms of the query that the messages lack. A pin repeats a message with the same words. A summary
+        repeats several messages of its session together.
         """
-        own, asked = derived.words, derived.terms
+        own, wanted = derived.words, derived.terms
         if derived.candidate.type is RecordType.PIN:
             has_all = (one for one in self._messages if _contains(one.words, own))
-            return next((one for one in has_all if asked <= one.terms), None)
+            return next((one for one in has_all if wanted <= one.terms), None)
         session = derived.candidate.session_id
         messages = [one for one in self._messages if one.candidate.session_id == session]
-        matching = [one for one in messages if not asked.isdisjoint(one.terms)]
-        return matching[0] if matching and asked <= set().union(*(one.terms for one in matching)) else None
+        matching = [one for one in messages if not wanted.isdisjoint(one.terms)]
+        return matching[0] if matching and wanted <= set().union(*(one.terms for one in matching)) else None
 
 
 def _place_of_same(statement: _Statement, earlier: Sequence[_Statement]) -> int | None:

@@ -1,4 +1,4 @@
-"""What the terms of a question may be mistyped forms of: function words, speakers' names, other terms. Pure.
+"""Corrects mistyped terms of a question: into function words, speakers' names, or other terms. Pure.
 
 Only terms that no record contains are looked at. `python -m bench.recall --typos 0.5` measures it.
 """
@@ -17,11 +17,11 @@ _MIN_LETTERS: Final = 5
 
 _MOST_NAMES: Final = 1_000
 _CREDIT: Final = 0.9
-"""How much the corrected word counts, beside the same word written well."""
+"""The weight of a corrected word, relative to the same word typed correctly."""
 
 
 def corrected(question: Question, missing: Sequence[str], index: SearchIndex) -> Question:
-    """The question with what is meant as another form of the mistyped terms of its query. `missing` are the terms that
+    """The question with corrections as other forms of its query's mistyped terms. `missing` are the terms that
     no record contains. A mistyped function word ("waht") is left out, unless nothing else is asked.
 
     Other wordings are a model's, which does not mistype; but it says many words that no record has."""
@@ -45,7 +45,7 @@ def _is_function_word(word: str) -> bool:
 
 
 def _names(mistyped: Iterable[str], names: Sequence[str | None]) -> dict[str, str]:
-    """For those of the words that may be a mistyped part of a speaker's name: its stem."""
+    """The stem of a speaker's name, for each word that may be a mistyped part of it."""
     known = {word for name in names[:_MOST_NAMES] if name is not None for word in words(name)}
     found = {word: next((one for one in spellings(word) if one in known), None) for word in mistyped}
     return {word: stem(name) for word, name in found.items() if name is not None}

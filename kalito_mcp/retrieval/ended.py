@@ -1,7 +1,7 @@
-"""Which hits a newer hit ends in plain words, as "we no longer deploy on Fridays" ends "we deploy on Fridays". Pure.
+"""Finds hits that a newer hit ends explicitly, as "we no longer deploy on Fridays" ends "we deploy on Fridays". Pure.
 
-It needs no knowledge of what is said: a sentence with one of a few expressions for an end, and most of the older
-statement's words. Everything else is shown with its date, and left to the reader.
+It needs no understanding: a sentence with one of a few expressions for an end, and most of the older statement's words.
+Everything else is shown with its date, and left to the reader.
 """
 
 import re
@@ -30,9 +30,8 @@ _SHARE: Final = 0.75
 
 
 def with_ends(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, in their order; what a newer one of them ends is labelled with that one and its moment.
-
-    Only what people say counts, and what is labelled already stays so.
+    """The hits, in their order; a hit that a newer one ends is labelled with the newer one and its moment. Only users'
+    words count, and existing labels stay.
     """
     said = [hit for hit in hits if hit.role in (None, Role.USER)]
     endings = [

@@ -1,4 +1,4 @@
-"""Why a hit is there, or why there is none, in words: the reasons behind its parts, the largest first. Pure."""
+"""Explains a hit, or why there are no hits: the reasons behind the parts of its score, the largest first. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -59,7 +59,7 @@ def _joined(found: Iterable[str]) -> str:
 
 
 def why_empty(question: Question, found: Collector, *, is_all: bool) -> str | None:
-    """Why there is no hit, as far as that is known."""
+    """Why there are no hits, as far as that is known."""
     if found.excluded_count:
         return f'your "-word" excluded {plural(found.excluded_count, "record")}; search without it to see more'
     if not is_all or found.read_count:

@@ -1,8 +1,8 @@
-"""Which records a search may show: those of its scope that the caller does not see anyway, and of these the ones that
-its filters admit. Pure.
+"""Selects the records that a search may show: those of its scope that the caller does not see already and that its
+filters admit. Pure.
 
-What an assistant still sees of its own conversation, its newest prompt above all, is more like a question than anything
-else and tells it nothing. It is left out here, for searches, contexts and prompts alike.
+Messages of its own conversation that an assistant still sees, above all its newest prompt, are more similar to a
+question than anything else, and of no use to it. They are left out here, for searches, contexts and prompts alike.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,15 +19,15 @@ _TYPES: Final = tuple(RecordType)
 _ROLES: Final = tuple(Role)
 _ORIGINS: Final = tuple(Origin)
 _SAID: Final = [_TYPES.index(one) for one in (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)]
-"""Types of records that say what a conversation said. What was kept on purpose is found in it, too: a task, or a pin
-that the assistant made."""
+"""Types of records that repeat a conversation. Records stored on purpose are found even in it: a task, or a pin that
+the assistant made."""
 _PIN: Final = _TYPES.index(RecordType.PIN)
 SHOWN: Final = SearchFilters()
 """Admits whatever is not forgotten or internal."""
 
 
 class ScopedRecords(Protocol):
-    """The part of a `SearchIndex` that says what is in scope."""
+    """The part of a `SearchIndex` that defines the scope."""
 
     @property
     def records(self) -> RecordColumns: ...
@@ -68,7 +68,7 @@ def _is_seen(records: RecordColumns, part: SeenPart) -> NDArray[np.bool_]:
 
 
 def unseen(records: RecordColumns, keys: Sequence[int], filters: SearchFilters) -> Sequence[int]:
-    """Those of the keys whose records the caller does not see anyway. Unknown keys are left out if anything is seen."""
+    """The keys whose records the caller does not see already. Unknown keys are left out if anything is seen."""
     if not filters.seen or not keys:
         return keys
     is_seen = np.logical_or.reduce([_is_seen(records, part) for part in filters.seen])

@@ -1,13 +1,13 @@
 """The score of a hit: one sum of a few terms.
 
     0.5  * meaning    similarity to the wordings of the question, in standard deviations
-    0.2  * nearby     that of the turn before or after, whichever is more similar
+    0.2  * nearby     the same for the turn before or after, whichever is more similar
     3.7  * words      the share of the question's words (`bm25f`); 7.7 for a record that has no vector yet
     3.7  * time       how well the day fits the times that the question names (`date_match`)
     1.85 * speaker    said by the one speaker whom the question names; the assistant, if it asks "what did you say?"
     -0.7 * assistant  said by an assistant, unless the question asks for that
 
-Without vectors the first two are missing, and the others have weights of their own.
+Without vectors the first two are missing, and the others have different weights.
 
 Similarities are measured in standard deviations above those of unrelated texts (`Embedder.unrelated`), so that one
 formula serves every embedder. `bench/RESULTS.md` says how the weights were chosen.

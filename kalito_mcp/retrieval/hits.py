@@ -10,7 +10,7 @@ from kalito_mcp.ports.store import ReadView
 
 
 def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:
-    """The hit of a record, with this score. `project` is that of the search."""
+    """The hit of a record, with this score. `project` is the search's project."""
     # The key of a pin may be an internal one.
     is_message = candidate.type is RecordType.MESSAGE
     return Hit(

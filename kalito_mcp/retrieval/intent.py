@@ -1,5 +1,5 @@
-"""What a query asks of the memory besides its subject: where the work was left, what was said earlier, what the
-assistant said. By explicit words, which is all there is without a model (`intent_head` reads the query's vector). Pure.
+"""The intent of a query besides its subject: where the work was left, what was said earlier, what the assistant said.
+Recognised by explicit words; with a model, `intent_head` also reads the query's vector. Pure.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from kalito_mcp.text.phrases import Phrases
 
 MODEL: Final = "meaning:use-multilingual-3:"
-"""How the fingerprint of the embedder begins whose vectors `intent_head` reads."""
+"""The prefix of the fingerprint of the embedder whose vectors `intent_head` reads."""
 
 SURE: Final = 0.9
 """How likely a query has to ask where the work was left so that nothing else is searched for."""
@@ -81,7 +81,7 @@ _MOST_CHARS: Final = 120
 
 
 class Intent(NamedTuple):
-    """What a query asks for: where the last work ended or what is open, and how likely that is (`left_off`, 0 to 1; 0
+    """The intent of a query: where the last work ended or what is open, and how likely that is (`left_off`, 0 to 1; 0
     below its bar); something that was said `earlier`; what the `assistant` said."""
 
     left_off: float = 0.0
@@ -90,6 +90,6 @@ class Intent(NamedTuple):
 
 
 def intent_by_words(text: str) -> Intent:
-    """What the text asks for, as far as explicit words say."""
+    """The intent of the text, by explicit words."""
     left_off, earlier, assistant = (phrases.are_in(text) for phrases in _BY_WORDS)
     return Intent(float(left_off and len(text) <= _MOST_CHARS), earlier, assistant)

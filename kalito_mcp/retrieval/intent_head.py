@@ -24,7 +24,7 @@ _LONG: Final = 30
 
 
 def intent_of(text: str, vector: NDArray[np.float32]) -> Intent:
-    """What the text asks for, whose vector of unit length (512,) is given. Explicit words count as well, except that
+    """The intent of the text with this vector of unit length (512,). Explicit words count as well, except that
     they cannot tell where the work was left from "where did I leave the keys"."""
     found = likely([text], vector[None, :], _weights())[0]
     left_off, earlier, assistant = (bool(share >= bar) for share, bar in zip(found, BARS, strict=True))
@@ -41,7 +41,7 @@ def likely(texts: Sequence[str], vectors: NDArray[np.float32], weights: NDArray[
 
 
 def inputs(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What the head reads of each text: its vector, what explicit words say, whether it asks, how long it is; and 1.
+    """The head's features of each text: its vector, what explicit words say, whether it asks, how long it is; and 1.
     Shape (n, 518)."""
     rows = [
         (*intent_by_words(one), any(mark in one for mark in _ASKS), min(len(one.split()), _LONG) / _LONG, 1.0)

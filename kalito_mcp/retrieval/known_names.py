@@ -26,7 +26,7 @@ async def find_session(view: HasSessions, scope: Scope) -> Session:
     """Return the session of the scope, which may be named by the beginning of its UUID (see `titles.short_id`).
 
     Raises:
-        SessionNotFound: there is none; the error names a similar one.
+        SessionNotFound: it does not exist; the error names a similar one.
         InvalidInput: it is of another project, the agent is mistyped, or several ids begin like this.
     """
     session = await view.sessions.get(scope) or await _by_short_id(view, scope)
@@ -38,7 +38,7 @@ async def find_session(view: HasSessions, scope: Scope) -> Session:
 
 
 async def _by_short_id(view: HasSessions, scope: Scope) -> Session | None:
-    """The session whose UUID begins like this; None if there is none. Raises InvalidInput if there are several."""
+    """The session whose UUID begins like this, if any. Raises InvalidInput if there are several."""
     if scope.session is None or not is_short_id(scope.session):
         return None
     within = replace(scope.anywhere(), agent=scope.agent)
@@ -51,8 +51,8 @@ async def _by_short_id(view: HasSessions, scope: Scope) -> Session | None:
 
 
 async def refuse_mistaken(view: HasSessions, scope: Scope) -> None:
-    """Refuse a scope whose agent or session does not exist, but one with a similar name does. Without such a name it is
-    a new one, and fine.
+    """Refuse a scope whose agent or session does not exist, but one with a similar name does. Without a similar name it
+    is new, and accepted.
 
     Raises:
         InvalidInput: the agent is mistyped.
@@ -72,7 +72,7 @@ async def refuse_mistaken(view: HasSessions, scope: Scope) -> None:
 
 async def session_reached(store: Store, scope: Scope, *, may_be_new: bool = False) -> Scope:
     """The scope with the id of the session that is meant within its limits: the one of this id, or else the one that
-    was begun there under it (see `Limits.own_session`). If there is none, the latter if it `may_be_new`, or else the
+    was begun there under it (see `Limits.own_session`). If neither exists, the latter if it `may_be_new`, or else the
     one whose UUID begins like this."""
     is_short = scope.session is not None and not may_be_new and is_short_id(scope.session)
     if scope.session is None or (scope.limits == NO_LIMITS and not is_short):

@@ -18,7 +18,7 @@ from kalito_mcp.text.times.expressions import Span
 _MESSAGES: Final = frozenset({RecordType.MESSAGE})
 _SPOKEN: Final = frozenset({Role.USER, Role.ASSISTANT})
 _NEXT: Final = 0.8
-"""The score of how a conversation ended, as a share of that of the next later one."""
+"""The score of a conversation's end, as a share of the next later one's score."""
 
 
 async def latest_ends(

@@ -1,7 +1,7 @@
 """Finds past answers: questions of users that ask the same, the assistant's replies to them, and the feedback on both.
 Reads only.
 
-A reply answers the last message of a user among the eight messages before it. What is forgotten ends the search for
+A reply answers the last message of a user among the eight messages before it. A forgotten message ends the search for
 replies: it may have been another question.
 """
 
@@ -46,7 +46,7 @@ class _Turn(NamedTuple):
 
 
 async def past_answers(store: Store, scope: Scope, text: str) -> Sequence[PastAnswer]:
-    """The past answers to what a text asks, in the scope, the most alike and best liked first."""
+    """Past answers in the scope to the question of a text, the most alike and best liked first."""
     if not text.strip():
         return ()
 
@@ -60,19 +60,19 @@ async def past_answers(store: Store, scope: Scope, text: str) -> Sequence[PastAn
     for turn in turns:
         alike.setdefault(_folded(turn.question.text), []).append(turn)
     found = [one for same in alike.values() if (one := _past_answer(same, labels)) is not None]
-    asked = _folded(text)
-    return sorted(found, key=lambda one: _best_first(one, is_same=_folded(one.question) == asked))[:_MOST]
+    folded = _folded(text)
+    return sorted(found, key=lambda one: _best_first(one, is_same=_folded(one.question) == folded))[:_MOST]
 
 
 def _turns(text: str, index: SearchIndex) -> Sequence[_Turn]:
     from kalito_mcp.retrieval.asked_before import asked_before  # noqa: PLC0415 - numpy loads when first needed
     from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - the same
 
-    asked = asked_before(index, text, least=LEAST)
-    keys = [question.key for _, question in asked]
+    alike = asked_before(index, text, least=LEAST)
+    keys = [question.key for _, question in alike]
     around = turns_around(index, keys, _MESSAGES, before=0, after=_ANSWERED_WITHIN, with_centres=True) if keys else ()
     at = {(one.session_id, one.seq): one for one in around}
-    return [_Turn(similarity, question, _replies(question, at)) for similarity, question in asked]
+    return [_Turn(similarity, question, _replies(question, at)) for similarity, question in alike]
 
 
 def _replies(question: Candidate, at: Mapping[tuple[str | None, int | None], Candidate]) -> Sequence[Candidate]:
@@ -84,7 +84,7 @@ def _replies(question: Candidate, at: Mapping[tuple[str | None, int | None], Can
 
 
 def _past_answer(same: Sequence[_Turn], labels: Labels) -> PastAnswer | None:
-    """What was asked in equal words, with all replies; None if none of them answers anything."""
+    """Questions in equal words as one, with all replies; None without a reply that answers."""
     same = sorted(same, key=lambda turn: -turn.question.key)
     said: dict[tuple[str, ...], list[Candidate]] = {}
     for reply in sorted((one for turn in same for one in turn.replies), key=lambda one: -one.key):

@@ -7,7 +7,7 @@ from kalito_mcp.domain.validation import Policy, bounded
 
 @dataclass(frozen=True, slots=True)
 class SearchPolicy(Policy):
-    """What one search may cost, whatever is asked.
+    """Limits on the cost of one search.
 
     Every record of every term is looked at. The `candidates` that match best by words get a score, and `nearest` more
     that have the most similar vectors. The texts of the best `read` are read, and when a page needs more, of the next

@@ -1,4 +1,4 @@
-"""What a query asks for, before anything is looked up. Pure.
+"""Parses a query before anything is looked up. Pure.
 
 Each term is looked up as itself and, if no record contains it, as the term that a mistyped word may mean.
 """
@@ -45,7 +45,7 @@ _ASIDES: Final = frozenset(
     arent cant couldnt didnt doesnt dont hadnt hasnt havent hes im isnt ive n r shes theres theyre thats u ur w wasnt
     werent wont wouldnt youre youve""".split()
 )
-"""What people say in a question by the way, or to ask for an answer, and what they write short. English."""
+"""Asides, requests for an answer, and abbreviations in questions. English."""
 
 _ALL_TIMES: Final = Span(OLDEST_MS, NEWEST_MS)
 _EVERYTHING: Final = frozenset("everything everyone everybody people persons".split())
@@ -71,9 +71,9 @@ class Question:
     `wordings` are the terms of the query, then those of each other wording, distinct and in order; `texts` are their
     words, as an embedder gets them. For each term, `surface` is a word that has it, and `forms` are the terms that it
     is looked up as, itself first. `credit` is how much a corrected form counts, 1 if absent. `spans` are the times that
-    the query names; the words for them are not among the terms, unless it asks for nothing else: then whatever was said
-    at that time, or mentions it, answers it (`asks_time_alone`). `intent` is what it asks for besides. `language`
-    is the one of its function words (`text.languages`) or of its times. `zone` is the asker's, whose days are meant.
+    the query names; the words for them are not among the terms, unless it asks for nothing else: then anything that was
+    said at that time, or mentions it, answers it (`asks_time_alone`). `intent` is what else it asks for. `language` is
+    the one of its function words (`text.languages`) or of its times. `zone` is the caller's; days are days in it.
     `divided` has the terms of the words of a name that is several words in one: of `retrypolici`.
     """
 
@@ -177,21 +177,21 @@ def parse_question(
     language = language_of(words(asks)) if times.other is None else times.other.language
     unasked = _unasked(language)
     if times.spans:
-        # "What did we talk about in July?" asks for whatever was said then.
+        # "What did we talk about in July?" asks for anything that was said then.
         unasked |= talk_words(language)
-    asked = query_terms(asks, unasked, may_be_empty=bool(times.spans) or times.other is not None)
+    wanted = query_terms(asks, unasked, may_be_empty=bool(times.spans) or times.other is not None)
     if times.spans:
-        asked = _without_times(asked)
+        wanted = _without_times(wanted)
     asks_everything = not times.spans and _asks_everything(words(asks), unasked)
     if asks_everything:
         # As if it named all times: then the newest and most important answer it.
-        times, asked = replace(times, spans=(_ALL_TIMES,)), []
-    asks_time_alone = bool(times.spans) and all(map(_is_calendar_term, asked))
+        times, wanted = replace(times, spans=(_ALL_TIMES,)), []
+    asks_time_alone = bool(times.spans) and all(map(_is_calendar_term, wanted))
     if asks_time_alone and times.other is not None:
         asks = times.other.calendar
-        asked = query_terms(asks, unasked, may_be_empty=True)
+        wanted = query_terms(asks, unasked, may_be_empty=True)
     others = [tuple(query_terms(one, _unasked(language_of(words(one)))))[:max_terms] for one in also]
-    wordings = (tuple(asked[:max_terms]), *others)
+    wordings = (tuple(wanted[:max_terms]), *others)
     said = " ".join((asks, *also))
     return Question(
         query=query,
@@ -220,16 +220,16 @@ def _without_kind_of(text: str) -> str:
     return text if STOP_WORDS.issuperset(words(kept)) else kept
 
 
-def _without_times(asked: list[str]) -> list[str]:
-    """The terms without those for times. If nothing else is asked, the names of days and months and the numbers stay:
+def _without_times(wanted: list[str]) -> list[str]:
+    """The terms except terms for times. If nothing else is left, the names of days and months and the numbers stay:
     what is said about a day is seldom said on it."""
-    kept = [term for term in asked if term not in _TIME_TERMS]
-    return [term for term in asked if _is_calendar_term(term)] if all(map(_is_calendar_term, kept)) else kept
+    kept = [term for term in wanted if term not in _TIME_TERMS]
+    return [term for term in wanted if _is_calendar_term(term)] if all(map(_is_calendar_term, kept)) else kept
 
 
-def _asks_everything(asked: Sequence[str], unasked: Set[str]) -> bool:
+def _asks_everything(wanted: Sequence[str], unasked: Set[str]) -> bool:
     """Whether a query asks for whatever is known: "what do you know about me?", "tell me about people". English."""
-    named = set(asked)
+    named = set(wanted)
     is_of_oneself = not (named.isdisjoint(_KNOWING) or named.isdisjoint(_ONESELF))
     is_of_all = is_of_oneself or not named.isdisjoint(_EVERYTHING) or not named.isdisjoint(_REMEMBERING)
     return (

@@ -25,7 +25,7 @@ _WORD: Final = re.compile(r"\w+(?:['’]s)?")
 
 
 class Similarities(NamedTuple):
-    """How similar texts are to a question: the cosines of `keys` (n,), ascending, and those of unrelated texts."""
+    """Similarities of texts to a question: the cosines of `keys` (n,), ascending, and of unrelated texts."""
 
     keys: NDArray[np.int64]
     cosines: NDArray[np.float32]
@@ -75,7 +75,7 @@ class Scores:
         return found
 
     def parts(self, at: int) -> Mapping[str, float]:
-        """What each term adds to the score of a candidate, without those that add nothing."""
+        """What each term adds to the score of a candidate, without terms that add nothing."""
         return {name: float(part[at]) for name, part in self._parts.items() if part[at]}
 
 
@@ -83,8 +83,8 @@ def _cosines(
     records: RecordColumns, places: NDArray[np.int64], found: Similarities
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """For each record, its similarity, and the greater one of the turns before and after it, in standard deviations
-    above that of unrelated texts. That of one without a vector is 0."""
-    known = np.zeros(records.count + 1, np.float32)  # the last place is that of no record
+    above unrelated texts. 0 for a record without a vector."""
+    known = np.zeros(records.count + 1, np.float32)  # the last place stands for a missing record
     at = np.searchsorted(records.keys, found.keys)
     known[at] = (found.cosines - np.float32(found.unrelated.mean)) / np.float32(found.unrelated.spread)
     around = [
@@ -96,8 +96,8 @@ def _cosines(
 
 def named_speaker(records: RecordColumns, question: Question) -> str | None:
     """The one speaker whom the question names; None if it names none or several."""
-    asked = question.words | question.credit.keys()
-    named_ones = (name for name in records.name_list if name is not None and not asked.isdisjoint(_words(name)))
+    wanted = question.words | question.credit.keys()
+    named_ones = (name for name in records.name_list if name is not None and not wanted.isdisjoint(_words(name)))
     found = {name.casefold(): name for name in named_ones}
     return next(iter(found.values())) if len(found) == 1 else None
 

@@ -1,7 +1,7 @@
 """`search_memory`: from a request to a page of hits.
 
-The best candidates (`candidate_generator`) become hits, each with the turns around it; those that say the same become
-one (`collector`). What is nearest is shown, with its date. Whether it is an answer, its reader can tell.
+The best candidates (`candidate_generator`) become hits, each with the turns around it; hits that say the same become
+one (`collector`). The nearest are shown, with their dates. The reader decides whether they answer.
 """
 
 import math
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _NO_WORD: Final = "the query has no word to look for"
 _MAX_READ_CHARS: Final = 4_000
-"""Of a query. What follows adds no term that counts."""
+"""Of a query. Text after it adds no terms."""
 
 _LONG_CHARS: Final = 1_000
 """Of a query that takes a millisecond to parse."""
@@ -95,7 +95,8 @@ class Searcher:
             await self.search(scope, SearchRequest("hello"))
 
     async def search(self, scope: Scope, request: SearchRequest) -> SearchPage:
-        """The best k records, best first; ties newest first. `note` says why there are none, or what was not searched.
+        """The best k records, best first; ties newest first. `note` says why there are no records, or what was not
+        searched.
 
         A query without a word, a number or an emoji finds nothing.
 
@@ -111,7 +112,7 @@ class Searcher:
         return await self.read(lambda view: self.page(view, scope, request, prepared))
 
     async def prepare(self, scope: Scope, request: SearchRequest) -> "Prepared":
-        """What a search needs before it reads.
+        """The prepared search, before it reads.
 
         Raises:
             InvalidInput: k is outside 1 to `max_k`, or the query is empty or too long.
@@ -133,7 +134,7 @@ class Searcher:
         return Prepared(question, now_ms, None if vectors is None else vectors.mean(axis=0), note)
 
     async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]]) -> T:
-        """The result of `work` on one view of what is searched."""
+        """The result of `work` on one view of the searched records."""
         return await self._store.read(work)
 
     async def page(
@@ -146,8 +147,8 @@ class Searcher:
         least_share: float = 0.0,
         has_turns: bool = True,
     ) -> SearchPage:
-        """As `search`, on this view. Of hits below this share of the best score, not all are looked for. Unless it
-        `has_turns`, each turn is a hit of its own, and none has the turns around it."""
+        """As `search`, on this view. Hits below this share of the best score may be incomplete. Unless it `has_turns`,
+        each turn is a separate hit, and hits have no turns around them."""
         if prepared.is_empty:
             return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
         question, _, vector, note = prepared
@@ -200,9 +201,9 @@ class Searcher:
     ) -> SearchRequest | None:
         """The request for up to `wanted` hits. A query or other wording that is too long, or a `wanted` that is too
         large, is cut, not refused. None if nothing is asked or wanted."""
-        asked, *others = (one.strip()[: self._policy.max_query_chars] for one in (query, *also))
+        bound, *others = (one.strip()[: self._policy.max_query_chars] for one in (query, *also))
         k = min(wanted, self._policy.max_k)
-        return SearchRequest(query=asked, k=k, filters=filters, also=tuple(others)) if asked and k >= 1 else None
+        return SearchRequest(query=bound, k=k, filters=filters, also=tuple(others)) if bound and k >= 1 else None
 
     async def _parsed(self, request: SearchRequest, now_ms: int) -> Question:
         """The query as a question. A long one takes milliseconds, so not on the event loop."""
@@ -279,7 +280,7 @@ class Searcher:
         return None, f"searched by words only: {reason}"
 
     async def _is_served(self, view: ReadView, dimension: int) -> bool:
-        """Whether the active vectors are from our embedder, or there are none yet."""
+        """Whether the active vectors are from our embedder, or there are no vectors yet."""
         active = [index for index in await view.vectors.indexes() if index.is_active]
         ours = None if self._embedder is None else (self._embedder.fingerprint, dimension)
         return not active or (active[0].fingerprint, active[0].dimension) == ours
@@ -304,7 +305,7 @@ class Searcher:
 
 
 def _not_searched(scope: Scope) -> str | None:
-    """What a search of this scope leaves out, in words that do not tell whether there is anything."""
+    """What a search of this scope leaves out, in words that do not reveal whether it exists."""
     if scope.project is None or scope.session is not None:
         return None
     return f"{'no project was' if scope.project == PERSONAL else 'other projects were not'} searched"
@@ -319,7 +320,8 @@ async def _nameless(view: ReadView, scope: Scope, texts: Sequence[str]) -> Seque
 
 
 def _similarities(cosines: Mapping[int, float], unrelated: Unrelated | None) -> "Similarities":
-    """The similarities of these records. If nobody knows the cosines of unrelated texts, those of the records serve."""
+    """The similarities of these records. If the cosines of unrelated texts are unknown, the records' own cosines are
+    used."""
     import numpy as np  # noqa: PLC0415 - by now it is there
 
     from kalito_mcp.retrieval.ranking import Similarities  # noqa: PLC0415
@@ -378,12 +380,12 @@ def _hit(scored: ScoredCandidate, same: tuple[str, ...], *, project: str | None,
 
 def _fingerprint(scope: Scope, request: SearchRequest) -> str:
     filters = request.filters
-    asked = (
+    bound = (
         *(scope.owner, scope.limits, scope.agent, scope.session, scope.project, request.query, request.other_wordings),
         *(filters.since, filters.until, filters.include_internal, filters.min_importance),
         *map(sorted, (filters.types, filters.roles, filters.names, filters.tags, filters.origins)),
     )
-    return blake2b(repr(asked).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return blake2b(repr(bound).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _offset(cursor: str | None, fingerprint: str) -> int:

@@ -28,11 +28,11 @@ def session_ends(
     spans: Sequence[Span] = (),
     without: int | None = None,
 ) -> list[list[Candidate]]:
-    """The last messages of the latest conversations, the latest first; those of one in their order.
+    """The last messages of the latest conversations, the latest conversation first; messages of one in their order.
 
-    A conversation is as late as its newest message. Those `of_project` are the project's alone, without those of none.
-    `spans` narrow it to what was said then. Left out is the session with the key `without`, what is too short to tell
-    anything, and a conversation without an answer.
+    A conversation is as late as its newest message. `of_project` leaves out conversations without a project. `spans`
+    narrow it to messages of these times. It leaves out the session with the key `without`, messages that are too short
+    to be informative, and conversations without an answer.
     """
     records = index.records
     found = np.flatnonzero(in_scope(index, filters) & (records.sessions >= 0))

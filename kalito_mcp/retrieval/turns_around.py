@@ -21,7 +21,7 @@ def turns_around(
 ) -> Sequence[Candidate]:
     """The messages up to `before` places before and `after` places after the messages with these keys.
 
-    A forgotten message takes up a place. `with_centres` includes those of the given messages that are next to another.
+    A forgotten message takes up a place. `with_centres` includes given messages that are next to another one.
     """
     records = index.records
     places = np.searchsorted(records.keys, keys)

@@ -22,7 +22,7 @@ _SHORT_LETTERS: Final = re.compile("[\u0590-\u08ff\u0900-\u0dff]")
 _SHORTEST: Final = 3
 _BEGINNING: Final = 4
 _LONG: Final = 7
-"""Letters of a word whose beginning has one letter more."""
+"""Letters of a word from which its prefix has one letter more."""
 
 _MOST_FORMS: Final = 24
 _MOST_PREFIXES: Final = 64

@@ -22,7 +22,7 @@ _ACTING: Final[ContextVar[Acting | None]] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting_as(principal: Principal, action: str) -> Iterator[None]:
-    """What this task does in the block, it does for the principal."""
+    """Within the block, this task acts for the principal."""
     before = _ACTING.set(Acting(principal, action))
     try:
         yield

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import anyio.to_thread
 
 LONG_CHARS: Final = 64 * 1024
-"""So many characters are read in some milliseconds to some tens of them, by what is read and by which function."""
+"""Characters that are read in some milliseconds to some tens of them, depending on the text and the function."""
 _Made = TypeVar("_Made")
 
 

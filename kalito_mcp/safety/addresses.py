@@ -42,7 +42,7 @@ def own_network(address: str) -> str | None:
 
 
 def is_public(address: str) -> bool:
-    """Whether a numeric address is that of one machine on the public Internet.
+    """Whether a numeric address belongs to one machine on the public Internet.
 
     Private, shared, loopback, link-local, reserved, documentation, Teredo and multicast ranges are not. An IPv4 address
     inside an IPv6 one (mapped, compatible, 6to4, NAT64) must be public, too. What is not an address is not public.

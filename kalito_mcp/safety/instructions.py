@@ -65,7 +65,7 @@ _BLOCKS: Final = {
     "<PRIVATE>": r"(?:conversations?|chats?|history|messages|memory|memories|keys?|passwords?|credentials?|secrets?|"
     r"tokens?|prompt|user's|notes|contacts|variables|user)\b",
 }
-"""What stands for a pattern in `_SIGNS`; a number for up to so many words of one sentence."""
+"""Shorthands for patterns in `_SIGNS`; a number stands for up to this many words of one sentence."""
 _AI_WORDS: Final = (
     "ai,ais,llm,llms,model,models,assistant,assistants,chatbot,chatbots,bot,bots,agent,agents,chatgpt,claude,gpt,gemini,"
     "copilot,summariser,summarizer"

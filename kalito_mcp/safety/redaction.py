@@ -66,7 +66,7 @@ class Redacted:
 
 
 def redact(text: str) -> Redacted:
-    """Remove secrets and private parts from the text; the same object if there are none."""
+    """Remove secrets and private parts from the text; the same object if it has no such parts."""
     kinds: tuple[str, ...] = ()
     for _ in range(_MOST_PASSES):
         if not _may_contain_any(text):

@@ -70,7 +70,7 @@ _SHORTEST_PASSWORD: Final = 4
 _SHORTEST: Final = {"password": _SHORTEST_PASSWORD, "key": 8, "random": 20}
 _RANDOM_ENTROPY: Final = 3.0
 _MOST_NESTED: Final = 2
-"""At most so many names are judged inside a value that was found to be no secret: `key=key=key=...`."""
+"""At most this many names are judged inside a value that was found not to be a secret: `key=key=key=...`."""
 
 
 def named_secrets(text: str) -> Iterator[Found]:
@@ -159,7 +159,7 @@ class _Value(NamedTuple):
 
 
 def _value(text: str, lowered: str, name: Match[str]) -> _Value | None:
-    """The value of the name; None if it has none."""
+    """The value of the name, or None."""
     end = name.end()
     separator = compiled(_SEPARATOR).match(lowered, end)
     if separator is None and text[end : end + 1] not in _OTHER_SEPARATORS:

@@ -184,7 +184,7 @@ _LETTER_AT_DIGIT: Final = r"[^\W\d_]\d|\d[^\W\d_]"
 
 
 def shaped_secrets(text: str) -> Iterator[Found]:
-    """Find every such secret in the text, those of a kind in order; they may overlap."""
+    """Find every such secret in the text, in order for each kind; they may overlap."""
     for place in dict.fromkeys(place for anchor, place in _ANCHORS if anchor in text):
         yield from _tokens(text, place)
     if "-----BEGIN " in text or "Private-Lines:" in text:

@@ -19,7 +19,7 @@ from kalito_mcp.web.guard import PRINCIPAL_KEY
 BODY_S: Final = 30.0
 """How long the body of a request may take."""
 _MOST_OF_STRANGERS: Final = 65_536
-"""Bytes of a body that nobody with a token sends: the forms of signing in."""
+"""The longest body, in bytes, of a request without a token: a sign-in form."""
 HEAD_S: Final = 15.0
 """How long a connection may be open before the head of a request has arrived."""
 IDLE_S: Final = 75
@@ -105,8 +105,8 @@ class TimelyConnection(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP. If that is within a body, who answers the request meanwhile is not heard any more:
-        its answer would end in a traceback."""
+        """Refuse what is not HTTP. If that happens within a body, the answer of the app to this request is dropped: it
+        would end in a traceback."""
         begun = self.cycle
         if begun is not None and not begun.response_complete:
             begun.disconnected = True

@@ -106,7 +106,7 @@ async def _results(requests: list[dict[str, Any]], **switches: bool) -> list[Any
 
 
 async def _last_tools(requests: list[dict[str, Any]], count: int, **switches: bool) -> Any:
-    """The last tools of a server that has so many more, as they are listed in this era: the order of keys differs."""
+    """The last tools of a server with this many optional ones, as listed in this era: the order of keys differs."""
     lines = await answers_to(requests, **switches)
     results = [json.loads(line)["result"] for line in lines]
     return next(result["tools"] for result in results if "tools" in result)[-count:]

@@ -64,7 +64,8 @@ _UNLISTED: Final = ("title", "pattern", "maxLength")
 
 
 class _Arguments(FuncMetadata):
-    """The SDK's argument parser, which parses every string that contains JSON. Here, what is JSON was read before."""
+    """The SDK's argument parser, which parses every string that contains JSON. Here, JSON strings were parsed
+    before."""
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         return data
@@ -172,7 +173,7 @@ class KalitoServer(MCPServer[None]):
         return tool, arguments
 
     async def _hook_answer(self, report: Mapping[str, Any], is_late: bool) -> CallToolResult:
-        """Take what a hook on another machine reported. A path in it is none of this machine's."""
+        """Take the report of a hook on another machine. Paths in it are not paths of this machine."""
         payload = report.get("payload")
         if isinstance(payload, dict):
             report = {**report, "payload": {name: one for name, one in payload.items() if name != "transcriptPath"}}

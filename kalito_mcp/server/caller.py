@@ -1,9 +1,9 @@
-"""What a request says of the host that it comes from, when it was passed on by a bridge on another machine.
+"""The host behind a request that a bridge on another machine passed on.
 
 Over stdio, the environment and the folder of the host say in which session and project it works. Over HTTP, a bridge
-says it with each request, in `_meta`: `kalito/session` and `kalito/project` are what a call that names none means. They
-give no right that the arguments of the call would not give. `kalito/once` is the key of a call that may be sent again,
-and `kalito/report` what a hook on that machine has reported.
+says it with each request, in `_meta`: `kalito/session` and `kalito/project` are the defaults of a call without its own.
+They give no right that the arguments of the call would not give. `kalito/once` is the key of a call that may be sent
+again, and `kalito/report` is the report of a hook on that machine.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,8 @@ def taken_once(key: str | None) -> AbstractContextManager[None]:
 
 
 def reported(context: "Context[None, Any] | None", tool: str) -> tuple[Mapping[str, Any], bool] | None:
-    """What a hook on the bridge's machine has reported, and whether nobody waits for it; None of other calls."""
+    """The report of a hook on the bridge's machine, and whether it came late, with no hook waiting; None for other
+    calls."""
     report = _meta(context).get("kalito/report") if tool == _HOOK_TOOL else None
     if report is None:
         return None

@@ -1,9 +1,9 @@
 """How many calls of a host run at once over stdio. The others wait, as the lines that they came in.
 
 A host that sends thousands of calls and does not read the answers would otherwise make the server hold all answers. A
-call runs until its answer is in the pipe. What the host cancels and answers, and its notifications, never wait behind
-calls. Nor does a ping, unless as many pings wait to be read. A host may write all its calls before it reads: up to
-64 MiB of lines wait here, and only then is nothing more read.
+call runs until its answer is in the pipe. Cancellations, answers and notifications from the host never wait behind
+calls. Nor does a ping, unless as many pings wait to be read. A host may write all its calls before it reads: up to 64
+MiB of lines wait here, and only then is nothing more read.
 """
 
 from collections import Counter, deque
@@ -58,9 +58,9 @@ class Calls:
 
     def cancel(self, request_id: RequestId) -> bool:
         """Forget a request that the host cancels: it is never answered. Whether it was still waiting."""
-        asked = coerce_request_id(request_id)
+        cancelled = coerce_request_id(request_id)
         for place, (waiting_id, _) in enumerate(self._waiting):
-            if coerce_request_id(waiting_id) == asked:
+            if coerce_request_id(waiting_id) == cancelled:
                 self._drop(place)
                 return True
         self.end(request_id)

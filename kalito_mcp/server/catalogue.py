@@ -1,9 +1,9 @@
 """The answers that never vary, and which requests they answer. Uses the standard library alone.
 
-`catalogue.json` holds what the server answers to the handshake, `ping` and the lists, in both protocol eras.
-`make catalogue` writes it, and a test compares it byte for byte with the server. A request is answered from it only if
-the server would give that very answer: what is unusual in any way is left to the server. The versions of the libraries
-that shaped the answers are in it too. With others installed, but for patch releases, nothing is answered from it.
+`catalogue.json` holds what the server answers to the handshake, `ping` and the lists, in both protocol eras. `make
+catalogue` writes it, and a test compares it byte for byte with the server. A request is answered from it only if the
+server would give that very answer: what is unusual in any way is left to the server. The versions of the libraries that
+shaped the answers are in it too. If other versions are installed, except patch releases, nothing is answered from it.
 """
 
 import json
@@ -110,7 +110,7 @@ def load(*, has_memory_tool: bool = False, has_hooks: bool = False, has_chatgpt:
 
 
 def kind_of(line: bytes) -> Literal["request", "notification"] | None:
-    """What kind of message this is, if the answers here stay as they are whatever the server makes of it."""
+    """The kind of this message if it cannot change later answers, whatever the server does with it."""
     message = _parsed(line)
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or message.get("method") == "initialize":
         return None
@@ -188,7 +188,7 @@ def _is_legacy(params: dict[str, Any]) -> bool:
 
 
 def _is_introduced(params: dict[str, Any]) -> bool:
-    """Whether `initialize` has what it needs and no more."""
+    """Whether `initialize` has exactly the parameters that it needs."""
     return (
         params.keys() == {"protocolVersion", "capabilities", "clientInfo"}
         and _are_capabilities(params["capabilities"])

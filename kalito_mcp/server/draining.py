@@ -14,7 +14,7 @@ _log: Final = logging.getLogger("kalito.server")
 
 
 class Draining:
-    """Whether the server is about to end, and how many calls still run. Subscriptions are no calls."""
+    """Whether the server is about to end, and how many calls still run. Subscriptions do not count as calls."""
 
     def __init__(self) -> None:
         self._has_begun = False

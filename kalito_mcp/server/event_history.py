@@ -1,7 +1,7 @@
-"""What a session of 2025-11-25 was sent over HTTP, so that a client whose stream broke gets what it missed.
+"""The events sent to a session of 2025-11-25 over HTTP, so that a client whose stream broke gets what it missed.
 
-The 2026 protocol has no such thing: there, a client asks again. The history is in memory, and short: of one session and
-of all sessions together so many bytes are kept, the newest. Each session has a history of its own, so the id of one
+The 2026 protocol has no such thing: there, a client asks again. The history is in memory, and short: only the newest
+bytes are kept, up to a limit per session and one for all. Each session has a history of its own, so the id of one
 session's event says nothing in another.
 """
 
@@ -19,10 +19,11 @@ from mcp.types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_mes
 
 MOST_EVENTS: Final = 1_000
 MOST_BYTES: Final = 2 << 20
-"""Both of one session. The last event is kept until the next one, however long it is: somebody may wait for it."""
+"""Both limits are per session. The last event is kept until the next one, whatever its size: a client may be waiting
+for it."""
 MOST_BYTES_OF_ALL: Final = 64 << 20
 _EVENT_BYTES: Final = 300
-"""What an event costs besides its message."""
+"""Overhead of an event in addition to its message."""
 _ROOM: Final = 0.9
 
 

@@ -29,9 +29,9 @@ _QUIET_MS: Final = 50
 """How long a host may be silent before the server is loaded. Loading would slow down the answers to its next lists."""
 _CHUNK_BYTES: Final = 65_536
 _LONGEST_REST: Final = 65_536
-"""A line of so many bytes without an end is for the server."""
+"""A line that is still unfinished after this many bytes is left to the server."""
 _MOST_KEPT: Final = 1_048_576
-"""How many bytes are kept for the server. What comes after that stays in the pipe."""
+"""Bytes kept for the server. Later input stays in the pipe."""
 _WITH_VALUE: Final = ("--database", "--config", "--project", "--transport")
 _LEVELS: Final = ("", "CRITICAL", "FATAL", "ERROR", "WARN", "WARNING", "INFO", "DEBUG", "NOTSET")
 
@@ -39,9 +39,9 @@ _LEVELS: Final = ("", "CRITICAL", "FATAL", "ERROR", "WARN", "WARNING", "INFO", "
 class Begun:
     """A connection that was begun here. The server goes on with it.
 
-    `wire_in` and `wire_out` are the pipes to the host. `kept` is the input that comes before what is still in the pipe;
-    with it comes the opening request, whose answer, with the id `hidden`, nobody must see. `unsent` is output that did
-    not fit into the pipe. If `is_over`, the host has left and nothing is to be done.
+    `wire_in` and `wire_out` are the pipes to the host. `kept` is the input read before what is still in the pipe. It
+    includes the opening request, whose answer, with the id `hidden`, must not reach the host. `unsent` is output that
+    did not fit into the pipe. If `is_over`, the host has left and there is nothing to do.
     """
 
     def __init__(self, wire_in: int, wire_out: int) -> None:
@@ -56,7 +56,7 @@ def begin(arguments: Sequence[str], environment: Mapping[str, str], imports: Cal
     """Answer what can be answered, until the server is needed and `imports` has returned.
 
     `arguments` are those of the command line. None, and nothing was read or changed, if they do not plainly say to
-    serve over stdio, if stdin or stdout is no pipe, or if the catalogue does not fit what is installed.
+    serve over stdio, if stdin or stdout is not a pipe, or if the catalogue does not fit what is installed.
     """
     if not _is_plain_stdio(arguments) or environment.get("KALITO_LOG", "").upper() not in _LEVELS:
         return None

@@ -1,4 +1,4 @@
-"""Who may call what over MCP: one check in front of every message, whatever transport brought it.
+"""Permissions over MCP: one check in front of every message, on every transport.
 
 The guard in front of HTTP leaves the principal in the request. Over stdio there is no request: the program that started
 the server may do everything.
@@ -33,7 +33,7 @@ def permission_of(method: str, params: Mapping[str, Any] | None) -> Permission:
 
 
 def action_of(method: str, params: Mapping[str, Any] | None) -> str:
-    """What the audit log calls a message: the tool's name, or else the method."""
+    """A message's name in the audit log: the tool's name, or else the method."""
     name = (params or {}).get("name")
     return name if method == "tools/call" and isinstance(name, str) else method
 

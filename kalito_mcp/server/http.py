@@ -39,8 +39,8 @@ async def serve_http(
     announce: Callable[[str], None],
 ) -> None:
     """Serve until interrupted. `app_on` makes the application of the server for the port that was taken; port 0 takes a
-    free one. `announce` gets the URL of `path` as soon as it can be connected to. What does not arrive in time is
-    closed (see `arrival`), and what runs at the end finishes (see `draining`).
+    free one. `announce` gets the URL of `path` as soon as it can be connected to. Connections whose request does not
+    arrive in time are closed (see `arrival`), and running calls finish (see `draining`).
 
     Raises:
         ConfigurationError: the port is taken.

@@ -16,10 +16,10 @@ from sse_starlette.sse import AppStatus
 from kalito_mcp.server.draining import Draining
 
 ENDING_S: Final = 2
-"""How long what is left may take after the calls: answers on their way, streams that end."""
+"""Time for the rest after the calls: answers on their way, streams that end."""
 _MOST_CONNECTIONS: Final = 4_096
 _OTHER_FILES: Final = 128
-"""Files of a process that are no connections: those of the database and what its libraries open."""
+"""File descriptors that are not connections: the database and files that libraries open."""
 
 
 def most_connections() -> int:

@@ -1,4 +1,4 @@
-"""What the server says of itself to a model: how it is used where the model records, and where hooks do. Pure."""
+"""The server's instructions for a model: one text for models that record, one for hosts whose hooks do. Pure."""
 
 from typing import Final
 

@@ -1,5 +1,5 @@
-"""MCP over streamable HTTP: the SDK's sessions, each with a history of its own and used by one principal alone; and
-whole answers, also at the end of the server."""
+"""MCP over streamable HTTP: the SDK's sessions, each with its own history and for one principal alone. Answers are
+complete, even when the server ends."""
 
 import logging
 import time
@@ -34,12 +34,12 @@ logging.getLogger("mcp.server.streamable_http_manager").addFilter(
     lambda record: not str(record.msg).startswith("Refusing to open a new session")
 )
 _AGAIN_MS: Final = 1_000
-"""When a client whose stream broke should come back for what it missed."""
+"""When a client whose stream broke should reconnect for what it missed."""
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    """The SDK's sessions of the 2025 protocol, each with a history of its own. The SDK has one for all: the id of an
-    event would tell what another session was sent."""
+    """The SDK's sessions of the 2025 protocol, each with its own history. The SDK shares one, so an event's id would
+    give access to another session's events."""
 
     _histories = EventHistories()
 
@@ -119,8 +119,8 @@ def _user(known_as: str) -> AuthenticatedUser:
 
 
 def direct_route(endpoint: ASGIApp, path: str, others: ASGIApp) -> ASGIApp:
-    """Gives requests to a path to its endpoint, and others to `others`. What is between Starlette and its endpoint
-    would cost each subscription 4 KB."""
+    """Sends requests for a path straight to its endpoint, and the rest to `others`. Starlette's layers in front of an
+    endpoint would cost each subscription 4 KB."""
 
     def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http" or scope["path"] != path:

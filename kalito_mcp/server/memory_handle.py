@@ -56,7 +56,7 @@ class MemoryHandle:
         self.is_session_fixed = False
         """Whether a person has named the session, so that hooks do not change it."""
         self.alongside: Callable[..., Awaitable[None]] | None = None
-        """What runs while this is open. It reports when it has started, and ends when it is cancelled."""
+        """A task that runs while this is open. It reports when it has started, and ends when it is cancelled."""
 
     @property
     def host_session(self) -> str | None:

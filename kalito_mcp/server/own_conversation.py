@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class OwnConversation:
     """The conversation of the assistant that calls.
 
-    It is the one that the host names. If the host names none, it is one of those whose prompt has no answer yet: an
-    assistant calls tools while it works on a prompt.
+    It is the one that the host names. Otherwise it is one whose prompt has no answer yet: an assistant calls tools
+    while it works on a prompt.
     """
 
     def __init__(self, opened: MemoryHandle, captures: Captures) -> None:
@@ -23,8 +23,8 @@ class OwnConversation:
         self._captures = captures
 
     async def seen(self, asked_for: str | None = None) -> frozenset[SeenPart]:
-        """What the assistant still sees. Of the session that it asks for by its name, only a prompt that has no answer
-        yet. Nothing where no hooks report: then nobody tells of a compaction.
+        """The messages that the assistant still sees. Of a session that it asks for by name, only a prompt that has no
+        answer yet. Nothing if no hooks report, because compactions are unknown then.
 
         If it may be one of several conversations, only the newest prompts of these.
         """

@@ -1,7 +1,7 @@
 """resources/list in pages: first what is always there, then the sessions, a hundred at a time.
 
-The first page depends on nobody, so hosts get it before the server is loaded, and it may be shared. The others are of
-the principal who asks.
+The first page is the same for everybody, so hosts get it before the server is loaded, and it may be shared. The others
+belong to the principal of the request.
 """
 
 from typing import Any, Final
@@ -56,7 +56,7 @@ def register_session_list(server: MCPServer[Any], opened: MemoryHandle, subscrip
 
 async def refuse_cursors(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
     """The SDK's middleware that refuses a cursor where there is one page: the SDK would begin again with the first. An
-    empty one is none."""
+    empty cursor counts as missing."""
     if ctx.method in _ONE_PAGE and (ctx.params or {}).get("cursor"):
         raise MCPError(code=INVALID_PARAMS, message=f"{ctx.method} has one page and no cursor; {_START_AGAIN}")
     return await call_next(ctx)
@@ -66,7 +66,7 @@ def _session_before(cursor: str) -> str | None:
     """The session that the page begins after. Raises MCPError for what is not our cursor."""
     name, slash, session_id = cursor.partition("/")
     if name != FIRST_CURSOR or bool(slash) != bool(session_id):
-        said = f"{cursor[:100]!r} is no cursor of resources/list; send one that it returned, or {_START_AGAIN}"
+        said = f"{cursor[:100]!r} is not a cursor of resources/list; send one that it returned, or {_START_AGAIN}"
         raise MCPError(code=INVALID_PARAMS, message=said)
     return unquote(session_id) or None
 

@@ -1,8 +1,8 @@
-"""What a host carries from one round of a call to the next is sealed by a key that all workers of a database derive.
+"""Seals the state that a host carries between the rounds of a call, with a key that all workers of a database derive.
 
 The SDK seals the state in which `forget` asks the user. Its own key is one process's: another worker behind the same
-balancer, or the same one after a restart, would refuse the answer. Ours follows from the database's secret, which
-nobody is shown. The server is built before its memory is open, so the key is read when the first such call arrives.
+balancer, or the same one after a restart, would refuse the answer. Ours is derived from the database's secret, which is
+never shown. The server is built before its memory is open, so the key is read when the first such call arrives.
 """
 
 import json
@@ -35,7 +35,7 @@ class StateKeys:
         self.security = RequestStateSecurity(codec=self, ttl=_ANSWER_WITHIN_S, bind_principal=_bound_to)
 
     def use_own_key(self) -> None:
-        """Seal with a key of this process alone: there is no database to share one through."""
+        """Seal with a key of this process: there is no database through which to share one."""
         self._codec = AESGCMRequestStateCodec([secrets.token_bytes(32)])
 
     async def before_calls(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -46,7 +46,7 @@ class StateKeys:
         return await call_next(ctx)
 
     def seal(self, payload: bytes) -> str:
-        """The payload as text that nobody else can read or make."""
+        """The payload as text that nobody without the key can read or make."""
         if self._codec is None:
             raise RuntimeError("the memory is not open yet")
         return self._codec.seal(payload)
@@ -59,13 +59,13 @@ class StateKeys:
 
 
 def principal_key(principal: Principal) -> str:
-    """What two requests of one principal have in common, also after their OAuth client has renewed its token."""
+    """Equal for all requests of one principal, even after its OAuth client has renewed the token."""
     limits = principal.limits
     who = ["client", principal.client] if principal.client is not None else ["id", principal.id]
     return json.dumps([*who, principal.owner, principal.permission, limits.agent, limits.project])
 
 
 def _bound_to(ctx: ServerRequestContext[Any, Any]) -> str | None:
-    """Who has to send the state back. None over stdio: the one host."""
+    """The principal that has to send the state back. None over stdio: there is only one host."""
     principal = None if ctx.request is None else ctx.request.scope.get(PRINCIPAL_KEY)
     return principal_key(principal) if isinstance(principal, Principal) else None

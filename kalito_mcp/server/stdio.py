@@ -5,7 +5,8 @@ instead of 2.0 ms, measured). It also answers a line that is not a message: with
 id if that can be read. While it runs, fd 1 leads to stderr, so that only the protocol reaches the host. If stdin or
 stdout is not a pipe (a file, a console on Windows), the SDK's transport is used.
 
-Only so many calls run at once (see `calls`). A host that does not read its answers makes the others wait as lines.
+The number of calls that run at once is limited (see `calls`). A host that does not read its answers makes the others
+wait as lines.
 """
 
 import asyncio
@@ -67,9 +68,9 @@ async def serve_stdio(
 ) -> None:
     """Serve until the host closes stdin and its requests are answered, or until it closes stdout.
 
-    `begun` is the connection to go on with. Without one, it is that of stdin and stdout. `before_cancelling` runs from
-    the moment when the host has closed stdin until what is not answered is cancelled, again and again: hosts end a
-    server that is still there after two seconds, or are gone themselves. Not where the SDK's transport is used.
+    `begun` is the connection to go on with. Without it, stdin and stdout are used. `before_cancelling` runs again and
+    again, from the moment when the host has closed stdin until unanswered calls are cancelled: hosts kill a server that
+    still runs after two seconds, or are gone themselves. It does not run if the SDK's transport is used.
     """
     core = server._lowlevel_server  # the SDK has no public way to use another transport
     options = core.create_initialization_options()
@@ -117,7 +118,7 @@ async def _repeat(act: Callable[[], Awaitable[None]]) -> None:
 
 @asynccontextmanager
 async def _opened_pipes(begun: Begun) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """The pipes to the host, opened for asyncio. What is read starts with what was kept."""
+    """The pipes to the host, opened for asyncio. Reading starts with the kept input."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_CHUNK_BYTES)
     if begun.kept:
@@ -134,7 +135,7 @@ async def _opened_pipes(begun: Begun) -> AsyncIterator[tuple[asyncio.StreamReade
     try:
         yield reader, writer
     finally:
-        # Closing alone would cut what is not in the pipe yet: of an answer, or of what was begun before the server.
+        # Closing alone would cut off output that is not in the pipe yet.
         with anyio.move_on_after(_GRACE_S, shield=True), suppress(ConnectionError):
             await writer.drain()
         writing.close()
@@ -177,8 +178,8 @@ async def _take(line: bytes, writer: asyncio.StreamWriter, incoming: Incoming, c
 
 
 def _batched(line: bytes) -> list[bytes]:
-    """The messages of a batch, which the 2025-03-26 protocol demands to be taken; none if the line is not one. Each is
-    answered on a line of its own, under its id."""
+    """The messages of a batch, which the 2025-03-26 protocol requires us to accept; empty if the line is not a batch.
+    Each is answered on its own line, under its id."""
     if not line.lstrip().startswith(b"["):
         return []
     try:
@@ -248,18 +249,18 @@ def _refusal(line: bytes) -> bytes:
     if isinstance(content, list):
         return _error(None, INVALID_REQUEST, "a batch needs messages; send one message a line")
     fields = content if isinstance(content, dict) else {}
-    asked = fields.get("id")
-    is_readable = isinstance(asked, str | int) and not isinstance(asked, bool)
-    if not is_readable and not (isinstance(asked, float) and math.isfinite(asked)):
-        asked = None
+    request_id = fields.get("id")
+    is_readable = isinstance(request_id, str | int) and not isinstance(request_id, bool)
+    if not is_readable and not (isinstance(request_id, float) and math.isfinite(request_id)):
+        request_id = None
     if is_readable and fields.get("jsonrpc") == "2.0" and isinstance(fields.get("method"), str):
         return _error(
-            asked,
+            request_id,
             INVALID_REQUEST,
             "params is not an object, is nested too deeply, or has a number that is too long; send plainer params",
         )
     return _error(
-        asked,
+        request_id,
         INVALID_REQUEST,
         "not a JSON-RPC 2.0 message: it needs jsonrpc, an id (a string or an integer) and a method",
     )

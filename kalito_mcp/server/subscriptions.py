@@ -1,8 +1,8 @@
-"""Who is subscribed to what, in both eras, and for whom: hosts hear of nothing but what they could read.
+"""Subscriptions of both protocol eras and their principals: hosts are only notified of what they could read.
 
 The SDK serves `subscriptions/listen` of the 2026 protocol, but not `resources/subscribe` of the older one. A
-subscription remembers its principal. What is published during a call reaches its owner's subscriptions only; what
-changed in the memory is found by `watcher`, which reads as each subscriber would.
+subscription remembers its principal. Events published during a call reach only its owner's subscriptions. `watcher`
+finds changes in the memory, and reads as each subscriber would.
 """
 
 import logging
@@ -51,14 +51,14 @@ MOST_OF_ONE: Final = 2_048
 MOST_RESOURCES: Final = 1_000
 """Resources of one subscription, or of one connection of the 2025 protocol."""
 _TOO_MANY_RESOURCES: Final = f"more than {MOST_RESOURCES:,} resources in one subscription; subscribe to fewer"
-_ASKED: Final[ContextVar[tuple[SubscriptionFilter, Callable[[], None]]]] = ContextVar("asked")
-"""What the stream wants that this task is about to begin, and what ends it: the SDK does not tell its bus."""
+_LISTENING: Final[ContextVar[tuple[SubscriptionFilter, Callable[[], None]]]] = ContextVar("listening")
+"""The subscription that this task is about to begin, and what ends it: the SDK does not pass it to its bus."""
 _log: Final = logging.getLogger("kalito.server")
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Those who may read the same: whose memory, and which part. Over stdio without an owner: it is the one served."""
+    """Subscribers who may read the same part of the same memory. Over stdio `owner` is None: it is the owner served."""
 
     owner: str | None = None
     limits: Limits = NO_LIMITS
@@ -69,7 +69,7 @@ class Audience:
 
 
 def audience() -> Audience:
-    """That of the call which this task works for."""
+    """The audience of the call that this task works for."""
     called = acting()
     return Audience() if called is None else Audience(called.principal.owner, called.principal.limits)
 
@@ -89,10 +89,10 @@ class Subscriber(Protocol):
     def audience(self) -> Audience: ...
     @property
     def principal_id(self) -> str | None:
-        """Who subscribed; None over stdio."""
+        """The principal that subscribed; None over stdio."""
 
     def end(self) -> None:
-        """Notify it no more."""
+        """Stop notifying it."""
 
     @property
     def wants_list(self) -> bool:
@@ -120,7 +120,7 @@ class _Stream:
 
 @dataclass(slots=True, eq=False)
 class _OlderHost:
-    """A connection of the 2025 protocol. What it has not read yet is notified once."""
+    """A connection of the 2025 protocol. Notifications that it has not read yet are merged into one."""
 
     audience: Audience
     principal_id: str | None
@@ -142,7 +142,7 @@ class _OlderHost:
         self._unsent.clear()
 
     async def send(self) -> None:
-        """Send what is delivered, until the host leaves. One that does not read holds up nobody else."""
+        """Send what is delivered, until the host leaves. A host that does not read delays no others."""
         with self.sending:
             while True:
                 await self._changed.wait()
@@ -175,7 +175,7 @@ class Subscriptions:
         self.prepare: Prepare = _nothing_to_prepare
         """Gets what a new subscriber wants before it is acknowledged, so that no later change is missed."""
         self.nudged: anyio.Event | None = None
-        """Set when something was probably written, or somebody has subscribed or left. None while nobody watches."""
+        """Set when something was probably written, or somebody has subscribed or left. None without subscribers."""
         self.senders: TaskGroup | None = None
         """Where hosts of the 2025 protocol are notified, each in a task of its own."""
         self._streams: dict[object, _Stream] = {}
@@ -219,15 +219,15 @@ class Subscriptions:
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         """Add a stream for the principal of this call. Returns what removes it."""
-        (asked, end), token = _ASKED.get(), object()
-        watched = {uri: watched_at(uri) for uri in asked.resource_subscriptions or ()}
-        wants_list = bool(asked.resources_list_changed)
+        (wanted, end), token = _LISTENING.get(), object()
+        watched = {uri: watched_at(uri) for uri in wanted.resource_subscriptions or ()}
+        wants_list = bool(wanted.resources_list_changed)
         self._streams[token] = _Stream(audience(), _principal_id(), watched, wants_list, listener, end)
         self.nudge()  # the watcher may be waiting for somebody
 
         def unsubscribe() -> None:
             self._streams.pop(token, None)
-            self.nudge()  # what nobody watches any more is forgotten
+            self.nudge()  # what has no subscriber any more is forgotten
 
         return unsubscribe
 
@@ -246,17 +246,17 @@ class Subscriptions:
     async def _listen(
         self, context: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        asked = params.notifications
-        uris = asked.resource_subscriptions or []
+        filters = params.notifications
+        uris = filters.resource_subscriptions or []
         if len(uris) > MOST_RESOURCES:
             raise _too_many(_TOO_MANY_RESOURCES)
         mine = _principal_id()
         if mine is not None and sum(one.principal_id == mine for one in self._streams.values()) >= MOST_OF_ONE:
             raise _too_many(f"you have {MOST_OF_ONE:,} open subscriptions; close some")
         wanted = [found for found in map(watched_at, uris) if found is not None]
-        await self.prepare(audience(), [*wanted, *([SESSION_LIST] if asked.resources_list_changed else [])])
+        await self.prepare(audience(), [*wanted, *([SESSION_LIST] if filters.resources_list_changed else [])])
         with anyio.CancelScope() as lasting:
-            _ASKED.set((asked, lasting.cancel))
+            _LISTENING.set((filters, lasting.cancel))
             return await self._listening(context, params)
         # Its token is no longer valid: with this the protocol ends a stream.
         return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_META_KEY: context.request_id})
@@ -284,7 +284,7 @@ class Subscriptions:
             connection.exit_stack.callback(self._leave, host)
             if self.senders is not None:
                 self.senders.start_soon(host.send)
-        # A client that was let in again goes on in its session, under another consent.
+        # A client with a new consent goes on in its session.
         host.principal_id = _principal_id()
         return host
 

@@ -1,4 +1,4 @@
-"""Spans for OpenTelemetry, where the standard variables name a collector: which method and tool was called, how long it
+"""Spans for OpenTelemetry, if the standard variables name a collector: which method and tool was called, how long it
 took, and whether it failed.
 
 The SDK of MCP makes the spans. It puts into them what callers send (names of tools, ids of messages) and what errors
@@ -52,7 +52,7 @@ def start_telemetry(environment: Mapping[str, str], tools: Collection[str]) -> b
 
 
 class WithoutContent:
-    """An exporter of the same spans, with nothing of what callers sent."""
+    """An exporter of the same spans, without anything that callers sent."""
 
     def __init__(self, exporter: Any, tools: Collection[str]) -> None:
         self._exporter = exporter

@@ -2,8 +2,8 @@
 
 It looks only while somebody is subscribed: right after a tool call, and each second at the store's revision. Every
 process that writes moves it, and so does the background work of this one. What was last read at another revision is
-read again, for each audience as those in it would read it, and compared with what was there before. So nobody hears of
-what they cannot read, not even by the time of a notification.
+read again, as each audience would read it, and compared with what was there before. So no subscriber learns of what it
+cannot read, not even from the time of a notification.
 """
 
 import logging
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 1.0
 _REST: Final = 9
-"""After a look it rests for so many times as long as that took: looking costs a tenth of a processor at most."""
+"""Pause after a look, as a multiple of its duration: looking costs at most a tenth of a processor."""
 _IN_FILES: Final = frozenset({WatchedKind.SNAPSHOTS, WatchedKind.SNAPSHOT})
 """What changes without a commit."""
 _log: Final = logging.getLogger("kalito.server")
@@ -50,7 +50,7 @@ class Watcher:
         self._memory = memory
         self._seen: defaultdict[Audience, dict[Watched, _Seen]] = defaultdict(dict)
         self._ends_ms: Mapping[str, int] = {}
-        """When each principal may call no more, as it was at the revision below."""
+        """When each principal's access ends, as of the revision below."""
         self._ends_of: tuple[int, set[str]] | None = None
         """The revision, and the principals."""
         subscriptions.prepare = self._prepare
@@ -107,14 +107,14 @@ class Watcher:
             raise failures[0]
 
     async def _changes(self, audience: Audience, watched: Collection[Watched], revision: int) -> set[Watched]:
-        """What the audience sees otherwise than before; and note it. `revision` was read before."""
+        """Which resources look different to the audience than before; and note it. `revision` was read before them."""
         seen = self._seen[audience]
-        asked = {
+        to_read = {
             one
             for one in watched
             if one.kind in _IN_FILES or (before := seen.get(one)) is None or before.revision != revision
         }
-        found = await self._as_seen_by(audience, asked)
+        found = await self._as_seen_by(audience, to_read)
         changed = {one for one, version in found.items() if one in seen and seen[one].version != version}
         seen.update({one: _Seen(version, revision) for one, version in found.items()})
         return changed
@@ -151,15 +151,15 @@ class Watcher:
         return await memory.changes.versions(watched)
 
     def _is_needed(self) -> bool:
-        """Whether anybody is to be notified, or may have to be cut off."""
+        """Whether a subscriber must be notified, or may have lost access."""
         return any(one.watched or one.wants_list or one.principal_id is not None for one in self._subscriptions)
 
     def _principals(self) -> set[str]:
-        """Who is subscribed over HTTP."""
+        """The principals that subscribed over HTTP."""
         return {one.principal_id for one in self._subscriptions if one.principal_id is not None}
 
     def _wanted(self) -> dict[Audience, set[Watched]]:
-        """What is subscribed to at the moment."""
+        """The current subscriptions."""
         wanted: defaultdict[Audience, set[Watched]] = defaultdict(set)
         for one in self._subscriptions:
             watched = {each for each in one.watched.values() if each is not None}
@@ -177,7 +177,7 @@ class Watcher:
 
 
 def _events(subscriber: Subscriber, changed: Collection[Watched]) -> Iterator[ServerEvent]:
-    """What the subscriber asked to be told of, in the words in which it asked."""
+    """The subscriber's filter, as it was requested."""
     if not changed:
         return
     if subscriber.wants_list and SESSION_LIST in changed:

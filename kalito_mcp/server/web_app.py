@@ -49,12 +49,12 @@ def http_app(
 ) -> ASGIApp:
     """All that is served over HTTP on this port.
 
-    Every request needs a token, unless `owner` says whose memory everybody may use. With an OpenID provider, tokens of
-    people come from there, and else from the sign-in page. `exporter` writes the archives that REST sends. `documents`
-    reads how OAuth clients describe themselves.
+    Every request needs a token, unless `owner` names the memory that everybody may use. With an OpenID provider,
+    people's tokens come from there, otherwise from the sign-in page. `exporter` writes the archives that REST sends.
+    `documents` reads how OAuth clients describe themselves.
 
     Raises:
-        ConfigurationError: the public URL or the provider's cannot be one.
+        ConfigurationError: the public URL or the provider's URL is not valid.
     """
     site = Site.of(policy.public_url, port=port, path="/mcp" if transport == "http" else "/sse")
     # The guard checks the names that the SDK would check, on every route.
@@ -103,13 +103,13 @@ def _routed(server: KalitoServer, mcp: Starlette, login: "_Login", refusals: Ref
 
 
 def _direct(mcp: Starlette, app: ASGIApp) -> ASGIApp:
-    """`app`, past whose router MCP's own endpoint is called."""
+    """`app`, with MCP's endpoint called directly, past the router."""
     endpoint = next((route for route in mcp.routes if isinstance(route, Route)), None)
     return app if endpoint is None else direct_route(endpoint.app, endpoint.path, app)
 
 
 def _counted(app: ASGIApp, draining: Draining) -> ASGIApp:
-    """The same app, for whose answers the end of the server waits, as for calls over MCP."""
+    """The same app; the server waits for its answers before it ends, as for calls over MCP."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         with draining.call():

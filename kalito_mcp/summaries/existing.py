@@ -19,7 +19,7 @@ async def made_before(
 async def made_of(
     view: ReadView | WriteTransaction, session: Session, messages: Sequence[MessageWithImportance]
 ) -> ConversationSummary | None:
-    """The summary of exactly these messages; None if there is none, or if it was forgotten."""
+    """The summary of exactly these messages; None if it is missing or was forgotten."""
     first, last = messages[0].seq, messages[-1].seq
     if session.summarized_seq < last:
         return None

@@ -1,10 +1,10 @@
 """Writes summaries without a language model: a head line, and the sentences worth keeping under four headings. Pure.
 
-What a sentence is and is worth, the caller says (`kalito_mcp.kinds`): a `Draft` has the sentences, `write` takes what
-was found of them. The same messages produce the same bytes in every process and on every platform. The head line and
-the headings are all that it writes itself, and it resolves no pronouns. A summary of summaries is made the same way,
-with a share of the room for each part. It can be a part of a higher summary.
-Source: the head line is `createFallbackSummary` of the memory manager's reference.
+The caller judges the kind and worth of sentences (`kalito_mcp.kinds`): a `Draft` has the sentences, `write` takes the
+judgements. The same messages produce the same bytes in every process and on every platform. It writes only the head
+line and the headings itself, and resolves no pronouns. A summary of summaries is made the same way, with a share of the
+room for each part. It can be a part of a higher summary. Source: the head line is `createFallbackSummary` of the memory
+manager's reference.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ _MAX_SENTENCE: Final = 320
 _MIN_SENTENCE: Final = 80
 _MAX_PROPOSAL: Final = 160
 _SHORT_ANSWER: Final = 80
-"""Characters. A longer decision says by itself what it is about."""
+"""Characters. A longer decision names its own subject."""
 _ANSWERS: Final = frozenset({Kind.DECISION, Kind.CHANGE})
 _LIKENESS_COUNTS: Final = 2
 """How much more the likeness of a proposal counts than its worth."""
@@ -89,7 +89,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a summary is made of: its head lines, the longest first, and what was said, in order. `parts` is the number
+    """The material of a summary: its head lines, the longest first, and the sentences, in order. `parts` is the number
     of parts of a summary of summaries."""
 
     heads: Sequence[str]
@@ -166,7 +166,8 @@ def keep_informative(summaries: Sequence[ConversationSummary]) -> list[Conversat
 def _candidates(
     draft: Draft, judged: Sequence[Judged], likeness: Sequence[Sequence[int]], room: int, *, bar: int
 ) -> list[Candidate]:
-    """What is worth keeping. Without a model, explicit words are, and the first sentences fill the rest."""
+    """The sentences worth keeping. Without a model, these are found by explicit words, and the first sentences fill the
+    rest."""
     found: list[Candidate] = []
     longest = min(room, _MAX_SENTENCE)
     for order, (said, one) in enumerate(zip(draft.said, judged, strict=True)):
@@ -188,8 +189,8 @@ def _is_among_people(draft: Draft) -> bool:
 
 
 def _proposal(draft: Draft, judged: Sequence[Judged], order: int, likeness: Sequence[Sequence[int]]) -> str:
-    """What a short decision answers: the sentence of the message before that is most like it or worth most, if another
-    one said it. Empty for any other sentence."""
+    """The sentence that a short decision answers: the one of the message before that is most similar or worth most, if
+    another speaker said it. Empty for any other sentence."""
     said = draft.said[order]
     is_answer = order > 0 and draft.said[order - 1].group == said.group - 1 and not said.sentence.is_assistant
     if not (is_answer and likeness and judged[order].kind in _ANSWERS and len(said.text) <= _SHORT_ANSWER):
@@ -206,7 +207,7 @@ def _proposal(draft: Draft, judged: Sequence[Judged], order: int, likeness: Sequ
 
 
 def _parse(summary: ConversationSummary, group: int) -> tuple[list[str], list[Said]]:
-    """The topics of a summary, and what is said in it."""
+    """The topics of a summary, and its sentences."""
     if summary.method != SummaryMethod.EXTRACTIVE:
         sentences = _sentences("\n".join(line for line in summary.summary.split("\n") if line not in HEADINGS))
         return [], [Said(one, "", group, is_first=True) for one in _trusted(sentences, summary.origin)]

@@ -91,7 +91,7 @@ class SummaryKeeper:
         return bool(self._foldable(await view.conversations.uncovered_summaries(session)))
 
     async def summarize_due(self, scope: Scope, *, is_partial_due: bool = False) -> ConversationSummary | None:
-        """Summarise the oldest window without a summary; None if none is due.
+        """Summarise the oldest window without a summary; None if no window is due.
 
         With `is_partial_due`, a window shorter than the threshold counts too.
         """
@@ -219,7 +219,7 @@ class SummaryKeeper:
             session = await find_session(transaction, scope)
             _must_be_open(session)
             await _must_not_repeat(transaction, session, scope, keys)
-            # What was summarised meanwhile has its summary.
+            # Messages summarised meanwhile already have their summary.
             left = [message for message in messages if message.seq > session.summarized_seq]
             if not left:
                 return None

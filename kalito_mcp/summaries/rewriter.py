@@ -1,8 +1,8 @@
 """Rewrites the summaries of a record, in place, when the record is changed, hidden, erased or restored.
 
-Always without a language model, because it runs inside the transaction of the change, which must not wait for one. What
-the sentences are worth is found out before (`prepare`). So at any moment everything that a summary says is said by a
-visible record.
+Always without a language model, because it runs inside the transaction of the change, which must not wait for one. The
+worth of the sentences is computed before (`prepare`). So at any moment a visible record supports everything in a
+summary.
 """
 
 from collections.abc import Mapping, Sequence

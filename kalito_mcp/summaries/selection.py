@@ -24,9 +24,9 @@ ANSWERED: Final = " → "
 
 BAR: Final = 40
 BAR_AMONG_PEOPLE: Final = 20
-"""Percent: what is worth less is left out."""
+"""Percent: sentences worth less are left out."""
 _SURE: Final = 70
-"""Percent: what is worth as much comes first."""
+"""Percent: sentences worth at least this come first."""
 
 _SAME: Final = 70
 """Percent of likeness: of two such sentences, the later one is enough."""
@@ -35,12 +35,12 @@ _SAME_SOON: Final = 30
 """The same of two of a person's decisions; and within `_SOON` messages, in which a decision is usually changed."""
 _SOON: Final = 4
 _FEW: Final = 50
-"""Percent: what is worth less than that part of an earlier sentence does not take its place."""
+"""Percent: a sentence worth less than this part of an earlier one does not replace it."""
 
 _LONG: Final = 160
 _LONG_BONUS: Final = 30
 _LATE_BONUS: Final = 20
-"""Percent: by so much a sentence of 160 characters, and the last one, are worth more. Both are kept more often."""
+"""Percent: bonus of a sentence of 160 characters, and of the last one. Both are kept more often."""
 
 _PRICE: Final = 100
 """Characters added to every sentence's length: without them, splinters would say most for their length."""
@@ -75,7 +75,7 @@ class Candidate:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """The stems of its words, in all languages without those of grammar."""
+        """The stems of its words, without the function words of any language."""
         return frozenset(query_terms(self._undated, every_function_word(), may_be_empty=True))
 
     @cached_property
@@ -94,12 +94,12 @@ class Candidate:
 def last_words(
     candidates: Sequence[Candidate], likeness: Sequence[Sequence[int]], *, has_decisions: bool, of_parts: bool = False
 ) -> list[Candidate]:
-    """The candidates without those that a later one takes the place of.
+    """The candidates that no later one replaces.
 
-    `likeness` has percents by the candidates' `order`; without it, only equal words are the same. What the assistant
-    repeats of others is left out instead of what they said. With `has_decisions`, what a person decides takes the
-    place of what they decided about the same before. Within a part of a summary of summaries, nothing is compared:
-    there, the order is not that of time.
+    `likeness` has percents by the candidates' `order`; without it, only equal words are the same. If the assistant
+    repeats others, the repetition is left out instead of the original. With `has_decisions`, a person's decision
+    replaces their earlier one about the same. Within a part of a summary of summaries, nothing is compared: there, the
+    order is not chronological.
     """
     gone: set[int] = set()
     for at, later in enumerate(candidates):
@@ -161,7 +161,7 @@ def choose_of_parts(candidates: Sequence[Candidate], room: int, *, share: int) -
 def lines(kept: Sequence[Candidate]) -> list[str]:
     """The headings, and below each a line for each turn of a speaker: `Ann: I live in Oslo. I moved there in 2019.`
 
-    What is worth nothing stands first, without a heading.
+    Sentences worth nothing stand first, without a heading.
     """
     found = _turns([one for one in kept if not one.worth])
     for heading, kinds in HEADINGS.items():
@@ -171,7 +171,7 @@ def lines(kept: Sequence[Candidate]) -> list[str]:
 
 
 def ended(text: str) -> str:
-    """The sentence with a full stop if it has none, so that a fold can split the line into sentences again."""
+    """The sentence with a full stop at its end, so that a fold can split the line into sentences again."""
     if _ENDED().search(text[-4:]):
         return text
     return f"{text}{'。' if _ENDS_IN_KANJI().search(text) else '.'}"
@@ -202,7 +202,8 @@ class _Choice:
         self._said: set[str] = set()
 
     def fill(self, pool: Sequence[Candidate], limit: int | None = None) -> None:
-        """Keep those of the pool that say most for their length, one after the other, until nothing more fits.
+        """Keep the most informative candidates of the pool for their length, one after the other, until nothing more
+        fits.
 
         With a limit of characters, stop after the first kept one at the next that does not fit: a small sentence is
         seldom the best use of that room.
@@ -235,7 +236,7 @@ class _Choice:
         return True
 
     def _density(self, candidate: Candidate) -> int:
-        """What the sentence says that no kept one does, for its length."""
+        """The new information of the sentence beyond the kept ones, for its length."""
         new = len(candidate.terms - self._said)
         points = candidate.worth // 2 + _TERM * min(new, _MOST_TERMS) + candidate.details
         return 1_000 * points // (_PRICE + len(candidate.text) + len(candidate.proposal))

@@ -34,7 +34,7 @@ _LOCAL_TOKENS, _CLOUD_TOKENS = 100, 300
 """Of a model's answer, at most."""
 
 _LOCAL, _CLOUD = ValidationPolicy(max_characters=300), ValidationPolicy(max_characters=1_800)
-"""What an answer is checked for. The latter admits the 200 words that the cloud prompt asks for."""
+"""Limits of an answer. The latter admits the 200 words that the cloud prompt asks for."""
 
 _LOCAL_PROMPT, _CLOUD_PROMPT = 6_000, 48_000
 """Characters of the conversation in a prompt, at most: a long range fits into a small context."""
@@ -165,7 +165,7 @@ class Summarizer:
     async def _ask(
         self, chat: ChatModel, model_id: str, prompt: Prompt, *, lines: Sequence[str], sources: Sequence[str]
     ) -> tuple[str, str | None]:
-        """Return the model's answer, and what is wrong with it or None."""
+        """Return the model's answer, and its flaw or None."""
         room = _LOCAL_PROMPT if chat.is_local else _CLOUD_PROMPT
         request = ChatRequest(
             model=model_id,

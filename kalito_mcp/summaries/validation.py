@@ -40,7 +40,7 @@ _SHORTEST_WORD: Final = 4
 
 
 def find_flaw(summary: str, source_texts: Sequence[str], policy: ValidationPolicy) -> str | None:
-    """Return the first flaw of the summary in words; None if there is none.
+    """Describe the first flaw of the summary; None without a flaw.
 
     Lengths are in characters. A value equal to its limit is allowed. A blank summary is flawed, and so is any summary
     of blank sources.

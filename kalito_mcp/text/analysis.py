@@ -22,7 +22,7 @@ from kalito_mcp.text.pieces import PIECE_CHARS, pieces_of_words
 
 SEVERAL: Final = 2
 MANY: Final = 4
-"""Of a term that a text repeats, the index keeps only whether it occurs so many times."""
+"""For a term that a text repeats, the index only keeps whether it occurs at least this many times."""
 
 FIRST_PERSON: Final = frozenset("i i'm i've i'd i'll my me myself we we're our".split())
 """Words by which a speaker talks about themselves. English."""
@@ -48,7 +48,7 @@ _UNSPACED: Final = re.compile(
     "\U00020000-\U0003ffff]+"
 )
 
-# A word of at most so many letters keeps its final e.
+# A word of at most this many letters keeps its final e.
 _KEEPS_E: Final = 5
 # Short roots that had a final e before -ing or -ed. Without the e, the consonant would be doubled (hop, hopping).
 _LOST_E: Final = re.compile(r"[vcu]$|[^s]s$|[dr]g$|^[^aeiou]*[aeiouy][^aeiouwxy]$")
@@ -64,7 +64,7 @@ _EMOJI: Final = re.compile(
 
 _FEW_PAIRS: Final = 3
 _WORDS_AT_ONCE: Final = 16_384
-"""Other threads wait for a millisecond while so many are counted."""
+"""Other threads wait for a millisecond while this many are counted."""
 
 STOP_WORDS: Final = frozenset(
     """a about above after again against ago all also am an and any anyone are as at be because been before being below
@@ -154,12 +154,12 @@ def query_terms(text: str, function_words: frozenset[str] = STOP_WORDS, *, may_b
     In scripts without spaces a pair of characters is left out if both are listed. Single Han characters come last, if
     the query has more than a word or two.
     """
-    asked = words(text)
-    kept = [word for word in asked if not _is_function_word(word.partition("'")[0], function_words)]
-    if len(asked) > _FEW_PAIRS:
+    all_words = words(text)
+    kept = [word for word in all_words if not _is_function_word(word.partition("'")[0], function_words)]
+    if len(all_words) > _FEW_PAIRS:
         kept += [one for one in _han(text) if one not in function_words]
     kept = kept or _emoji(text)
-    return list(dict.fromkeys(filter(None, map(stem, kept if kept or may_be_empty else asked))))
+    return list(dict.fromkeys(filter(None, map(stem, kept if kept or may_be_empty else all_words))))
 
 
 def _is_function_word(word: str, function_words: frozenset[str]) -> bool:

@@ -39,37 +39,37 @@ _ENGLISH_TALK: Final = frozenset(
 _LATIN_ENDS: Final = "\u0250"
 
 
-def language_of(asked: Sequence[str]) -> str:
+def language_of(query_words: Sequence[str]) -> str:
     """The code of the language whose function words are most among these words of `analysis.words`.
 
     The first word counts twice: a question mostly begins with its question word. English if it has as many as any
     other, and for words in Latin letters of which no table has one.
     """
-    likely = likely_languages(asked)
+    likely = likely_languages(query_words)
     if ENGLISH not in likely:
         return likely[-1]
-    is_known = any(word.partition("'")[0] in STOP_WORDS for word in asked)
-    return ENGLISH if is_known or all(letter < _LATIN_ENDS for word in asked for letter in word) else UNKNOWN
+    is_known = any(word.partition("'")[0] in STOP_WORDS for word in query_words)
+    return ENGLISH if is_known or all(letter < _LATIN_ENDS for word in query_words for letter in word) else UNKNOWN
 
 
-def is_clearly_english(asked: Sequence[str]) -> bool:
+def is_clearly_english(query_words: Sequence[str]) -> bool:
     """Whether English function words are two of these words, or a third of them.
 
     One alone may be a word of a language without a table: Finnish `on` is `is`.
     """
-    found = STOP_WORDS.intersection(word.partition("'")[0] for word in asked)
-    return len(found) > 1 or 3 * len(found) >= max(1, len(asked))
+    found = STOP_WORDS.intersection(word.partition("'")[0] for word in query_words)
+    return len(found) > 1 or 3 * len(found) >= max(1, len(query_words))
 
 
-def likely_languages(asked: Sequence[str]) -> list[str]:
+def likely_languages(query_words: Sequence[str]) -> list[str]:
     """The codes of the languages that have most of these words as function or talk words; all if none has one."""
-    foreign = [word for word in asked if not word.isascii()]
+    foreign = [word for word in query_words if not word.isascii()]
     for code, script in _SCRIPTS.items():
         if any(map(script.search, foreign)):
             # A few Japanese words have Chinese characters only.
-            is_unsure = code == "zh" and not any(map(_telling_words(code).issuperset, asked))
+            is_unsure = code == "zh" and not any(map(_telling_words(code).issuperset, query_words))
             return ["ja", code] if is_unsure else [code]
-    bare = [word.partition("'")[0] for word in asked]
+    bare = [word.partition("'")[0] for word in query_words]
     distinct, first = frozenset(bare), frozenset(bare[:1])
     counts = {
         code: len(distinct & telling) + len(first & telling)

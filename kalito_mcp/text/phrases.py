@@ -6,8 +6,8 @@ from kalito_mcp.text.analysis import fold, is_spelled_with_spaces, words
 
 
 class Phrases:
-    """Words and phrases, by language, with commas between them. Those of a language without spaces are looked for in
-    the letters."""
+    """Words and phrases, by language, with commas between them. In a language without spaces they are looked for in the
+    letters."""
 
     def __init__(self, by_language: Mapping[str, str]) -> None:
         each = [fold(one.strip()) for row in by_language.values() for one in row.split(",")]

@@ -12,7 +12,7 @@ PIECE_CHARS: Final = 32_768
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The text, cut anywhere. For what reads each character by itself."""
+    """The text, cut anywhere. For functions that read one character at a time."""
     for start in range(0, len(text), PIECE_CHARS):
         yield text[start : start + PIECE_CHARS]
 

@@ -129,14 +129,14 @@ def ends_by_asking(text: str) -> bool:
     return bool(sentences) and _asks(sentences[-1])
 
 
-def likeness(asked: str, past: str) -> float:
+def likeness(asking: str, past: str) -> float:
     """How far two questions ask for the same, in [0, 1]: the share of their content terms that both have.
 
     Of the questions in a text, and the whole text, the most alike count. 0 if they want things of different kinds
     (when, where), have different names, numbers or days, or only one denies, and if one has no content term, unless
     the words are equal.
     """
-    return most_alike(wordings(asked, questions_in(asked)), wordings(past, questions_in(past)))
+    return most_alike(wordings(asking, questions_in(asking)), wordings(past, questions_in(past)))
 
 
 def most_alike(ours: Iterable[str], theirs: Collection[str]) -> float:
@@ -149,7 +149,7 @@ def wordings(text: str, questions: Iterable[str]) -> frozenset[str]:
     return frozenset({text[:_MAX_CHARS], *questions})
 
 
-def may_be_alike(asked: Sequence[Set[str]], text: str, least: float) -> bool:
+def may_be_alike(asking: Sequence[Set[str]], text: str, least: float) -> bool:
     """Whether a text can be at least so alike a question of these content terms. A tenth of the work of `likeness`: all
     of its words are taken for content terms that are shared, and what is a function word in any language for none that
     are not."""
@@ -158,16 +158,16 @@ def may_be_alike(asked: Sequence[Set[str]], text: str, least: float) -> bool:
     said = words(text)
     found = set(map(stem, said))
     content = {stem(word) for word in said if word.partition("'")[0] not in every_function_word()}
-    for terms in asked:
+    for terms in asking:
         both = len(terms & found)
         if both >= least * (len(terms) + max(0, len(content) - both)):
             return True
     return False
 
 
-def terms_of_wordings(asked: Iterable[str]) -> list[frozenset[str]]:
+def terms_of_wordings(asking: Iterable[str]) -> list[frozenset[str]]:
     """The content terms of each wording."""
-    return [_parsed(one).terms for one in sorted(asked)]
+    return [_parsed(one).terms for one in sorted(asking)]
 
 
 def answers_nothing(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Keys that recognise forgotten text when it comes back: one for the whole text, one for each sentence. Pure.
 
 A key ignores case, spaces, punctuation, separators, invisible characters and look-alike letters. Other words for the
-same have another key. Short texts, and sentences that name nothing, have none: everybody says them.
+same have another key. Short texts, and sentences that name nothing, have no key: everybody says them.
 """
 
 from collections.abc import Iterator

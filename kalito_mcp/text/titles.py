@@ -12,7 +12,7 @@ from kalito_mcp.text.host_blocks import without_blocks, without_ide_context
 
 TITLE_CHARS: Final = 50
 FIRST_MESSAGES: Final = 12
-"""Of a conversation; its title is in one of them, or it has none."""
+"""Of a conversation; its title is in one of them, if it has one."""
 READ_CHARS: Final = 16_000
 """Of each of them."""
 
@@ -36,7 +36,7 @@ def is_named(session_id: str) -> bool:
 def short_id(session_id: str) -> str:
     """The beginning of a UUID, by which people and models may name its session; another id whole.
 
-    The first eight digits of version 7 are those of every UUID of the same minute, so that it has thirteen.
+    Version 7 needs thirteen digits: UUIDs of the same minute share the first eight.
     """
     found = _UUID.fullmatch(session_id)
     if found is None:

@@ -106,8 +106,8 @@ class Finalizer:
     async def _preview(
         self, scope: Scope, session: Session, agent: MemoryOrchestrator, options: FinalizeOptions
     ) -> Finalized:
-        """What the remaining sleep and promotion stages would do now. Owed work is done first: pins are collected and
-        messages enter the graph."""
+        """The report of what the remaining sleep and promotion stages would do now. Owed work is done first: pins are
+        collected and messages enter the graph."""
         policy = agent.config.graph
         if session.state is SessionState.FINALIZED or not policy.enabled:
             return Finalized(session, is_dry_run=True)

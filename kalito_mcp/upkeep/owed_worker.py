@@ -28,7 +28,7 @@ _GATHER_S: Final = 0.02
 processor has turned to something else, the same work costs more."""
 
 _QUIET_S: Final = 1.0
-"""After so long without work, nobody waits for what makes later calls faster."""
+"""After this time without work, tasks that makes later calls faster may begin."""
 
 
 class OwedWorker:

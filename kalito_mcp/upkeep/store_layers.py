@@ -123,7 +123,7 @@ class Reporting(StoreLayer):
         self._watchers.append(on_commit)
 
     async def write(self, work: Write[T], *, before: Before = None) -> T:
-        """As the store's, and reported if it may have been committed: so also if it was cancelled."""
+        """As the store's, and reported if it may have been committed, even if it was cancelled."""
         try:
             result = await self._store.write(work, before=before)
         except Exception:

@@ -105,7 +105,7 @@ class VectorWorker:
         await self._store.write(lambda transaction: transaction.vectors.drop(active))
         self._is_cleared = False
         _log.info(
-            "the vectors that %s made are replaced by those of %s, the newest first; search finds the rest by words",
+            "the vectors that %s made are replaced by vectors of %s, the newest first; search finds the rest by words",
             active.fingerprint,
             self._embedder.fingerprint,
         )

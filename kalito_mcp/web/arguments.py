@@ -44,7 +44,7 @@ def tidied(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
 
     "", null and an empty list are left out where they may be: also in lists, and in objects whose fields the schema
     names. A list or an object that comes as a JSON string is read. One text is a list of one, where a list of texts is
-    asked for. camelCase, and `limit` for `k`, are renamed. Half of a surrogate pair becomes U+FFFD. Validation says
+    asked for. camelCase, and `limit` for `k`, are renamed. Half of a surrogate pair becomes U+FFFD. Validation reports
     what is still wrong.
 
     Raises:
@@ -54,7 +54,7 @@ def tidied(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
 
 
 def unknown_arguments(given: Mapping[str, Any], schema: Schema) -> str | None:
-    """What is wrong with the names of the arguments; None if all are known."""
+    """Describes unknown argument names; None if all are known."""
     properties = schema["properties"]
     unknown = sorted(set(given) - set(properties))
     faults = [f"unknown argument {shown(name)}{where_it_belongs(name, schema)}" for name in unknown[:_SHOWN]]
@@ -97,8 +97,8 @@ def _object(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
             continue
         read = _value(value, properties[name])
         bound = "minItems" if read == [] else "minLength"
-        is_told = read in ("", []) and any(one.get(bound) == 0 for one in _choices(properties[name]).values())
-        may_be_empty = name in required or is_told
+        accepts_empty = read in ("", []) and any(one.get(bound) == 0 for one in _choices(properties[name]).values())
+        may_be_empty = name in required or accepts_empty
         if may_be_empty or not _is_empty(read, properties[name]):
             kept[name] = read
     return kept

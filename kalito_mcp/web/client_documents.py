@@ -50,7 +50,7 @@ class ClientDocuments:
         """The name and the redirect URIs of the client with this URL.
 
         Raises:
-            InvalidInput: the document cannot be read, or is not that of the client.
+            InvalidInput: the document cannot be read, or describes another client.
         """
         try:
             found = await fetch_json(
@@ -93,9 +93,9 @@ def _described(url: str, found: Any) -> tuple[str | None, Sequence[str]]:
         raise InvalidInput(f"the document at {url} does not describe the client with this id")
     name, redirect_uris = found.get("client_name"), found.get("redirect_uris")
     if not isinstance(redirect_uris, list) or not all(_is_url(uri) for uri in redirect_uris):
-        raise InvalidInput(f"the document at {url} has no redirect_uris, or one that is no URL")
+        raise InvalidInput(f"the document at {url} has no redirect_uris, or one that is not a URL")
     if found.get("token_endpoint_auth_method") in _SHARED_SECRETS or "client_secret" in found:
-        raise InvalidInput(f"the document at {url} asks for a secret, and what is published is none")
+        raise InvalidInput(f"the document at {url} asks for a secret, but it is public")
     return (name if isinstance(name, str) else None), redirect_uris
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a call, in words: validation errors without a library's noise, and failures of ours by an id."""
+"""Error texts for callers: validation errors without a library's noise, and an id for each internal failure."""
 
 import logging
 import secrets
@@ -62,8 +62,8 @@ def incident(error: BaseException, what: str) -> str:
 
 
 def describe_error(error: KalitoError, what: str) -> str:
-    """The words of an error of ours for whoever calls. Those of the database and of the settings name files: who calls
-    over HTTP gets the id under which the log has them."""
+    """The text of one of our errors, for the caller. Database and settings errors name files, so a caller over HTTP
+    gets the id of their log entry instead."""
     if acting() is None or not isinstance(error, StorageError | ConfigurationError):
         return str(error)
     number = secrets.token_hex(4)

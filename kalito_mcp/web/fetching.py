@@ -1,4 +1,4 @@
-"""Reads a JSON document that somebody else names. No credential is sent, and every address of its host is judged."""
+"""Reads a JSON document from a URL that a client names. Sends no credential, and checks every address of the host."""
 
 import json
 from typing import Any, Final

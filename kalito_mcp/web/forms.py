@@ -1,5 +1,5 @@
-"""Reads the forms of clients and browsers that nobody knows yet: few fields. Of few bytes they are already: no more is
-taken from callers without a token.
+"""Reads forms of unauthenticated clients and browsers, and limits their number of fields. Their size is already
+limited: callers without a token may send few bytes.
 
 Starlette's parser reads a byte at a time, whatever the number of fields.
 """

@@ -1,7 +1,7 @@
-"""What every request passes before anything reads it: the names of Host and Origin, and who sends it.
+"""Checks every request before anything else reads it: Host, Origin and the sender's token.
 
-It stands in front of all routes, so that a route cannot be forgotten. Only the paths in `OPEN` need no token: they are
-how one gets a token, or say nothing.
+It stands in front of all routes, so that a route cannot be forgotten. Only the paths in `OPEN` need no token: they
+issue one, or reveal nothing.
 """
 
 import json
@@ -41,13 +41,12 @@ _UNAVAILABLE: Final = "the memory cannot be read now; the reason is in the serve
 
 
 class Guard:
-    """Passes requests on that name this server and come from somebody it knows; the principal goes along in the scope.
+    """Passes on requests that name this server and come from a known principal, which it adds to the scope.
 
-    `authenticate` gets the text of a bearer token; of one that it does not take, `why_refused` tells its sender why, if
-    it was made here. Without `authenticate` everybody is `anyone`, and nobody is limited: it is for programs of this
-    machine. `metadata_url` says where clients read how to get a token, by the Host that they called, and `scopes` what
-    they should ask for. `is_write` says of a request whether it may change something; those of MCP are counted by
-    `RequiredPermissions`.
+    `authenticate` gets the text of a bearer token. `why_refused` tells the sender why a token that was made here is
+    refused. Without `authenticate` every caller is `anyone` and unlimited: that is for programs on this machine.
+    `metadata_url` says where clients read how to get a token, by the Host that they called, and `scopes` what they
+    should ask for. `is_write` says whether a request may change something; `RequiredPermissions` counts MCP requests.
     """
 
     def __init__(
@@ -112,7 +111,7 @@ class Guard:
         return self._limits.open_call(scope) if scope["path"] in self._open else self._limits.refused(scope)
 
     def _wrong_name(self, headers: Headers) -> JSONResponse | None:
-        """The refusal of a request that a web page sent by a name of its own, or on behalf of another page."""
+        """The refusal of a request from a web page of another origin, or to a host name that is not ours."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _host_name(hosts[0]) not in self._hosts:
             return _refusal(421, "unknown_host", "this server has another name; add it to the setting http.hosts")
@@ -122,7 +121,7 @@ class Guard:
         return None
 
     def _challenge(self, headers: Headers) -> str:
-        """How the client can get a token (RFC 9728, 5.1). Only who sent one is told that it is not valid."""
+        """How the client can get a token (RFC 9728, 5.1). A request without a token gets no `error`."""
         parts = ['error="invalid_token"'] if "authorization" in headers else []
         if self._metadata_url is not None:
             parts.append(f'resource_metadata="{self._metadata_url(headers["host"])}"')
@@ -136,7 +135,7 @@ class Guard:
 
 
 def _token_in(authorization: Sequence[str]) -> str:
-    """The bearer token; empty if there is none, or more than one header."""
+    """The bearer token; empty without a token, or with more than one header."""
     scheme, _, token = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
     return token.strip() if scheme.lower() == "bearer" else ""
 

@@ -1,4 +1,4 @@
-"""How often a caller may call: so many calls and writes a minute for a token, so many refused requests for an address.
+"""Rate limits: calls and writes per minute for each token, refused requests for each address.
 
 Counted in this process, because a count that every process shares would cost a write a call. With several processes
 each one gives the whole allowance. What is kept is bounded, however many addresses call.

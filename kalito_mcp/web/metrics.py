@@ -1,7 +1,7 @@
 """Numbers of this process for Prometheus: `/metrics`, in its text format 0.0.4.
 
-Names of routes, methods and tools are those that this server has; any other counts as `other`. So the number of lines
-is bounded, and no word and no id of anybody is among them. The totals are of all owners together.
+Only routes, methods and tools of this server are named; any other counts as `other`. So the number of lines is bounded,
+and they contain no user text and no ids. The totals are of all owners together.
 """
 
 import os
@@ -213,7 +213,7 @@ def _escaped(value: str) -> str:
 
 
 def _process() -> Iterator[str]:
-    """What Prometheus calls these numbers everywhere. Those that this system does not tell are left out."""
+    """The usual process metrics of Prometheus. Those that this system does not report are left out."""
     yield from _value(
         "process_cpu_seconds_total", "Processor time of this process.", "counter", round(time.process_time(), 3)
     )

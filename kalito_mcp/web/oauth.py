@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("kalito.web")
 _FOUND: Final = 302
 _MOST_BYTES: Final = 16_384
-"""Of a registration. What is wrong with each of its values, the answer says."""
+"""The answer to an invalid registration says what is wrong with each value."""
 _NOT_KEPT: Final = {"cache-control": "no-store"}
 _NOT_KNOWN: Final = (
     "The program's request is not valid: its id or its redirect URI is not known here. In the program, remove the "
@@ -90,9 +90,9 @@ class _Endpoints:
             else:
                 client = await self._documents.client(sign_in.clients, client_id, address=address)
         except InvalidInput as error:
-            return problem_page(f"The program cannot be let in: {error}.", 400)
+            return problem_page(f"Access cannot be granted: {error}.", 400)
         except TooManyAttempts as error:
-            page = problem_page(f"The program cannot be let in now: {error}.", 429)
+            page = problem_page(f"Access cannot be granted now: {error}.", 429)
             page.headers["retry-after"] = str(error.retry_after_s)
             return page
         provider = OAuthProvider(sign_in, self._site, base, address=address, client=client)
@@ -120,7 +120,7 @@ class _Endpoints:
         if given is None:
             return _refused(400, "invalid_request", "send a form, with each parameter once")
         provider = await self._provider(request)
-        # The handler wants a secret also from clients that have none, and then does not look at it.
+        # The handler requires a secret even from clients without one, and then ignores it.
         form = {**given, "client_secret": given.get("client_secret", "none")}
         # A hint that it does not know is no reason to keep a token (RFC 7009, 2.2). Ours are found without one.
         form.pop("token_type_hint", None)
@@ -166,7 +166,7 @@ def _for_person(answer: Response, base: str) -> Response:
 
 
 def _once(fields: list[tuple[str, str]]) -> dict[str, str] | None:
-    """The parameters by name, without empty ones; None if one comes twice (RFC 6749, 3.1), or there are none."""
+    """The parameters by name, without empty ones; None if one comes twice (RFC 6749, 3.1), or all are missing."""
     given = dict(fields)
     return {name: value for name, value in given.items() if value} if len(given) == len(fields) and fields else None
 

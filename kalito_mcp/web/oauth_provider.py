@@ -160,7 +160,7 @@ class OAuthProvider(Protocol[AuthorizationCode, RefreshToken, AccessToken]):
 
 
 def asked_permission(scopes: Sequence[str] | None) -> Permission:
-    """The greatest permission among the scopes; writing, if none of them is ours."""
+    """The greatest permission among the scopes; WRITE if they contain no permission of ours."""
     found = [one for one in Permission if one in (scopes or ())]
     return found[-1] if found else Permission.WRITE
 

@@ -1,8 +1,8 @@
 """Access tokens of an OpenID provider: JWTs, signed with keys that the provider publishes.
 
-A token is read by the algorithm of the key, never by what it says itself: only signatures with public keys count. The
+The key decides the algorithm, never the token: only signatures with public keys count. The
 keys are read from the provider, and read again after an hour, or when a token names an unknown one, at most once a
-minute. While the provider is away, the keys from before count. No token is passed on to anybody.
+minute. While the provider is unreachable, the last keys count. No token is ever passed on.
 """
 
 import logging
@@ -123,7 +123,7 @@ class OidcVerifier:
 
 
 class _Keys:
-    """What a provider publishes to check its signatures with."""
+    """The public keys of a provider."""
 
     def __init__(self, issuer: str, steady_s: Callable[[], float]) -> None:
         parts = urlsplit(issuer)

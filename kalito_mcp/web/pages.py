@@ -1,4 +1,4 @@
-"""What browsers ask before a script of another page may call, and answers that let it read (CORS)."""
+"""CORS: preflight requests, and answers that scripts of other pages may read."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,8 +15,8 @@ _READ: Final = ("etag", "mcp-session-id", "retry-after", "www-authenticate")
 
 
 def open_to_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    """The app, whose answers scripts of these pages may read. No page is let in by `*`, and none with cookies: there
-    are none, and each request still needs its token."""
+    """The app, with answers that scripts of these pages may read. `*` is never sent, and credentials are never allowed:
+    there are no cookies, and each request still needs its token."""
     if not origins:
         return app
     return CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=_SENT, expose_headers=_READ)

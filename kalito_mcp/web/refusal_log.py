@@ -1,5 +1,5 @@
-"""Takes refused requests into the audit log: one entry a minute for each principal and kind of refusal, with a count.
-One entry a request would let anybody fill the disk."""
+"""Writes refused requests to the audit log: one entry per minute for each principal and kind of refusal, with a count.
+One entry per request would let anybody fill the disk."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,7 +32,7 @@ class RefusalLog:
         self._counts: Counter[tuple[str, Principal]] = Counter()
 
     def around(self, app: ASGIApp) -> ASGIApp:
-        """The same app, whose refusals are counted."""
+        """The app, with its refusals counted."""
 
         async def counted(scope: Scope, receive: Receive, send: Send) -> None:
             async def noted(message: Message) -> None:

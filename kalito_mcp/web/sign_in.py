@@ -42,16 +42,16 @@ class SignInPage:
         self._site = site
 
     async def show(self, request: Request) -> Response:
-        """What the program asks for."""
+        """The page with the program's request."""
         if not self._site.is_reached_safely(request.headers.get("host", "")):
             return problem_page(_NOT_SAFE, 403)
         handle = request.query_params.get("request", "")
         memory = await self._memory()
         try:
-            asked, cookie = await memory.access.sign_in.consents.bind(handle, self._cookie_of(request, handle))
+            pending, cookie = await memory.access.sign_in.consents.bind(handle, self._cookie_of(request, handle))
         except NotFound as error:
             return problem_page(_sentence(error), 404)
-        page = await self._page(memory, handle, asked, owner=memory.place.owner)
+        page = await self._page(memory, handle, pending, owner=memory.place.owner)
         page.set_cookie(
             self._cookie_name(handle),
             cookie,
@@ -64,7 +64,7 @@ class SignInPage:
         return page
 
     async def answer(self, request: Request) -> Response:
-        """What the person says to it."""
+        """Take the person's answer."""
         form = dict(await fields_of(request))
         handle = form.get("request", "")
         memory = await self._memory()
@@ -72,15 +72,15 @@ class SignInPage:
         if not self._is_from_page(request):
             return problem_page("Another page sent this form. Start again in the program that you came from.", 403)
         try:
-            asked = await memory.access.sign_in.consents.read_request(handle, cookie)
+            pending = await memory.access.sign_in.consents.read_request(handle, cookie)
             if form.get("answer") != "allow":
                 return self._back(request, await memory.access.sign_in.consents.deny(handle, cookie))
-            return await self._allowed(request, memory, handle, asked, form)
+            return await self._allowed(request, memory, handle, pending, form)
         except NotFound as error:
             return problem_page(_sentence(error), 403)
 
     async def _allowed(
-        self, request: Request, memory: "Memory", handle: str, asked: SignInRequest, form: Mapping[str, str]
+        self, request: Request, memory: "Memory", handle: str, pending: SignInRequest, form: Mapping[str, str]
     ) -> Response:
         owner = form.get("owner", "").strip() or LOCAL_OWNER
         named = form.get("permission", "")
@@ -90,13 +90,13 @@ class SignInPage:
             is_right = await memory.access.sign_in.passphrases.check(owner, passphrase, address=address)
         except TooManyAttempts as error:
             page = await self._page(
-                memory, handle, asked, owner=owner, chosen=chosen, problem=_sentence(error), status=429
+                memory, handle, pending, owner=owner, chosen=chosen, problem=_sentence(error), status=429
             )
             page.headers["retry-after"] = str(error.retry_after_s)
             return page
         if not is_right:
             request.scope[REFUSED_KEY] = "sign_in"
-            return await self._page(memory, handle, asked, owner=owner, chosen=chosen, problem=_WRONG, status=403)
+            return await self._page(memory, handle, pending, owner=owner, chosen=chosen, problem=_WRONG, status=403)
         cookie = self._cookie_of(request, handle)
         answer = await memory.access.sign_in.consents.allow(handle, cookie, owner=owner, permission=chosen)
         if (grant := answer.grant) is not None:
@@ -108,21 +108,21 @@ class SignInPage:
         self,
         memory: "Memory",
         handle: str,
-        asked: SignInRequest,
+        pending: SignInRequest,
         *,
         owner: str,
         chosen: Permission | None = None,
         problem: str | None = None,
         status: int = 200,
     ) -> Response:
-        client = await memory.access.sign_in.clients.find(asked.client_id)
+        client = await memory.access.sign_in.clients.find(pending.client_id)
         question = Question(
             handle,
-            asked.client_name,
-            described_at=urlsplit(asked.client_id).hostname if client is not None and client.is_document else None,
-            answers_to=asked.answers_to,
-            redirect_uri=asked.redirect_uri,
-            permission=asked.permission,
+            pending.client_name,
+            described_at=urlsplit(pending.client_id).hostname if client is not None and client.is_document else None,
+            answers_to=pending.answers_to,
+            redirect_uri=pending.redirect_uri,
+            permission=pending.permission,
             chosen=chosen,
             owner=owner,
             can_sign_in=await memory.access.sign_in.passphrases.has_any(),
@@ -132,10 +132,10 @@ class SignInPage:
 
     def _back(self, request: Request, answer: Answer) -> Response:
         """Send the browser back to the program with the answer."""
-        asked = answer.request
+        pending = answer.request
         issuer = self._site.base_for(request.headers.get("host", ""))
         given = {"code": answer.code} if answer.code is not None else {"error": "access_denied"}
-        location = construct_redirect_uri(asked.redirect_uri, **given, state=asked.state, iss=issuer)
+        location = construct_redirect_uri(pending.redirect_uri, **given, state=pending.state, iss=issuer)
         return RedirectResponse(location, _SEE_OTHER, {"cache-control": "no-store", "referrer-policy": "no-referrer"})
 
     def _is_from_page(self, request: Request) -> bool:

@@ -54,8 +54,9 @@ _WORDS: Final[Mapping[Permission, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the page asks. `described_at` is the host whose document describes the client; without one, nobody vouches
-    for its name. The client asks for `permission`, and the person has `chosen` one before, if any."""
+    """The question on the page. `described_at` is the host whose document describes the client; without it, the
+    client's name is unverified. The client asks for `permission`; `chosen` is what the person chose before, if
+    anything."""
 
     handle: str
     client_name: str
@@ -72,7 +73,7 @@ class Question:
 def question_page(question: Question, status: int = 200) -> HTMLResponse:
     """The page that asks whether a program may use the memory."""
     name = f"<bdi>{escape(question.client_name)}</bdi>"
-    told = (
+    origin = (
         f"It is described at <b>{escape(question.described_at)}</b>."
         if question.described_at
         else "The program chose this name itself; nobody has checked it."
@@ -81,7 +82,7 @@ def question_page(question: Question, status: int = 200) -> HTMLResponse:
     body = f"""
 <p class="brand">kalito memory</p>
 <h1>Let {name} use your memory?</h1>
-<p>The answer goes to {_place(question)}. <span class="faint">{told} Allow it only if you have just
+<p>The answer goes to {_place(question)}. <span class="faint">{origin} Allow it only if you have just
 started to connect it yourself.</span></p>
 {problem}
 <form method="post" action="/sign-in">
@@ -94,7 +95,8 @@ started to connect it yourself.</span></p>
 
 
 def problem_page(said: str, status: int, *, back: str | None = None) -> HTMLResponse:
-    """A page that says what went wrong. `back` is the URL of the program that is told so if the person wants it."""
+    """A page that says what went wrong. `back` is the program's URL, where the person can go back to report the
+    error."""
     body = f'<p class="brand">kalito memory</p><h1>This did not work</h1><p role="alert">{escape(said)}</p>'
     if back is not None:
         host = escape(urlsplit(back).netloc)
@@ -115,14 +117,14 @@ _CANNOT_SIGN_IN: Final = """
 
 
 def _allowing(question: Question) -> str:
-    asked = [one for one in Permission if question.permission.includes(one)]
+    offered = [one for one in Permission if question.permission.includes(one)]
     # Never the greatest by default: who wants to give all chooses it.
-    usual = Permission.WRITE if Permission.WRITE in asked else Permission.READ
-    default = question.chosen if question.chosen in asked else usual
+    usual = Permission.WRITE if Permission.WRITE in offered else Permission.READ
+    default = question.chosen if question.chosen in offered else usual
     choices = "".join(
         f'<label class="choice"><input type="radio" name="permission" value="{one}"'
         f"{' checked' if one is default else ''}><span>{_WORDS[one][0]}<span>{_WORDS[one][1]}</span></span></label>"
-        for one in asked
+        for one in offered
     )
     described = ' aria-describedby="problem" aria-invalid="true"' if question.problem else ""
     return f"""

@@ -1,4 +1,4 @@
-"""What clients call this server: the URLs that sign-in names, and which of them an OAuth token may be for."""
+"""The URLs of this server: those used in sign-in, and those that an OAuth token may be for."""
 
 import re
 from dataclasses import dataclass

@@ -175,7 +175,7 @@ async def test_other_documents_are_no_files(memory: Memory, tool: MemoryTool) ->
     await tool.create(PATH, "Another text of the same path")
     assert (await memory.records.get(PATH)).text == "Another text of the same path"
     for kind in ("document", "note"):
-        with pytest.raises(InvalidInput, match="that of a file in /memories"):
+        with pytest.raises(InvalidInput, match="belongs to a file in /memories"):
             await memory.remember(kind, {"text": GUESTS, "source": f"memory-file:{PATH}"})
 
 

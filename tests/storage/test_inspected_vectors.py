@@ -84,7 +84,7 @@ def test_vectors_of_another_embedder_fail_with_both_names_and_the_remedy(embedde
 
 def test_vectors_that_a_server_replaces_are_a_warning(embedded: Path) -> None:
     assert vectors(embedded, "better:9", replaces=("scripted",)) == Finding(
-        "vectors", Verdict.WARNING, f"made by {OURS}: `serve` replaces them by those of better:9 in the background"
+        "vectors", Verdict.WARNING, f"made by {OURS}: `serve` replaces them by vectors of better:9 in the background"
     )
 
 

@@ -278,11 +278,11 @@ def hit_list(screen: Screen, query: str, hits: Sequence[ShownHit], took_ms: floa
     glyphs = screen.glyphs
     took = f"{took_ms:.0f} ms"
     room = screen.width - len(_MARGIN) - 2 - len(took) - 1
-    asked = clip(one_line(query), room, glyphs.ellipsis)
+    question = clip(one_line(query), room, glyphs.ellipsis)
     lines = [
         "",
-        f"{_MARGIN}{paint(screen, f'? {asked}', Tone.STRONG)}"
-        f"{' ' * (room - text_width(asked) + 1)}{paint(screen, took, Tone.QUIET)}",
+        f"{_MARGIN}{paint(screen, f'? {question}', Tone.STRONG)}"
+        f"{' ' * (room - text_width(question) + 1)}{paint(screen, took, Tone.QUIET)}",
     ]
     if not hits:
         return [*lines, f"{_MARGIN}    nothing found"]

@@ -44,7 +44,7 @@ _SUMMARY_WINDOW: Final = 15
 _WIDE_BUDGET: Final = 20_000
 """Room for all pins and summaries, to see what is new. Such a context is never shown."""
 
-# Weights of pauses; that of an ordinary turn is 1.
+# Weights of pauses; an ordinary turn has 1.
 _KEY_WEIGHT: Final = 3.0
 _STOP_WEIGHT: Final = 6.0
 
@@ -280,14 +280,14 @@ class _Show:
         # Only the server counts tokens; its count of the last context gives their mean length.
         in_full = 10 * round(said / self.characters_per_token / 10)
         peak = max(context.tokens for context in self.contexts)
-        asked = len(QUESTIONS) + len(SEARCHES)
+        total = len(QUESTIONS) + len(SEARCHES)
         ms = self.served.typical_ms
         rows = [
             (f"{len(CONVERSATION)}", f"messages on {_days()} days, about {in_full:,} tokens in full"),
             (f"{last.tokens:,}", f"tokens in the last context; at most {peak:,} in any, of {self.budget:,} asked for"),
             (f"{summaries}", "summaries, made during the conversation and at its end, without a model"),
             (f"{pins}", f"pins: {self.pins_by_hand} by {USER_NAME}, {pins - self.pins_by_hand} made by the server"),
-            (f"{len(self.answered)} of {asked}", "questions and searches answered from memory, "
+            (f"{len(self.answered)} of {total}", "questions and searches answered from memory, "
              f"the farthest {max(self.answered, default=0)} messages back"),
             (f"{ms('record_messages'):.1f} ms", "to record a message on disk, as a round trip"),
             (f"{ms('build_context'):.1f} ms", f"to build a context; {ms('search_memory'):.1f} ms to search"),

@@ -21,7 +21,7 @@ _MOST_EXPONENT: Final = 80
 
 
 class Encoder:
-    """Its arrays are those of `package_file.arrays_of`, its words those of `words_of`."""
+    """Its arrays come from `package_file.arrays_of`, its words from `words_of`."""
 
     def __init__(self, arrays: Arrays, words: NDArray[Any]) -> None:
         self._arrays = arrays

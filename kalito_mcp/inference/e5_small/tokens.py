@@ -12,7 +12,7 @@ _CACHED_CHARACTERS: Final = 1_024
 
 
 class Tokenizer:
-    """Its arrays are those of `package_file.arrays_of`."""
+    """Its arrays come from `package_file.arrays_of`."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._words = Unigram(arrays, unknown=_UNKNOWN)

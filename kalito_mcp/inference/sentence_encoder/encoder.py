@@ -19,7 +19,7 @@ Rows = NDArray[np.float32]
 
 
 class Encoder:
-    """Its arrays are those of `package_files.arrays_of`."""
+    """Its arrays come from `package_files.arrays_of`."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._arrays = arrays

@@ -13,7 +13,7 @@ _CHARACTER_BYTES: Final = {0xC: 2, 0xD: 2, 0xE: 3, 0xF: 4}
 
 
 class Tokenizer:
-    """Its arrays are those of `package_files.arrays_of`."""
+    """Its arrays come from `package_files.arrays_of`."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._words = Unigram(arrays, unknown=_UNKNOWN)

@@ -323,7 +323,7 @@ async def _session_after(memory: "Memory", closed: str) -> str:
 
 
 def _graph_lines(finalized: Finalized) -> Iterator[str]:
-    """What became of its questions and answers, or would after a dry run."""
+    """What happened to its questions and answers, or would happen after a dry run."""
     would = "would be" if finalized.is_dry_run else "were"
     if finalized.is_dry_run:
         yield "Dry run: nothing was changed."

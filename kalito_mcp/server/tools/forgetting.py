@@ -65,12 +65,12 @@ async def ask_before_erasing(
         if not confirmed:
             raise Conflict(_FIRST)
         return Confirmation(erase=True)
-    asked: list[str] = []
+    listed: list[str] = []
     for one in found[:_ASKED]:
         pins, _ = await memory.records.derived_from(one.id)
-        asked += [f"- {each.id}: {excerpt(each.text)!r}" for each in (one, *pins)]
+        listed += [f"- {each.id}: {excerpt(each.text)!r}" for each in (one, *pins)]
     rest = [f"- and {len(found) - _ASKED} more"] if len(found) > _ASKED else []
-    return Elicit("\n".join(["Erase this from the memory for good?", *asked, *rest]), Confirmation)
+    return Elicit("\n".join(["Erase this from the memory for good?", *listed, *rest]), Confirmation)
 
 
 async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRecord]:

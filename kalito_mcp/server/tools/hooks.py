@@ -67,6 +67,7 @@ class HookTools:
             self._opened.goes_on_in(name)
         answer = await capture.take(report)
         if agent_id is None:
-            # What the model stores goes to where its conversation goes on, also after that was closed and resumed.
+            # What the model stores goes to the session where its conversation continues, even if it was closed and
+            # resumed.
             self._opened.goes_on_in(capture.session_of(name))
         return text_answer(answer)

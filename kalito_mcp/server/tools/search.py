@@ -38,7 +38,7 @@ _MILLISECONDS: Final = re.compile(r"\.\d{3}Z$", re.ASCII)
 
 LeastImportance = Annotated[
     float,
-    PlainValidator(lambda asked: 0.0 if asked is None else least_score(asked)),
+    PlainValidator(lambda value: 0.0 if value is None else least_score(value)),
     WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "enum": list(map(str, ImportanceLevel))}]}),
 ]
 Word = Annotated[str, Field(min_length=1, max_length=200)]

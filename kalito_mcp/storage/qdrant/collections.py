@@ -66,7 +66,7 @@ class QdrantCollections:
     def similarities(
         self, database: str, query: "NDArray[np.float32]", ids: Mapping[RecordType, Sequence[bytes]]
     ) -> dict[bytes, float]:
-        """The cosines of those of these points that are there. Qdrant compares them, so no vector is sent here."""
+        """The cosines of these points, as far as they are there. Qdrant compares them, so no vector is sent here."""
         found: list[FoundPoint] = []
         with self._asking() as (client, models):
             for kind, of_kind in ids.items():

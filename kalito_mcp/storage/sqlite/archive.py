@@ -2,8 +2,8 @@
 
 An archive has every column of every canonical table, also those of later migrations, so its statements are the only
 ones with `*`. Rows keep their keys: hashes, ids of messages and graphs are made of them. A migration that adds columns
-gives them a default, which rows of older archives get. One that moves what is stored must say in `_prepared` how a row
-written before it becomes one of the new form.
+gives them a default, which rows of older archives get. A migration that moves data must convert older rows in
+`_prepared`.
 """
 
 import json
@@ -171,7 +171,7 @@ def _prepared(row: ArchiveRow, owner: str, columns: frozenset[str]) -> _Prepared
         return row.line, [(UPDATE_IDENTITY, fields)]
     if row.table == "sqlite_sequence":
         if set(fields) != {"name", "seq"} or not isinstance(fields["seq"], int):
-            raise InvalidInput(f"line {row.line}: this is no number of the last record; nothing was restored")
+            raise InvalidInput(f"line {row.line}: not a valid number of the last record; nothing was restored")
         return row.line, [(DELETE_SEQUENCE, fields), (INSERT_SEQUENCE, fields)]
     if row.table in _OF_OWNERS:
         fields["owner"] = owner
@@ -180,7 +180,7 @@ def _prepared(row: ArchiveRow, owner: str, columns: frozenset[str]) -> _Prepared
         raise InvalidInput(
             f"line {row.line}: the table {row.table[:40]!r} has no column {unknown!r}; nothing was restored"
         )
-    # The names are those of the table's own columns.
+    # The names come from the table's own columns.
     places = ", ".join(f":{name}" for name in fields)
     return row.line, [(f"INSERT INTO {row.table} ({', '.join(fields)}) VALUES ({places})", fields)]
 

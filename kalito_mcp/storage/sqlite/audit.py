@@ -1,8 +1,8 @@
-"""The audit log, and how a transaction learns what it did to which ids.
+"""The audit log, and how a transaction learns which ids it changed, and how.
 
 Triggers of the writing connection notice each change of a canonical row, so that no way to change one can be forgotten.
-They are made by the first transaction that has somebody to name: a server over stdio never has them. While nobody is
-named, each costs one look at an empty table.
+They are made by the first transaction with a principal: a server over stdio never has them. In a transaction without
+one, each costs one look at an empty table.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What `inspection` says of the audit log."""
+"""The part of `inspection` about the audit log."""
 
 import sqlite3
 
@@ -7,7 +7,7 @@ from kalito_mcp.storage.sqlite.audit import NO_HEAD, SELECT_CHAIN, SELECT_HEAD
 
 
 def audit_fault(connection: sqlite3.Connection) -> tuple[str | None, int]:
-    """What is wrong with the audit log, None if nothing is; and how many of its entries were read."""
+    """The fault of the audit log, or None; and the number of entries read."""
     chain = Chain()
     for number, stored, *columns in connection.execute(SELECT_CHAIN, {"after": 0, "limit": -1}):
         found = chain.fault(number, columns, stored)

@@ -1,9 +1,9 @@
 """Backups of the database file, made while others write, and put back in its place.
 
 A backup is a copy of one state, by SQLite's own backup. It is checked as a whole after it was written, and only then
-gets its name: the time in UTC, in the folder `<name>.backups`. Putting one in place needs that nobody has the database
-open. SQLite knows that: a connection to a database with a -wal holds a lock on it for as long as it is open, also one
-in another container or of another user.
+gets its name: the time in UTC, in the folder `<name>.backups`. Restoring one requires that no process has the database
+open. SQLite knows that: an open connection to a database with a -wal holds a lock on it, even one in another container
+or of another user.
 """
 
 import os
@@ -51,7 +51,7 @@ _SIDES: Final = ("-wal", "-shm", "-journal")
 
 
 class Backup(NamedTuple):
-    """A backup: its file, its size in bytes, and how many sessions and records it has; -1 if nobody counted."""
+    """A backup: its file, its size in bytes, and how many sessions and records it has; -1 if not counted."""
 
     path: Path
     size_bytes: int
@@ -90,13 +90,13 @@ def copies(database: Path) -> list[Path]:
 
 
 def back_up(database: Path, *, now_ms: int, keep: int, timeout_s: float) -> tuple[Backup, list[Path]]:
-    """Write a backup, check it, and remove all but the newest `keep`. The new one, and what was removed.
+    """Write a backup, check it, and remove all but the newest `keep`. Returns the new one and the removed ones.
 
     Others read and write meanwhile. Nothing is removed unless the new one passed its checks.
 
     Raises:
         ConfigurationError, StorageError: as `SqliteStore.open` with `may_write=False`.
-        StorageDamaged: what was written is not whole; the older backups are kept.
+        StorageDamaged: the new backup is not whole; the older ones are kept.
         StorageFull: there is no room for it; the older backups are kept.
     """
     refuse_old_sqlite()
@@ -120,7 +120,7 @@ def back_up(database: Path, *, now_ms: int, keep: int, timeout_s: float) -> tupl
 async def restore_backup(database: Path, backup: Path, *, now_ms: int, timeout_s: float) -> tuple[Backup, Path | None]:
     """Put a backup in the place of the database. The backup stays, and what was there is kept under another name.
 
-    Returns the backup as it was checked, and where the replaced database is now; None if there was none.
+    Returns the backup as it was checked, and where the replaced database is now, or None.
 
     Raises:
         Conflict: a process has the database open; nothing was changed.
@@ -136,7 +136,7 @@ async def restore_backup(database: Path, backup: Path, *, now_ms: int, timeout_s
 def _refuse_unusable(database: Path, backup: Path) -> None:
     """Refuse what cannot be put in place, and make the folder of the database."""
     if not backup.is_file():
-        raise InvalidInput(f"{backup} is no file; `kalito-mcp backup --list` lists the backups")
+        raise InvalidInput(f"{backup} is not a file; `kalito-mcp backup --list` lists the backups")
     if database.exists() and backup.samefile(database):
         raise InvalidInput(f"{backup} is the database itself; name a backup")
     for side in (_side(backup, "-wal"), _side(backup, "-journal")):
@@ -148,7 +148,7 @@ def _refuse_unusable(database: Path, backup: Path) -> None:
 def _put_in_place(
     database: Path, backup: Path, lock: int, *, now_ms: int, timeout_s: float
 ) -> tuple[Backup, Path | None]:
-    """What `restore_backup` does while it holds the mutex, whose descriptor is `lock`."""
+    """The part of `restore_backup` under the mutex, whose descriptor is `lock`."""
     files = SideFiles(database)
     files.prepare(lock)
     files.refuse_foreign_wal()
@@ -208,7 +208,7 @@ async def _reader(database: Path, timeout_s: float) -> sqlite3.Connection:
 
 
 def _write_copy(source: sqlite3.Connection, target: Path) -> tuple[int, int]:
-    """Write a copy of what the connection reads, which only this user can read."""
+    """Write a copy of the connection's database that only this user can read."""
     counts = cast("tuple[int, int]", source.execute(SELECT_COUNTS).fetchone())
     target.unlink(missing_ok=True)
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -232,10 +232,10 @@ def _check(path: Path, counts: tuple[int, int]) -> None:
 
 
 def _refuse_opened(database: Path) -> None:
-    """Empty the -wal, and refuse a database that somebody has open. Nobody opens it while the mutex is held.
+    """Empty the -wal, and refuse a database that a process has open. It cannot be opened while the mutex is held.
 
     Raises:
-        Conflict: somebody has it open.
+        Conflict: a process has it open.
     """
     if not database.exists():
         return
@@ -254,7 +254,7 @@ def _refuse_opened(database: Path) -> None:
             f"{database} is open ({who}); nothing was changed. Quit the hosts that use it, and try again"
         ) from error
     except sqlite3.DatabaseError:
-        # It is damaged, which is why a backup is wanted; nobody can say by its locks whether it is open.
+        # It is damaged, which is why a backup is wanted; its locks cannot show whether it is open.
         if who != "no process":
             raise Conflict(
                 f"{database} is damaged and may be open ({who}); nothing was changed. End these, and move the file "
@@ -263,7 +263,7 @@ def _refuse_opened(database: Path) -> None:
 
 
 def _keep_aside(database: Path, now_ms: int) -> Path | None:
-    """Give the database, which nobody has open, a second name. What is left of its -wal goes along."""
+    """Give the database, which no process has open, a second name. The rest of its -wal goes along."""
     if not database.exists():
         return None
     kept = database.with_name(f"{database.name}.before-{now_ms}.backup")

@@ -231,7 +231,7 @@ def stored_origin(role: str | None, origin: Origin) -> str | None:
 
 
 def stored_reach(reach: str | None, project_key: int | None) -> str | None:
-    """The value of the reach column: NULL for what is its session's, or has no project to be of."""
+    """The value of the reach column: NULL for a record of its session, or without a project."""
     is_session = reach in (None, Reach.SESSION) or (reach == Reach.PROJECT and project_key is None)
     return None if is_session else str(reach)
 
@@ -243,7 +243,7 @@ def packed(fields: Mapping[str, Any]) -> str:
 
 
 def packed_list(values: Sequence[str] | None) -> str | None:
-    """A list as JSON; None where it is empty."""
+    """A list as JSON; None if it is empty."""
     return json.dumps(list(values), ensure_ascii=False, separators=(",", ":")) if values else None
 
 

@@ -74,7 +74,7 @@ class SqliteStore:
         self._mutex = WriteMutex(path.with_name(path.name + ".lock"), timeout_s=policy.busy_timeout_s)
         self._files = SideFiles(path)
         self._writer: aiosqlite.Connection | None = None
-        # Fast: where nobody waits, a lock is taken without a turn of the event loop.
+        # Fast: an uncontended lock is taken without a turn of the event loop.
         self._write_lock = anyio.Lock(fast_acquire=True)
         self._sweep_lock = anyio.Lock()
         self._reader_mode = READ_WRITE
@@ -106,7 +106,7 @@ class SqliteStore:
 
         Raises:
             ConfigurationError: this Python's SQLite is too old.
-            StorageDamaged: the file is no readable database of kalito's.
+            StorageDamaged: the file is not a readable kalito database.
             SchemaTooNew: a newer release wrote it. SchemaUnknown: no release did.
             StorageBusy: another process held the lock too long.
             StorageReadOnly, StorageFull: it can neither be written nor read as it is.
@@ -223,8 +223,8 @@ class SqliteStore:
         return bytes(secret)
 
     async def reindex(self) -> int:
-        """Rebuild the text index. Returns how many records it contains. Cut short, it stays as it was until the next
-        call, which goes on."""
+        """Rebuild the text index. Returns how many records it contains. If interrupted, the old index stays, and the
+        next call goes on."""
         await rebuild(self.transaction, is_forced=True)
         async with self.transaction() as transaction:
             return await transaction.text_rebuild.indexed_count()

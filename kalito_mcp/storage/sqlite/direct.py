@@ -15,7 +15,7 @@ class Cancelled(BaseException):
 
 
 class Direct:
-    """What a transaction uses of `aiosqlite.Connection`, on the connection's own thread."""
+    """The methods of `aiosqlite.Connection` that a transaction uses, on the connection's own thread."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._conn = connection

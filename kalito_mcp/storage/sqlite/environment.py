@@ -1,4 +1,4 @@
-"""Who may read a database file, and which processes have it open."""
+"""Permissions of a database file, and the processes that have it open."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ def log_size(path: Path) -> Finding:
             "log",
             Verdict.WARNING,
             f"{log.name} has {size // 1024**2:,} MB and grows while a program reads an old view of the database; end "
-            "those under 'opened by' that are no memory server",
+            "those under 'opened by' that are not memory servers",
         )
     return Finding("log", Verdict.OK, f"{log.name} has {size:,} bytes")
 

@@ -97,7 +97,7 @@ def is_read_only(error: sqlite3.Error) -> bool:
 
 
 def is_not_writable(error: sqlite3.Error) -> bool:
-    """Whether the error means that nothing can be written now. What is there may be readable all the same."""
+    """Whether the error means that nothing can be written now. The database may still be readable."""
     return is_read_only(error) or _is_full(error)
 
 

@@ -1,7 +1,7 @@
-"""What was forgotten or erased and does not come back by itself, as keyed hashes.
+"""Keyed hashes of forgotten and erased values, so that they are not stored again automatically.
 
-The keys are those of `text.repetition`. A value belongs to an agent, and to a project or to none. That of a project is
-recognised in the project and in what is personal; a personal one everywhere.
+The keys come from `text.repetition`. A value belongs to an agent, and may belong to a project. A project's value is
+recognised in the project and in personal records; a personal one everywhere.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Inspects a database without changing it: SQLite's own checks, and checks of what those miss.
+"""Inspects a database without changing it: SQLite's own checks, and checks for faults that those miss.
 
 Synchronous, on a connection of its own that cannot write. For the command line, never inside a serving process. A deep
 inspection reads every row and rebuilds the text index to compare it.
@@ -233,7 +233,7 @@ def _size(connection: sqlite3.Connection, path: Path) -> Finding:
 
 
 def _identity(connection: sqlite3.Connection) -> Generator[Finding, None, bool]:
-    """Report whose database it is. Returns whether the other checks make sense."""
+    """Report which program's database it is. Returns whether the other checks make sense."""
     [application] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
     newest = len(migrations())
@@ -302,7 +302,7 @@ def _damaged_rows(connection: sqlite3.Connection, version: int) -> list[str]:
 
 
 def _disagreements(connection: sqlite3.Connection, version: int) -> Iterator[Finding]:
-    """Whether what is derived from rows, or said twice, is the same everywhere."""
+    """Whether derived and duplicated values agree everywhere."""
     counters = [f"session {row[0]}" for row in connection.execute(SELECT_WRONG_COUNTERS)]
     counters += [f"agent {row[0]}" for row in connection.execute(SELECT_WRONG_AGENT_COUNTERS)]
     yield _finding("counters", counters, "the counters of every session and agent match the records")

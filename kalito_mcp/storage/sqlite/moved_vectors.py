@@ -1,6 +1,6 @@
 """Reads vectors that are kept outside the database, in one view of it.
 
-What is found there counts only if this view has the same row with the same point. So neither a point whose row is gone,
+A point found there counts only if this view has the same row with the same point. So neither a point whose row is gone,
 nor one of an earlier state or another copy of the database, is ever a hit.
 """
 
@@ -42,7 +42,8 @@ _LEAST_SUGGESTED: Final = 64
 
 
 class PointHashes:
-    """What the database says of itself and its rows elsewhere: keyed hashes, which tell nothing without its secret."""
+    """How the database identifies itself and its rows elsewhere: by keyed hashes, which reveal nothing without its
+    secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -81,14 +82,14 @@ class MovedVectors(Queries):
     ) -> list[tuple[int, float]] | None:
         """The k nearest records that were moved, and others, in any order. None, and `outage` is set, if they cannot be
         asked."""
-        asked = {
+        parameters = {
             "index_key": active.key,
             "moved_key": active.moved_key,
             "agent_key": agent_key,
             "session_key": session_key,
         }
         if among is not None:
-            rows = await self._all(SELECT_ADMISSIBLE, **asked, record_keys=json.dumps(among.tolist()))
+            rows = await self._all(SELECT_ADMISSIBLE, **parameters, record_keys=json.dumps(among.tolist()))
             compared = await self.similarities(active, query, [row[0] for row in rows])
             return None if self.outage else list(compared.items())
         [[owner, agent]] = await self._all(SELECT_OWNER_OF_AGENT, agent_key=agent_key)
@@ -100,7 +101,7 @@ class MovedVectors(Queries):
         except VectorsUnreachable as error:
             self.outage = str(error)
             return None
-        rows = await self._all(SELECT_ROWS_OF_POINTS, **asked, keys=json.dumps([one.row_key for one in found]))
+        rows = await self._all(SELECT_ROWS_OF_POINTS, **parameters, keys=json.dumps([one.row_key for one in found]))
         records = {(row_key, point): record_key for row_key, record_key, point in rows}
         length = _length(query)
         known = [one for one in found if (one.row_key, one.id) in records]
@@ -109,12 +110,12 @@ class MovedVectors(Queries):
     async def similarities(
         self, active: ActiveIndex, query: "NDArray[np.float32]", record_keys: Sequence[int]
     ) -> dict[int, float]:
-        """The inner products with those of the records that have a vector, here or there. Empty, and `outage` is set,
-        if those that were moved cannot be asked."""
+        """The inner products with the vectors of these records, here or there. Empty, and `outage` is set, if the moved
+        vectors cannot be reached."""
         from kalito_mcp.storage.sqlite.vector_rows import ranked  # noqa: PLC0415 - numpy loads when needed
 
-        asked = json.dumps(list(record_keys))
-        rows = await self._all(SELECT_POINTS_OF_RECORDS, index_key=active.key, record_keys=asked)
+        parameters = json.dumps(list(record_keys))
+        rows = await self._all(SELECT_POINTS_OF_RECORDS, index_key=active.key, record_keys=parameters)
         moved_key = active.moved_key or 0
         there = {point: record_key for key, record_key, point, _ in rows if key <= moved_key}
         here = [(record_key, vector) for key, record_key, vector, _ in rows if key > moved_key]

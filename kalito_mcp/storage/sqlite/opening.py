@@ -37,7 +37,7 @@ Reader = TypeVar("Reader")
 
 
 def open_connection(path: Path, mode: str, *, timeout_s: float, pragmas: Sequence[str] = ()) -> sqlite3.Connection:
-    """A new connection, after these pragmas. A statement waits so many seconds for SQLite's own locks."""
+    """A new connection, after these pragmas. A statement waits this many seconds for SQLite's own locks."""
     uri = path.absolute().as_uri() + mode
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout_s, cached_statements=64)
     try:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def within(alias: str) -> str:
-    """The condition that a row with the keys of an agent and a project is within the limits. What is of no project is
-    personal, and within those of every project. Its parameters: `limits_of`, and `owner`."""
+    """The condition that a row with the keys of an agent and a project is within the limits. Rows without a project are
+    personal, and within the limits of every project. Its parameters: `limits_of`, and `owner`."""
     return f"""
         (:limit_agent IS NULL OR {alias}.agent_key = (
             SELECT key FROM agents WHERE owner = :owner AND id = :limit_agent

@@ -1,6 +1,6 @@
 """Reads a database once, on the caller's thread. Needs no event loop, whose import takes longer than the reading.
 
-It reads and refuses what a store does that is opened with `may_write=False`, and like that one changes no file.
+It reads and refuses the same as a store opened with `may_write=False`, and like it changes no file.
 """
 
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,8 @@
 """The terms of an agent's newest records, from their texts.
 
-After each message FTS5 would have to be asked again for every term of a question, of its kinds and of the languages
-that are told apart: some hundred terms, 25 us each, for a record or two. Their texts are read instead, once a process.
+After each message FTS5 would have to be queried again for every term of a question with each of its count marks, and
+for the words by which languages are told apart: some hundred terms, 25 us each, for a record or two. Their texts are
+read instead, once per process.
 """
 
 import sqlite3
@@ -32,19 +33,19 @@ class RecentTerms:
         """All records of the agent after this key are known."""
 
     def begin_after(self, key: int) -> None:
-        """Forget all, and know the records after this key, of which there is none yet."""
+        """Forget all, and begin after this key, where there are no records yet."""
         self._places, self._count, self._after_key = {}, 0, key
 
     def add(self, connection: sqlite3.Connection, agent_key: int, keys: Sequence[int], place: int, words: int) -> None:
-        """Read the records with these keys, ascending, of which the first has this place. Together they have so many
-        words; if these are too many, begin after them."""
+        """Read the records with these keys, ascending; the first has this place. `words` is their total length; if it
+        is too large, begin after them."""
         if words > _MOST_WORDS or self._count + len(keys) > _MOST_RECORDS:
             self.begin_after(keys[-1])
             return
-        asked = {"agent_key": agent_key, "after_key": keys[0] - 1, "last_key": keys[-1]}
+        parameters = {"agent_key": agent_key, "after_key": keys[0] - 1, "last_key": keys[-1]}
         place_of = {key: at for at, key in enumerate(keys, place)}
         with intact_rows():
-            for row in connection.execute(SELECT_NEW_TEXTS, asked):
+            for row in connection.execute(SELECT_NEW_TEXTS, parameters):
                 for term in entry_of_row(row).terms.split():
                     self._places.setdefault(term, []).append(place_of[row[0]])
         self._count += len(keys)

@@ -225,7 +225,7 @@ class RecordStatements(RecordQueries):
         return rows.Place(agent_key, session_key, await self._project_key(scope.owner, project))
 
     async def _project_key(self, owner: str, project: str | None) -> int | None:
-        """The key of a project, which is created if it is new; None for none."""
+        """The key of a project, which is created if it is new; None without a project."""
         if project in (None, PERSONAL):
             return None
         await self._all(INSERT_PROJECT, owner=owner, project=project)

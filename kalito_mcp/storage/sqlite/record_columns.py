@@ -88,7 +88,7 @@ _SPARSE: Final = 8
 
 _KEPT_BYTES: Final = 48_000_000
 _KEPT_BYTES_OF_RECORD: Final = 128
-"""Of the places that are kept for one agent's terms: at least so many, and so many for each of its records."""
+"""The number of places kept for one agent's terms: a minimum, and a number for each of its records."""
 
 _ENTRY_BYTES: Final = 300
 """Of a term without places, about."""
@@ -128,8 +128,8 @@ _NOTHING: Final = _Kept(np.empty(0, np.int32), 0)
 
 
 class ColumnsState(NamedTuple):
-    """The columns for one view. `last_key` is the greatest key that the view may have. Kept places are those of
-    these columns only if they are of the same `generation`."""
+    """The columns for one view. `last_key` is the greatest key that the view may have. Kept places belong to these
+    columns only if their `generation` is the same."""
 
     columns: RecordColumns
     last_key: int
@@ -174,8 +174,8 @@ class AgentColumns:
                     self._follow(connection, last_change)
                 self._last_change = last_change
             if last_key > self._last_key:
-                asked = {"agent_key": self._agent_key, "after_key": self._last_key}
-                found = connection.execute(SELECT_NEW_COLUMNS, asked)
+                parameters = {"agent_key": self._agent_key, "after_key": self._last_key}
+                found = connection.execute(SELECT_NEW_COLUMNS, parameters)
                 while rows := found.fetchmany(_ROWS_AT_ONCE):
                     first = self._count
                     self._append(rows)

@@ -71,7 +71,7 @@ class Place(NamedTuple):
 
 Row = Sequence[Any]
 StoredRow = dict[str, Any]
-"""A row of STORED_COLUMNS by name. `caused_by` is the key of the cause and `cause` its id, `project` that of the
+"""A row of STORED_COLUMNS by name. `caused_by` is the key of the cause and `cause` its id; `project` is the id of the
 project."""
 
 

@@ -71,7 +71,7 @@ _IN_PROJECT: Final = """
     )
 """
 _AT_THE_END: Final = 6
-"""Messages of a conversation. What is open before them is often settled in them."""
+"""Messages of a conversation. Items left open before them are often settled in them."""
 
 SELECT_LEFT_OPEN: Final = f"""
 SELECT r.id, r.type, 'session', r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
@@ -224,12 +224,12 @@ class RecordQueries(Queries):
     """`ports.records.RecordReader`."""
 
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
-        asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, **limits_of(scope)}
+        parameters = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, **limits_of(scope)}
         number = message_key(record_id)
         if number is not None:
-            found = await self._records(SELECT_MESSAGE_RECORD, number=number, **asked)
+            found = await self._records(SELECT_MESSAGE_RECORD, number=number, **parameters)
         else:
-            found = await self._records(SELECT_RECORD, id=record_id, **asked)
+            found = await self._records(SELECT_RECORD, id=record_id, **parameters)
         return next(iter(found), None)
 
     async def list_records(
@@ -263,8 +263,8 @@ class RecordQueries(Queries):
         agent_key = await self._agent_key(scope)
         if agent_key is None:
             return []
-        asked = {"agent_key": agent_key, "source": source, **_places(scope)}
-        return await self._records(SELECT_DOCUMENT, **asked)
+        parameters = {"agent_key": agent_key, "source": source, **_places(scope)}
+        return await self._records(SELECT_DOCUMENT, **parameters)
 
     async def of_source(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         return await self._records(SELECT_OF_SOURCE, source=source, **_places(scope))
@@ -275,44 +275,48 @@ class RecordQueries(Queries):
         return [(source, size) for source, size in found]
 
     async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
-        asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, **limits_of(scope)}
-        return await self._records(SELECT_PARTS, document_id=document_id, **asked)
+        parameters = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, **limits_of(scope)}
+        return await self._records(SELECT_PARTS, document_id=document_id, **parameters)
 
     async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
         agent_key = await self._agent_key(scope)
         if agent_key is None:
             return []
-        asked = {"agent_key": agent_key, "limit": limit, **_places(scope)}
-        return [rows.known(row) for row in await self._all(SELECT_KNOWN, **asked, include_internal=include_internal)]
+        parameters = {"agent_key": agent_key, "limit": limit, **_places(scope)}
+        return [
+            rows.known(row) for row in await self._all(SELECT_KNOWN, **parameters, include_internal=include_internal)
+        ]
 
     async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
         agent_key = await self._agent_key(scope)
         if agent_key is None:
             return []
-        asked = {"agent_key": agent_key, "limit": limit, **_places(scope)}
-        return [rows.known(row) for row in await self._all(SELECT_LEFT_OPEN, **asked)]
+        parameters = {"agent_key": agent_key, "limit": limit, **_places(scope)}
+        return [rows.known(row) for row in await self._all(SELECT_LEFT_OPEN, **parameters)]
 
     async def superseded(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, tuple[str, int]]:
-        asked = {"keys": json.dumps(list(keys)), "owner": scope.owner, **limits_of(scope)}
-        return {key: (record_id, at) for key, record_id, at in await self._all(SELECT_SUPERSEDED, **asked)}
+        parameters = {"keys": json.dumps(list(keys)), "owner": scope.owner, **limits_of(scope)}
+        return {key: (record_id, at) for key, record_id, at in await self._all(SELECT_SUPERSEDED, **parameters)}
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
-        asked = {"type": str(record_type), "text": text, "session": scope.session, **_places(scope)}
-        found = await self._records(SELECT_SAME_WORDS, agent_key=await self._agent_key(scope), **asked)
+        parameters = {"type": str(record_type), "text": text, "session": scope.session, **_places(scope)}
+        found = await self._records(SELECT_SAME_WORDS, agent_key=await self._agent_key(scope), **parameters)
         return next(iter(found), None)
 
     async def same_known(self, scope: Scope, reach: Reach, text: str) -> MemoryRecord | None:
-        asked = {"reach": str(reach), "text": text, **_places(scope)}
-        found = await self._records(SELECT_SAME_KNOWN, agent_key=await self._agent_key(scope), **asked)
+        parameters = {"reach": str(reach), "text": text, **_places(scope)}
+        found = await self._records(SELECT_SAME_KNOWN, agent_key=await self._agent_key(scope), **parameters)
         return next(iter(found), None)
 
     async def recent_words(self, scope: Scope, *, most_chars: int) -> Sequence[RecentWords]:
-        asked = {"session": scope.session, "most_chars": most_chars, **_places(scope)}
+        parameters = {"session": scope.session, "most_chars": most_chars, **_places(scope)}
         agent_key = await self._agent_key(scope)
         found = [
             row
             for is_untrusted in (True, False)
-            for row in await self._all(SELECT_RECENT_WORDS, agent_key=agent_key, is_untrusted=is_untrusted, **asked)
+            for row in await self._all(
+                SELECT_RECENT_WORDS, agent_key=agent_key, is_untrusted=is_untrusted, **parameters
+            )
         ]
         return [RecentWords(record_id, text, Origin(origin)) for record_id, text, origin in found]
 
@@ -346,9 +350,9 @@ class RecordQueries(Queries):
     async def scan(
         self, scope: Scope, *, after_key: int, limit: int, has_forgotten: bool = False
     ) -> Sequence[ScannedRecord]:
-        asked = {"after_key": after_key, "limit": limit, **_places(scope)}
+        parameters = {"after_key": after_key, "limit": limit, **_places(scope)}
         agent_key = await self._agent_key(scope)
-        found = await self._all(SELECT_SCANNED, agent_key=agent_key, has_forgotten=has_forgotten, **asked)
+        found = await self._all(SELECT_SCANNED, agent_key=agent_key, has_forgotten=has_forgotten, **parameters)
         return [ScannedRecord(key, record_id, RecordType(kind), *row) for key, record_id, kind, *row in found]
 
     async def has_forgotten_values(self) -> bool:

@@ -91,8 +91,10 @@ class SearchQueries:
         if found is None:
             return None
         agent_key, session_key = found
-        asked = {"owner": scope.owner, "project": scope.project}
-        projects = [key for [key] in connection.execute(SELECT_PROJECT, asked)] if scope.project is not None else None
+        parameters = {"owner": scope.owner, "project": scope.project}
+        projects = (
+            [key for [key] in connection.execute(SELECT_PROJECT, parameters)] if scope.project is not None else None
+        )
         columns = self._caches.of(agent_key)
         index = SqliteSearchIndex(
             connection, columns, scope, agent_key=agent_key, session_key=session_key, project_keys=projects

@@ -89,11 +89,12 @@ class SqliteSearchIndex:
 
     @property
     def reaches_any(self) -> bool:
-        """Whether any of the agent's records is within the limits. Without a limit to a project, it may have none."""
+        """Whether any of the agent's records is within the limits. Without a limit to a project, it may be without
+        records."""
         return self._within is None or bool(self._within.any())
 
     def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
-        """The places of the agent's records that contain the term so often; see the port."""
+        """The places of the agent's records that contain the term this often; see the port."""
         found = self._columns.places(self._connection, f"{COUNT_MARKS[times]}{self._prefix}{term}", self._state)
         return found if self._within is None else found[self._within[found]]
 
@@ -138,7 +139,7 @@ class SqliteSearchIndex:
         return found
 
     def _terms_between(self, lengths: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
-        """For each beginning, the terms of so many letters that have it, and how many records contain each."""
+        """For each prefix, its terms of this many letters, and how many records contain each."""
         heads = json.dumps([(name, *between) for name, between in lengths.items()])
         found: dict[str, dict[str, int]] = {}
         for beginning, term, records in self._connection.execute(

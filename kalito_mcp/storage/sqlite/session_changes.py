@@ -60,9 +60,9 @@ class SessionStatements(SessionQueries):
 
     async def move(self, session: Session, project: str | None) -> None:
         await self._add_project(session.owner, project)
-        asked = {"owner": session.owner, "project": project, "key": session.key}
-        await self._all(UPDATE_PROJECT_OF_SESSION, **asked)
-        await self._all(UPDATE_PROJECT_OF_RECORDS, **asked)
+        parameters = {"owner": session.owner, "project": project, "key": session.key}
+        await self._all(UPDATE_PROJECT_OF_SESSION, **parameters)
+        await self._all(UPDATE_PROJECT_OF_RECORDS, **parameters)
 
     async def _add_project(self, owner: str, project: str | None) -> None:
         if project not in (None, PERSONAL):

@@ -64,7 +64,7 @@ WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
 )
 ORDER BY s.key LIMIT :limit
 """
-# An agent or a project of which nothing is within the limits does not exist there. An agent may be older than what is
+# An agent or a project without anything within the limits does not exist there. An agent may be older than what is
 # of it within a limit to a project, and its place among others would show that: there they are listed by name.
 SELECT_AGENTS: Final = """
 SELECT a.id FROM agents a
@@ -106,8 +106,8 @@ class SessionQueries(Queries):
     """`ports.sessions.SessionReader`."""
 
     async def get(self, scope: Scope) -> Session | None:
-        asked = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
-        return next(_sessions(await self._all(SELECT_SESSION, **asked, **limits_of(scope))), None)
+        parameters = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
+        return next(_sessions(await self._all(SELECT_SESSION, **parameters, **limits_of(scope))), None)
 
     async def list_recent(
         self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
@@ -127,23 +127,23 @@ class SessionQueries(Queries):
         return list(_sessions(rows))
 
     async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
-        asked = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, "limit": limit}
-        asked |= limits_of(scope)
+        parameters = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, "limit": limit}
+        parameters |= limits_of(scope)
         key = _BEYOND_ALL if before is None else before.key
-        return list(_sessions(await self._all(SELECT_SESSIONS_BEGUN, **asked, before=key)))
+        return list(_sessions(await self._all(SELECT_SESSIONS_BEGUN, **parameters, before=key)))
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         found: dict[str, list[str]] = {}
-        asked = {"owner": scope.owner, "project": scope.project, "messages": FIRST_MESSAGES, "chars": READ_CHARS}
-        asked |= {"sessions": json.dumps(list(session_ids)), **limits_of(scope)}
-        rows = await self._all(SELECT_FIRST_TEXTS, **asked)
+        parameters = {"owner": scope.owner, "project": scope.project, "messages": FIRST_MESSAGES, "chars": READ_CHARS}
+        parameters |= {"sessions": json.dumps(list(session_ids)), **limits_of(scope)}
+        rows = await self._all(SELECT_FIRST_TEXTS, **parameters)
         for session_id, text in rows:
             found.setdefault(session_id, []).append(text)
         return found
 
     async def census(self, scope: Scope) -> tuple[float, ...]:
-        asked = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, **limits_of(scope)}
-        return tuple(next(iter(await self._all(SELECT_CENSUS, **asked))))
+        parameters = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, **limits_of(scope)}
+        return tuple(next(iter(await self._all(SELECT_CENSUS, **parameters))))
 
     async def agents(self, scope: Scope, *, limit: int) -> Sequence[str]:
         found = await self._all(SELECT_AGENTS, owner=scope.owner, limit=limit, **limits_of(scope))
@@ -160,8 +160,8 @@ class SessionQueries(Queries):
         return {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
 
     async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
-        asked = {"threshold": threshold, "max_summaries": max_summaries, "after_key": after_key, "limit": limit}
-        return list(_sessions(await self._all(SELECT_OWING_SESSIONS, **asked)))
+        parameters = {"threshold": threshold, "max_summaries": max_summaries, "after_key": after_key, "limit": limit}
+        return list(_sessions(await self._all(SELECT_OWING_SESSIONS, **parameters)))
 
 
 def _sessions(rows: Iterable[Any]) -> Iterator[Session]:

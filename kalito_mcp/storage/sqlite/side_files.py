@@ -144,7 +144,7 @@ class SideFiles:
         self._refuse_replaced(opened, self._look())
 
     def check(self, lock: int) -> None:
-        """Check the names, and that the content is that of the last write. Call it before a write.
+        """Check the names, and that the content is as the last write left it. Call it before a write.
 
         Raises:
             StorageReplaced: a file was moved, deleted, replaced or cut short.
@@ -183,7 +183,7 @@ class SideFiles:
                     raise StorageReplaced(_CUT.format(self._path))
                 if self._was_wal_cut(noted, now):
                     raise StorageReplaced(_CUT.format(self._path.name + "-wal"))
-                # What was whole before this write is whole after it.
+                # A file that was whole before this write is whole after it.
                 is_wal_known = noted.wal == now.wal and 0 < noted.wal_size <= now.wal_size
         self._write_note(lock, noted, now, is_wal_whole=is_wal_known or not self._has_hole(now.wal_size))
 
@@ -212,7 +212,7 @@ class SideFiles:
     def may_close(self, lock: int) -> bool:
         """Whether the last connection may move the -wal into the database and remove it.
 
-        It may even if a side file was deleted, as long as nobody has opened the database since.
+        It may even if a side file was deleted, as long as no process has opened the database since.
         """
         noted, now, opened = _read_note(lock), self._look(), self._opened
         if opened is None:

@@ -11,7 +11,7 @@ from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
 
 _MOST_ATTEMPTS: Final = 20_000
-"""So many subjects are known at most; the oldest are forgotten first."""
+"""The most subjects that are kept; the oldest are forgotten first."""
 
 SELECT_CLIENT: Final = """
 SELECT id, name, redirect_uris, created_at, checked_at, is_document FROM oauth_clients WHERE id = :id

@@ -47,7 +47,7 @@ SELECT_SIZE: Final = "SELECT page_count * page_size FROM pragma_page_count, prag
 CHECKPOINT: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 _PAGES_A_HOLD: Final = 2_000
-"""So many pages are zeroed while others wait: 8 MB that the disk writes here and there."""
+"""Pages that are zeroed while others wait: 8 MB of scattered writes."""
 
 _PAUSE_S: Final = 0.01
 """Between two slices. A process that waits for the mutex asks for it every 2 milliseconds."""

@@ -38,18 +38,18 @@ FORGET_REBUILD: Final = (
 """See `text_rebuild`."""
 
 COUNT_MARKS: Final = {1: "", SEVERAL: f"x{SEVERAL}:", MANY: f"x{MANY}:"}
-"""What stands before a term in the index, by how often the record contains it at least."""
+"""The prefix of a term in the index, by the least number of times that the record contains it."""
 
 
 _MERGED_PAGES: Final = 250
-"""A slice of merging writes so many pages of 4 KB, and a few more to reach the end of a term."""
+"""Pages of 4 KB that a slice of merging writes; it writes a few more to reach the end of a term."""
 
 _FEWEST_CHANGES: Final = 2
 """FTS5 makes fewer if it had nothing to merge (sqlite.org/fts5.html, section 6.8)."""
 
 
 class IndexEntry(NamedTuple):
-    """What the index has of a record. `terms` is the text that FTS5 gets."""
+    """A record's entry in the index. `terms` is the text that FTS5 gets."""
 
     key: int
     terms: str
@@ -81,7 +81,7 @@ class TextIndexStatements:
         self._connection = connection
 
     async def add(self, entries: Sequence[IndexEntry]) -> None:
-        """Add entries of records that have none."""
+        """Add missing entries."""
         parameters = [entry._asdict() for entry in entries]
         await self._connection.executemany(INSERT_TERMS, parameters)
         await self._connection.executemany(INSERT_SHAPE, parameters)

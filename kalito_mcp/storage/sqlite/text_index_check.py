@@ -1,4 +1,4 @@
-"""What `inspection` says of the text index: whether a rebuild is owed, and how far it differs from a rebuilt one."""
+"""The part of `inspection` about the text index: whether a rebuild is owed, and how it differs from a rebuilt one."""
 
 import sqlite3
 from collections.abc import Iterator

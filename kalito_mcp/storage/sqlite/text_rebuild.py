@@ -4,9 +4,9 @@ The new index grows in tables of its own. Searches use the one before until the 
 in its place: no view ever has half an index. Each piece is a transaction that also stores how far it came, so the next
 process goes on there, and processes that open the database at once take turns.
 
-New records have the greatest keys, and a later piece finds them. If a record is changed that is in the new tables
-already, a trigger says so, and the rebuild begins again: FTS5 could only remove the entry by the words that are gone.
-After many such changes it is finished in one transaction, so that it terminates.
+New records have the greatest keys, and a later piece finds them. If a record that is already in the new tables changes,
+a trigger notes it, and the rebuild begins again: FTS5 could only remove the entry by the words that are gone. After
+many such changes it is finished in one transaction, so that it terminates.
 """
 
 import logging
@@ -70,16 +70,16 @@ PUT_IN_PLACE: Final = (
     FORGET_CHANGES,
 )
 _PIECE_S: Final = 0.1
-"""A piece ends with the first batch of SELECT_FOR_INDEX after so many seconds."""
+"""A piece ends with the first batch of SELECT_FOR_INDEX after this many seconds."""
 
 _AT_ONCE: Final = 1_000
-"""So many records are indexed in one transaction, in a fifth of a second."""
+"""Records indexed in one transaction, in a fifth of a second."""
 
 _PAUSE_S: Final = 0.005
 """Between two pieces. A process that waits for the mutex asks for it every 2 milliseconds."""
 
 _MOST_RESTARTS: Final = 8
-"""After so many, what is left is done at once."""
+"""After this many restarts, the rest is done at once."""
 
 _TELL_EVERY_S: Final = 2.0
 _log: Final = logging.getLogger("kalito.storage")

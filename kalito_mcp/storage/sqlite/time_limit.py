@@ -14,11 +14,11 @@ _STEPS: Final = 20_000
 
 @contextmanager
 def time_limit(connection: sqlite3.Connection, most_s: float) -> Iterator[None]:
-    """Within the block, statements on this connection end once its thread has computed for so long; time that the
-    thread waits for the processor does not count. 0: no limit.
+    """Within the block, statements on this connection are ended once its thread has used this much processor time. 0:
+    no limit.
 
     Raises:
-        QueryTooLong: one was ended.
+        QueryTooLong: a statement was ended.
     """
     if not most_s:
         yield

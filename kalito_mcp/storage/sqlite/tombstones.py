@@ -1,4 +1,4 @@
-"""What is left of erased records. It stops an import or a retry from storing them again, and lets an interrupted
+"""Tombstones of erased records. They stop an import or a retry from storing a record again, and let an interrupted
 erasure be finished.
 
 Texts are stored as keyed hashes. They reveal nothing without the database's secret. With it, one can only test whether
@@ -117,11 +117,11 @@ class Tombstones:
         if not texts or not await self._connection.execute_fetchall(SELECT_ANY_TOMBSTONE):
             return {}
         secret = await self._secret()
-        asked = {hashed_text(secret, text): text for text in texts}
+        texts_by_hash = {hashed_text(secret, text): text for text in texts}
         rows = await self._connection.execute_fetchall(
             SELECT_TOMBSTONES_OF_TEXTS,
             {
-                "text_hashes": json.dumps(list(asked)),
+                "text_hashes": json.dumps(list(texts_by_hash)),
                 "owner": scope.owner,
                 "type": str(record_type),
                 **limits_of(scope),
@@ -129,7 +129,7 @@ class Tombstones:
         )
         found: dict[str, list[tuple[int, int, str | None, int, int]]] = {}
         for text_hash, number, seq, client_key_hash, created_at, purged_at in rows:
-            found.setdefault(asked[text_hash], []).append((number, seq, client_key_hash, created_at, purged_at))
+            found.setdefault(texts_by_hash[text_hash], []).append((number, seq, client_key_hash, created_at, purged_at))
         return found
 
     async def _secret(self) -> bytes:

@@ -40,8 +40,8 @@ class UnusedBytes:
 
     @classmethod
     def of(cls, path: Path) -> Self | None:
-        """Those of the database at `path`, which this process has open for writing. None if they cannot be zeroed: the
-        system has no list of descriptors, or the file has bytes of kinds that kalito does not make."""
+        """The unused bytes of the database at `path`, which this process has open for writing. None if they cannot be
+        zeroed: the system has no list of descriptors, or the file has bytes of kinds that kalito does not make."""
         descriptor = _descriptor_of(path)
         if descriptor is None:
             return None
@@ -60,10 +60,11 @@ class UnusedBytes:
             pass
 
     def zero(self, most: int) -> bool:
-        """Zero the unused bytes of at most so many pages, and wait until that is on the disk. True: none are left.
+        """Zero the unused bytes of at most this many pages, and wait until that is on the disk. True: nothing is left
+        to zero.
 
         Hold SQLite's write lock, with all of the -wal in the file. Otherwise SQLite might write rows there meanwhile,
-        which would be lost. If it is cut short, also by a power cut, some bytes stay as they were.
+        which would be lost. If it is interrupted, even by a power cut, some bytes stay as they were.
 
         Raises:
             sqlite3.DatabaseError: a page is malformed; it is as it was.

@@ -100,16 +100,16 @@ class _Block:
         """In how many bits each of these rows differs from the code."""
         return distances(self.codes[:, rows], code)
 
-    def estimates(self, asked: NDArray[np.float32], rows: Rows) -> NDArray[np.float32]:
-        """What these rows' codes say of their inner products with a query, up to a constant. `asked` leads from the
-        centre to the query's direction.
+    def estimates(self, direction: NDArray[np.float32], rows: Rows) -> NDArray[np.float32]:
+        """Estimates of these rows' inner products with a query from their codes, up to a constant. `direction` leads
+        from the centre to the query's direction.
 
         Source: Gao, Long, SIGMOD 2024 (RaBitQ). Because a vector has unit length, its length from the centre says how
         far it goes along the centre.
         """
         lengths = self.lengths[rows]
-        signed = 2 * products(bits(self.codes[:, rows], len(asked)), asked) - asked.sum()
-        return np.asarray(lengths * (signed / (_SIGN_COSINE * len(asked) ** 0.5) - lengths / 2), np.float32)
+        signed = 2 * products(bits(self.codes[:, rows], len(direction)), direction) - direction.sum()
+        return np.asarray(lengths * (signed / (_SIGN_COSINE * len(direction) ** 0.5) - lengths / 2), np.float32)
 
     def admissible(self, scope: Admissible) -> tuple[Chosen, int]:
         """The rows that may be found, and how many rows the view has."""
@@ -176,8 +176,8 @@ class VectorCache:
         left.
         """
         length = float(np.sqrt(np.vecdot(query, query)))
-        asked = query / (length or 1.0) - self._centre
-        code = codes(asked[np.newaxis])[:, 0]
+        direction = query / (length or 1.0) - self._centre
+        code = codes(direction[np.newaxis])[:, 0]
         parts: list[tuple[_Block, Chosen, NDArray[np.uint16]]] = []
         counts = np.zeros(self.index.dimension + 1, np.int64)
         for block, rows, count in self._admissible(scope):
@@ -192,7 +192,7 @@ class VectorCache:
         farthest = np.searchsorted(np.cumsum(counts), min(near, total))
         nearest = [(block, _those(rows, differing <= farthest)) for block, rows, differing in parts]
         keys = np.concatenate([block.keys[rows] for block, rows in nearest])
-        scores = np.concatenate([block.estimates(asked, rows) for block, rows in nearest])
+        scores = np.concatenate([block.estimates(direction, rows) for block, rows in nearest])
         if suggested < keys.size:
             keys = keys[scores >= np.partition(scores, -suggested)[-suggested]]
         return [int(key) for key in keys]
@@ -206,7 +206,7 @@ class VectorCache:
 
 
 def _of_each(rows: Chosen, count: int, measure: Callable[[Rows], NDArray[Any]]) -> NDArray[Any]:
-    """What `measure` gives for each of the rows: measured alone, or with all `count`, whichever is cheaper."""
+    """The result of `measure` for each of the rows: measured alone, or with all `count`, whichever is cheaper."""
     if rows is not None and rows.size < _PICKED_SHARE * count:
         return measure(rows)
     measured = measure(slice(0, count))
@@ -214,6 +214,6 @@ def _of_each(rows: Chosen, count: int, measure: Callable[[Rows], NDArray[Any]]) 
 
 
 def _those(rows: Chosen, are_wanted: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Those of the rows that are wanted."""
+    """The rows that are wanted."""
     wanted = np.flatnonzero(are_wanted)
     return wanted if rows is None else rows[wanted]

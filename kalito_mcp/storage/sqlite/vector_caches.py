@@ -1,4 +1,4 @@
-"""What a process keeps in memory to search vectors. Empty until the first search."""
+"""A process's cache of vectors for searches. Empty until the first search."""
 
 import sqlite3
 from threading import Lock
@@ -37,8 +37,8 @@ class VectorCaches:
                 # This view may be older than the last one, and have rows that have been removed since.
                 cache.last_removal = min(cache.last_removal, last_removal)
             while cache.last_key < last_key:
-                asked = {"after_key": cache.last_key, "index_key": active.key}
-                rows = connection.execute(SELECT_VECTORS, asked).fetchall()
+                parameters = {"after_key": cache.last_key, "index_key": active.key}
+                rows = connection.execute(SELECT_VECTORS, parameters).fetchall()
                 if rows:
                     cache.add(rows)
                 else:
@@ -67,8 +67,8 @@ class VectorCaches:
 
 def _remove(cache: "VectorCache", connection: sqlite3.Connection, last_removal: int) -> None:
     if cache.last_removal < last_removal:
-        asked = {"last_removal": cache.last_removal}
-        cache.remove([key for [key] in connection.execute(SELECT_REMOVALS, asked)])
+        parameters = {"last_removal": cache.last_removal}
+        cache.remove([key for [key] in connection.execute(SELECT_REMOVALS, parameters)])
         cache.last_removal = last_removal
 
 

@@ -1,4 +1,4 @@
-"""What `inspection` says of vectors: who made them, where they are kept, what is missing and what is left over."""
+"""The part of `inspection` about vectors: who made them, where they are kept, what is missing and what is left over."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ _FAILED: Final = "FAILED"
 def vector_findings(
     connection: sqlite3.Connection, embedder: Embedder | None, place: str | None
 ) -> Iterator[tuple[str, str]]:
-    """Verdicts and what they say. None if there is no embedder and no vector."""
+    """Verdicts with their texts. None without an embedder and vectors."""
     [version] = connection.execute(_SELECT_VERSION).fetchone()
     indexes = connection.execute(SELECT_INDEXES).fetchall() if version >= VECTORS_SINCE else []
     made_by, count, owed, move = None, 0, 0, None
@@ -72,7 +72,7 @@ def vector_findings(
 
 
 def wrong_vectors(connection: sqlite3.Connection) -> Iterator[int]:
-    """The records whose vectors should not exist, or do not and are not owed."""
+    """The records whose vectors should not exist, or are missing and not owed."""
     [version] = connection.execute(_SELECT_VERSION).fetchone()
     if version < MOVED_SINCE:
         connection.execute(VIEW_WITHOUT_MOVES)
@@ -80,8 +80,8 @@ def wrong_vectors(connection: sqlite3.Connection) -> Iterator[int]:
 
 
 def moved_points(path: Path) -> tuple[str, int] | None:
-    """What the database is called elsewhere, and how many points of it should be there. None if it has never moved
-    any, or cannot be read."""
+    """The database's name elsewhere, and how many of its points should be there. None if it has never moved any, or
+    cannot be read."""
     try:
         with closing(sqlite3.connect(path.absolute().as_uri() + "?mode=ro", uri=True)) as connection:
             [secret] = connection.execute(SELECT_IDENTITY).fetchone()
@@ -104,7 +104,7 @@ def _of_embedder(
     if made_by != embedder.fingerprint and made_by.partition(":")[0] in embedder.replaces:
         return (
             _WARNING,
-            f"made by {made_by}: `serve` replaces them by those of {embedder.fingerprint} in the background",
+            f"made by {made_by}: `serve` replaces them by vectors of {embedder.fingerprint} in the background",
         )
     if made_by != embedder.fingerprint:
         remedy = "search uses words only until you run `kalito-mcp reindex`"

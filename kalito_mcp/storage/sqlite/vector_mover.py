@@ -1,11 +1,11 @@
-"""Moves vectors to where they are kept outside the database, and removes there what is gone here.
+"""Moves vectors to a place outside the database, and removes there what is gone here.
 
 A new vector is first in the database, with its record's debt paid. It is put there, and then its row here keeps only
 the point's id. Killed in between, it is put there again, under the same id. A row that goes leaves its point's id among
-the leftovers, in the same transaction; the point is removed there, then the id here. What neither reaches, as when a
-process was killed while another one erased, shows in a count that differs: then all ids are compared.
+the leftovers, in the same transaction; the point is removed there, then the id here. Points that both miss, as when a
+process was killed while another one erased, show as a difference of the counts: then all ids are compared.
 
-Nobody who writes waits for the place: nothing is asked there inside a transaction.
+Writers never wait for the place: no transaction sends requests to it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -77,7 +77,7 @@ class VectorMover:
             return ((is_whole or is_new) and await self._check(self._points)) or is_missing
 
     async def sweep(self) -> dict[str, str]:
-        """Remove what is gone here. The places that may still have some of it, each with the reason."""
+        """Remove what is gone here. Returns the places that may still have some of it, each with the reason."""
         remaining: dict[str, str] = {}
         own = None if self._points is None else self._points.name
         async with self._lock:
@@ -117,8 +117,8 @@ class VectorMover:
         async with self._reading() as connection:  # one view of both
             for key, dimension, moved_key, _ in await _fetched(connection, SELECT_MOVES):
                 if key == index_key:
-                    asked = {"index_key": key, "moved_key": moved_key, "limit": _MOVED_AT_ONCE}
-                    rows = await _fetched(connection, SELECT_TO_MOVE, **asked)
+                    parameters = {"index_key": key, "moved_key": moved_key, "limit": _MOVED_AT_ONCE}
+                    rows = await _fetched(connection, SELECT_TO_MOVE, **parameters)
                     length = dimension
         if not rows:
             return False
@@ -131,16 +131,16 @@ class VectorMover:
 
     async def _remove(self, points: VectorPoints) -> None:
         """Remove the leftovers."""
-        asked = {"place": points.name, "limit": _AT_ONCE}
-        while ids := [bytes(row[0]) for row in await self._rows(SELECT_LEFTOVERS, **asked)]:
+        parameters = {"place": points.name, "limit": _AT_ONCE}
+        while ids := [bytes(row[0]) for row in await self._rows(SELECT_LEFTOVERS, **parameters)]:
             await points.remove((await self._hashes()).database, ids)
             crash_point("vectors.removed")
             async with self._write() as transaction:
                 await transaction.vector_moves.note_removed(points.name, ids)
 
     async def _check(self, points: VectorPoints) -> bool:
-        """Compare what is there with what should be, if the counts differ: remove what has no row, and owe again what
-        is missing. Whether anything was."""
+        """If the counts differ, compare all points with the rows: remove points without a row, and owe missing ones
+        again. Returns whether anything differed."""
         hashes, arrivals = await self._hashes(), points.arrivals
         missing: list[int] = []
         [[expected]] = await self._rows(SELECT_MOVED_COUNT)
@@ -189,7 +189,7 @@ def _batches(all_of_them: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _points_of(hashes: PointHashes, index_key: int, dimension: int, rows: Sequence[Any]) -> list[VectorPoint]:
-    """`rows` are those of SELECT_TO_MOVE."""
+    """`rows` come from SELECT_TO_MOVE."""
     from kalito_mcp.storage.sqlite.vector_rows import unpacked  # noqa: PLC0415 - numpy loads when needed
 
     vectors = unpacked([row[1] for row in rows], dimension)

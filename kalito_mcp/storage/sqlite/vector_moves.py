@@ -54,7 +54,7 @@ DELETE FROM vector_moves WHERE NOT EXISTS (
 )
 """
 UPDATE_PLACE: Final = "UPDATE vector_moves SET place = :place WHERE place <> :place"
-# Until a place is known by its new name, what is left there is noted under the old one.
+# Until a place is known by its new name, leftovers there are noted under the old one.
 UPDATE_PLACE_OF_LEFTOVERS: Final = """
 UPDATE OR REPLACE vector_leftovers SET place = :place WHERE place IN (SELECT place FROM vector_moves)
 """
@@ -80,7 +80,7 @@ class VectorMoveStatements(Queries):
         await self._connection.executemany(DELETE_LEFTOVER, [{"place": place, "point": one} for one in ids])
 
     async def owe_again(self, row_keys: Sequence[int]) -> None:
-        """Owe the records of these rows another vector. What the rows have elsewhere is left over."""
+        """Owe the records of these rows another vector. Their points elsewhere become leftovers."""
         keys = json.dumps(list(row_keys))
         await self._all(INSERT_DEBTS_OF_ROWS, keys=keys)
         await self._all(DELETE_ROWS, keys=keys)
@@ -90,8 +90,8 @@ class VectorMoveStatements(Queries):
         await self._all(DELETE_EMPTY_MOVES)
 
     async def rename_place(self, place: str, *, has_all: bool) -> None:
-        """The moved vectors are in this place now. `has_all`: it is the earlier place under another name, so what is
-        left over there is here."""
+        """The moved vectors are in this place now. `has_all`: it is the earlier place under another name, so the
+        leftovers there are here."""
         if has_all:
             await self._all(UPDATE_PLACE_OF_LEFTOVERS, place=place)
         await self._all(UPDATE_PLACE, place=place)

@@ -57,8 +57,8 @@ def inverse_lengths(rows: NDArray[np.int8] | NDArray[np.float32]) -> NDArray[np.
 def products(rows: NDArray[np.int8] | NDArray[np.uint8], query: NDArray[np.float32]) -> NDArray[np.float32]:
     """The inner product of each row of (n, d) with the query (d,).
 
-    Some hundred rows at a time become float32, so that they stay in the processor's cache. A product does not depend on
-    the rows around it, to the last digit, as those of a matrix product do.
+    Some hundred rows at a time become float32, so that they stay in the processor's cache. Unlike in a matrix product,
+    no digit of a product depends on the rows around it.
     """
     found = np.empty(len(rows), np.float32)
     for start in range(0, len(rows), _ROWS_AT_ONCE):

@@ -92,7 +92,7 @@ UPDATE vector_indexes SET done_key = :done_key, first_key = coalesce(
     (SELECT :first_key FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT 1), 0
 ) WHERE key = :index_key
 """
-# Of vectors that are elsewhere there is no centre: they are not searched here.
+# Vectors kept elsewhere have no centre: they are not searched here.
 SELECT_TOO_MANY: Final = """
 SELECT 1 FROM record_vectors WHERE index_key = (
     SELECT key FROM vector_indexes
@@ -143,11 +143,11 @@ class VectorQueries(VectorIndexQueries):
         return self._moved.outage
 
     async def owed(self, index: VectorIndex | None, *, limit: int) -> Sequence[OwedVector]:
-        asked = _reach(index)
+        parameters = _reach(index)
         found: list[OwedVector] = []
         for statement in (SELECT_NEW, SELECT_DEBTS, SELECT_OLDER):
             if len(found) < limit:
-                rows = await self._all(statement, **asked, limit=limit - len(found))
+                rows = await self._all(statement, **parameters, limit=limit - len(found))
                 found += [OwedVector(*row) for row in rows]
         return found
 
@@ -177,8 +177,8 @@ class VectorQueries(VectorIndexQueries):
             found = [] if moved is None else best([*moved, *found], k)
         if scope.limits.project is None:
             return found
-        asked = {"keys": json.dumps([key for key, _ in found]), "owner": scope.owner, **limits_of(scope)}
-        reached = {key for [key] in await self._all(SELECT_WITHIN, **asked)}
+        parameters = {"keys": json.dumps([key for key, _ in found]), "owner": scope.owner, **limits_of(scope)}
+        reached = {key for [key] in await self._all(SELECT_WITHIN, **parameters)}
         return [one for one in found if one[0] in reached]
 
     async def similarities(
@@ -232,11 +232,11 @@ class VectorQueries(VectorIndexQueries):
 
     async def _place(self, scope: Scope) -> _Place | None:
         """Keys of the scope's agent and session."""
-        asked = {"owner": scope.owner, "agent": scope.agent, **limits_of(scope)}
+        parameters = {"owner": scope.owner, "agent": scope.agent, **limits_of(scope)}
         if scope.session is None:
-            rows = await self._all(SELECT_PLACE_OF_AGENT, **asked, default=DEFAULT_AGENT)
+            rows = await self._all(SELECT_PLACE_OF_AGENT, **parameters, default=DEFAULT_AGENT)
         else:
-            rows = await self._all(SELECT_PLACE_OF_SESSION, **asked, session=scope.session)
+            rows = await self._all(SELECT_PLACE_OF_SESSION, **parameters, session=scope.session)
         return next(((row[0], row[1]) for row in rows), None)
 
 

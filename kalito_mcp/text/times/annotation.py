@@ -38,7 +38,7 @@ _IS_DATED: Final = lazy(r"\s*\(\s*(?:about )?\d{4}")
 
 
 def languages_of(text: str) -> Sequence[str]:
-    """The languages that `with_dates` should read the text in: those of its function words, or English."""
+    """The languages in which `with_dates` should read the text: the languages of its function words, or English."""
     likely = likely_languages(words(text[:_MAX_CHARS]))
     return likely if len(likely) <= _MOST_LANGUAGES else (ENGLISH,)
 

@@ -104,7 +104,7 @@ class DateWords:
         return first, first, place + 1
 
     def _year(self, place: int) -> tuple[int, int]:
-        """The year that is written here, and the place after it; 0 and the same place if there is none."""
+        """The year that is written here, and the place after it; 0 and the same place if there is no year."""
         end = place + (self.word(place) == ",")
         end += self.word(end) in {"of", "in"}
         if self.at(end).kind == "year":

@@ -3,7 +3,7 @@
 English has a grammar of its own (`grammar`); the languages with a table share another (`other_languages`).
 
 There is no clock: names that depend on now (last week) need an argument, and are left out without it. Days are those
-of a time zone, UTC by default. Weeks begin on Monday, seasons are those of the northern hemisphere.
+of a time zone, UTC by default. Weeks begin on Monday, seasons are those in the northern hemisphere.
 """
 
 import re
@@ -29,7 +29,7 @@ from kalito_mcp.text.times.vocabulary import (
 )
 
 _MAX_NAMES: Final = 16
-"""Only so many names of a query count, so that matching stays cheap."""
+"""Only this many names of a query count, so that matching stays cheap."""
 
 _MAX_NAME_LENGTH: Final = 200
 _MONTH_LENGTH: Final = 31
@@ -169,19 +169,19 @@ def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool, zone: 
     The last millisecond is never before the first, and both are within the years 1 to 9999.
 
     Raises:
-        InvalidInput: the text is none of these; the message has examples.
+        InvalidInput: the text has none of these forms; the message has examples.
     """
-    asked = text.strip().lower()
-    if asked in {"now", "right now"}:
+    lowered = text.strip().lower()
+    if lowered in {"now", "right now"}:
         return _within(now_ms)
-    if (length := _length().fullmatch(asked)) is not None:
+    if (length := _length().fullmatch(lowered)) is not None:
         count, unit = length.groups()
         return _within(now_ms - (COUNTS.get(count) or int(count)) * _UNITS_MS[unit[0]])
     try:
-        return last_moment(asked.upper(), field, zone) if is_last else from_iso(asked.upper(), field, zone)
+        return last_moment(lowered.upper(), field, zone) if is_last else from_iso(lowered.upper(), field, zone)
     except InvalidInput:
         days = None
-        if len(asked) <= _MAX_NAME_LENGTH:
+        if len(lowered) <= _MAX_NAME_LENGTH:
             today = zone.day(now_ms)
             days = whole_name(text, today) or whole_name_elsewhere(text, today)
     if days is None:

@@ -2,7 +2,7 @@
 
 In addition to dates (`dates`) it reads names that depend on today (yesterday, last week, two weeks ago), parts (early
 June, the second week of May), neighbours of a name (the Sunday before 25 October 2022), ranges, and open ends (since
-March). Weeks begin on Monday, seasons are those of the northern hemisphere.
+March). Weeks begin on Monday, seasons are those in the northern hemisphere.
 """
 
 from collections.abc import Callable

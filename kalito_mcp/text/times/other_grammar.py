@@ -55,7 +55,7 @@ class Names:
         self._is_past = is_past
 
     def all(self) -> Iterator[tuple[Found, int, int]]:
-        """The names, each with its place and the place after it; they do not overlap. `every Monday` is none."""
+        """The names, each with its place and the place after it; they do not overlap. `every Monday` is not a name."""
         place = 0
         while place < len(self._tokens):
             if self._has(place, "every"):

@@ -78,17 +78,17 @@ class RestApp:
         self, endpoint: AnyEndpoint, path: dict[str, str], principal: Principal, request: Request
     ) -> Reply:
         raw, query = await request.body(), request.scope["query_string"]
-        asked = requests.query_of(endpoint.query, query)
+        parsed = requests.query_of(endpoint.query, query)
         expected = requests.expected_revision_of(endpoint, request.headers)
         body = requests.body_of(endpoint.body, request.headers, raw)
         key = await requests.request_key_of(endpoint, request.headers, repr(path), query, raw)
-        project = asked.project if isinstance(asked, InProject) else None
+        project = parsed.project if isinstance(parsed, InProject) else None
         is_placed = project not in (None, _ALL)
-        # Who is limited to a project means it, and is refused all of them.
+        # A caller limited to a project means that project; `*` is refused.
         chosen = principal.limits.project if project is None else project if is_placed else None
         memory = await (await self._memory()).in_project(chosen)
         return await endpoint.handler(
-            Call(memory, principal, path, body, asked, expected, key, self._exporter, is_placed)
+            Call(memory, principal, path, body, parsed, expected, key, self._exporter, is_placed)
         )
 
 
@@ -120,8 +120,8 @@ def _answer(endpoint: AnyEndpoint, reply: Reply, headers: Headers) -> Response:
 
 async def _send_stream(stream: AsyncGenerator[bytes], endpoint: AnyEndpoint, request: Request, send: Send) -> None:
     """Send a stream piece by piece. Its first piece comes before the status, so that a refusal has a status of its own.
-    A client that is too slow, or a failure on the way, gets an answer without an end: that is seen as such. Nothing
-    more is read once the client has left, nor for HEAD, which gets the status alone."""
+    If the client is too slow or the stream fails, the answer stays incomplete, which the client can detect. Reading
+    stops once the client has left. HEAD gets the status alone."""
     async with aclosing(stream):
         first = await anext(stream, None)
         headers = [(b"content-type", endpoint.media.encode()), (b"cache-control", b"no-store")]

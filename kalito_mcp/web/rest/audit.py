@@ -18,7 +18,7 @@ class AuditQuery(Input):
     since: Annotated[
         str | None, Field(description="Only from this moment on: ISO 8601.", min_length=1, max_length=100)
     ] = None
-    limit: Annotated[int, Field(description="At most so many.", ge=1, le=1_000)] = 100
+    limit: Annotated[int, Field(description="The most entries to return.", ge=1, le=1_000)] = 100
     cursor: Annotated[str | None, Field(description="`next_cursor` of the page before.", max_length=1_000)] = None
 
 
@@ -52,11 +52,11 @@ class AuditPage(Output):
 
 async def read_audit(call: Call[Nothing, AuditQuery]) -> Reply:
     """The entries about the owner."""
-    asked = call.query
-    since_ms = 0 if asked.since is None else from_iso(asked.since, "since", call.memory.zone)
-    before = None if asked.cursor is None else int(place_in(call, asked, asked.cursor, int)[0])
-    found = await call.memory.access.audit(since_ms=since_ms, before=before, limit=asked.limit)
-    more = cursor_of(call, asked, found[-1].number) if len(found) == asked.limit else None
+    query = call.query
+    since_ms = 0 if query.since is None else from_iso(query.since, "since", call.memory.zone)
+    before = None if query.cursor is None else int(place_in(call, query, query.cursor, int)[0])
+    found = await call.memory.access.audit(since_ms=since_ms, before=before, limit=query.limit)
+    more = cursor_of(call, query, found[-1].number) if len(found) == query.limit else None
     return Reply(AuditPage(entries=[_shown(one) for one in found], next_cursor=more))
 
 

@@ -21,7 +21,7 @@ class BuildContext(Input):
     query: Annotated[str | None, Field(description="What the user asks now.", min_length=1)] = None
     also: Annotated[list[str], Field(default_factory=list, description="Other wordings of it; the first four count.")]
     agent_id: AgentName = None
-    seen_messages: Annotated[int, Field(description="So many of the newest are left out.", ge=0, le=1_000_000)] = 0
+    seen_messages: Annotated[int, Field(description="How many of the newest to leave out.", ge=0, le=1_000_000)] = 0
     pending_input: Annotated[bool, Field(description="Leave out the newest message if it is the user's.")] = False
     include: Annotated[list[Literal["internal", "untrusted"]], Field(default_factory=list, max_length=2)]
     preview: Annotated[bool, Field(description="Only to look at: nothing in it counts as used.")] = False
@@ -46,19 +46,19 @@ class MemoryContextBody(Output):
 
 async def build_context(call: Call[BuildContext, InProject]) -> Reply:
     """A context for a model."""
-    asked = call.body
+    body = call.body
     is_placed = call.query.project is not None
-    memory = call.memory if is_placed else await call.memory.for_question(asked.session_id)
-    build = memory.manager.build_context if asked.preview else memory.build_context
+    memory = call.memory if is_placed else await call.memory.for_question(body.session_id)
+    build = memory.manager.build_context if body.preview else memory.build_context
     context: MemoryContext = await build(
-        asked.session_id,
-        asked.max_tokens,
-        agent_id=asked.agent_id,
-        query=asked.query,
-        also=asked.also,
-        pending_input=asked.pending_input,
-        seen_messages=asked.seen_messages,
-        include=[Include(one) for one in asked.include],
+        body.session_id,
+        body.max_tokens,
+        agent_id=body.agent_id,
+        query=body.query,
+        also=body.also,
+        pending_input=body.pending_input,
+        seen_messages=body.seen_messages,
+        include=[Include(one) for one in body.include],
     )
     return Reply(
         MemoryContextBody(

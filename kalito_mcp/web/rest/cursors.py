@@ -16,17 +16,17 @@ _NOT_BOUND: Final = frozenset({"cursor", "limit", "k"})
 _REFUSED: Final = "cursor belongs to another query; send next_cursor of the page before, with the same query"
 
 
-def cursor_of(call: Call[Any, Any], asked: Input, *place: int | str) -> str:
-    """The cursor for what follows this place in the answer to `asked`."""
-    text = json.dumps([_fingerprint(call, asked), *place], ensure_ascii=False, separators=(",", ":"))
+def cursor_of(call: Call[Any, Any], request: Input, *place: int | str) -> str:
+    """The cursor for what follows this place in the answer to `request`."""
+    text = json.dumps([_fingerprint(call, request), *place], ensure_ascii=False, separators=(",", ":"))
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def place_in(call: Call[Any, Any], asked: Input, cursor: str, *kinds: type[int] | type[str]) -> Sequence[Any]:
+def place_in(call: Call[Any, Any], request: Input, cursor: str, *kinds: type[int] | type[str]) -> Sequence[Any]:
     """The place that a cursor has, of these types.
 
     Raises:
-        InvalidInput: it is no cursor, or that of another query.
+        InvalidInput: it is not a cursor, or it belongs to another query.
     """
     place: list[Any]
     try:
@@ -34,15 +34,15 @@ def place_in(call: Call[Any, Any], asked: Input, cursor: str, *kinds: type[int] 
     except (ValueError, TypeError, RecursionError):
         raise InvalidInput(_REFUSED) from None
     is_whole = [type(one) for one in place] == list(kinds)
-    if fingerprint != _fingerprint(call, asked) or not is_whole:
+    if fingerprint != _fingerprint(call, request) or not is_whole:
         raise InvalidInput(_REFUSED)
     if any(isinstance(one, int) and not 0 <= one < _LARGEST for one in place):
         raise InvalidInput(_REFUSED)
     return place
 
 
-def _fingerprint(call: Call[Any, Any], asked: Input) -> str:
-    """What a cursor is bound to: whose memory it is, and all that was asked but for the size of the page."""
-    bound = asked.model_dump(mode="json", exclude=set(_NOT_BOUND))
-    whole = [call.principal.owner, type(asked).__name__, dict(call.path), bound]
+def _fingerprint(call: Call[Any, Any], request: Input) -> str:
+    """What a cursor is bound to: the owner of the memory, and the whole query except the page size."""
+    bound = request.model_dump(mode="json", exclude=set(_NOT_BOUND))
+    whole = [call.principal.owner, type(request).__name__, dict(call.path), bound]
     return blake2b(json.dumps(whole, sort_keys=True).encode(), digest_size=_SIZE).hexdigest()

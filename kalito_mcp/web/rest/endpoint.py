@@ -1,5 +1,5 @@
-"""What an endpoint is: one line of the table from which come the routes, the permissions, the OpenAPI document and the
-tests. It has no behaviour of its own.
+"""An endpoint: one row of the table that routes, permissions, the OpenAPI document and the tests are made from. It has
+no behaviour of its own.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping

@@ -56,7 +56,7 @@ class FoundRecord(Output):
 
 class Preview(Output):
     """What would be forgotten or erased, oldest first. `token` stands for exactly these records; left out if there are
-    none."""
+    no records."""
 
     records: list[FoundRecord]
     token: str | None = None
@@ -70,27 +70,27 @@ async def purge_records(call: Call[Purge, InProject]) -> Reply:
 
 async def preview_forgetting(call: Call[PreviewSubject, InProject]) -> Reply:
     """What would be forgotten."""
-    asked = call.body
-    request = ForgetRequest(asked.about, asked.identifier, is_purge=asked.purge)
-    found = await call.memory.records.preview_forgetting(request, agent_id=asked.agent_id)
+    body = call.body
+    request = ForgetRequest(body.about, body.identifier, is_purge=body.purge)
+    found = await call.memory.records.preview_forgetting(request, agent_id=body.agent_id)
     return Reply(Preview(records=[FoundRecord(id=one.id, text=one.text) for one in found.records], token=found.token))
 
 
 async def forget_subject(call: Call[SubjectToken, InProject]) -> Reply:
     """Forget what a preview listed."""
-    asked = call.body
-    request = ForgetRequest(asked.about, asked.identifier)
+    body = call.body
+    request = ForgetRequest(body.about, body.identifier)
     return await reply_with_changes(
         call,
-        await call.memory.records.forget_previewed(request, asked.token, agent_id=asked.agent_id, editor=REST),
+        await call.memory.records.forget_previewed(request, body.token, agent_id=body.agent_id, editor=REST),
     )
 
 
 async def purge_subject(call: Call[SubjectToken, InProject]) -> Reply:
     """Erase what a preview listed."""
-    asked = call.body
-    request = ForgetRequest(asked.about, asked.identifier, is_purge=True)
-    report = await call.memory.records.purge_previewed(request, asked.token, agent_id=asked.agent_id)
+    body = call.body
+    request = ForgetRequest(body.about, body.identifier, is_purge=True)
+    report = await call.memory.records.purge_previewed(request, body.token, agent_id=body.agent_id)
     return Reply(Purged(**report.to_dict()))
 
 

@@ -95,57 +95,57 @@ class KeptFeedback(Output):
 
 async def search(call: Call[Search, InProject]) -> Reply:
     """One page of hits."""
-    asked, memory = call.body, call.memory
-    if asked.cursor is None:
+    body, memory = call.body, call.memory
+    if body.cursor is None:
         place, now_ms = None, memory.place.clock.now_ms()
     else:
         # `7d` means the same moment on every page.
-        place, now_ms = place_in(call, asked, asked.cursor, str, int)
+        place, now_ms = place_in(call, body, body.cursor, str, int)
 
     def moment(words: str | None, name: str, *, is_last: bool) -> int | None:
         return None if words is None else moment_in_words(words, name, now_ms, is_last=is_last, zone=memory.zone)
 
     filters = SearchFilters(
-        types=frozenset(map(RecordType, asked.types)),
-        roles=frozenset(map(Role, asked.roles)),
-        names=frozenset(asked.names),
-        tags=frozenset(asked.tags),
-        origins=frozenset(map(Origin, asked.origins)),
-        min_importance=float(asked.min_importance),
-        since=moment(asked.since, "since", is_last=False),
-        until=moment(asked.until, "until", is_last=True),
+        types=frozenset(map(RecordType, body.types)),
+        roles=frozenset(map(Role, body.roles)),
+        names=frozenset(body.names),
+        tags=frozenset(body.tags),
+        origins=frozenset(map(Origin, body.origins)),
+        min_importance=float(body.min_importance),
+        since=moment(body.since, "since", is_last=False),
+        until=moment(body.until, "until", is_last=True),
     )
     request = SearchRequest(
-        query=asked.query,
-        k=asked.k,
+        query=body.query,
+        k=body.k,
         filters=filters,
         cursor=place,
-        explain=asked.explain,
+        explain=body.explain,
         now_ms=now_ms,
-        also=tuple(asked.also),
+        also=tuple(body.also),
     )
-    page = await memory.search_memory(request, session_id=asked.session_id, agent_id=asked.agent_id)
-    following = None if page.next_cursor is None else cursor_of(call, asked, page.next_cursor, now_ms)
+    page = await memory.search_memory(request, session_id=body.session_id, agent_id=body.agent_id)
+    following = None if page.next_cursor is None else cursor_of(call, body, page.next_cursor, now_ms)
     hits = [Hit(**one.to_dict()) for one in page.hits]
     return Reply(Found(hits=hits, next_cursor=following, note=page.note))
 
 
 async def past_answers(call: Call[AskBefore, InProject]) -> Reply:
     """Similar questions, with their answers."""
-    asked = call.body
-    found = await call.memory.past_answers(asked.query, session_id=asked.session_id, agent_id=asked.agent_id)
+    body = call.body
+    found = await call.memory.past_answers(body.query, session_id=body.session_id, agent_id=body.agent_id)
     return Reply(PastQuestions(past_answers=[PastQuestion(**one.to_dict()) for one in found]))
 
 
 async def record_feedback(call: Call[Feedback, InProject]) -> Reply:
     """Remember what the user thought."""
-    asked = call.body
-    target_id = full_record_id(asked.target_id)
+    body = call.body
+    target_id = full_record_id(body.target_id)
     kept = await call.memory.record_feedback(
-        target_id, asked.label, asked.note, session_id=asked.session_id, agent_id=asked.agent_id
+        target_id, body.label, body.note, session_id=body.session_id, agent_id=body.agent_id
     )
     return Reply(
-        KeptFeedback(feedback_id=kept.id, target_id=target_id, label=asked.label, redacted=list(kept.redacted) or None)
+        KeptFeedback(feedback_id=kept.id, target_id=target_id, label=body.label, redacted=list(kept.redacted) or None)
     )
 
 

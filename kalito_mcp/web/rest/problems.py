@@ -32,7 +32,7 @@ _STATUSES: Final[Sequence[tuple[type[KalitoError], int]]] = (
     (AccessDenied, 403),
     (KalitoError, 503),
 )
-"""The first class that an error is of decides. What is left is of the storage, a setting or a model."""
+"""The first class that matches the error decides. The rest are storage, settings and model errors."""
 _BUSY_S: Final = 1
 _TROUBLE_S: Final = 30
 
@@ -59,7 +59,7 @@ class Problem(Exception):
 
 
 def forbidden(needed: Permission, description: str) -> Problem:
-    """The refusal of what needs a higher permission."""
+    """The refusal of a request that needs a higher permission."""
     challenge = f'Bearer error="insufficient_scope", scope="{needed}"'
     return Problem(403, "insufficient_scope", description, {"www-authenticate": challenge})
 

@@ -185,13 +185,13 @@ async def list_pins(call: Call[Nothing, Pins]) -> Reply:
 
 async def read_record(call: Call[Nothing, Moment]) -> Reply:
     """One record, as it is or was."""
-    asked, name, memory = call.query, call.path["record_id"], call.memory
-    if asked.version is not None and asked.as_of is not None:
+    query, name, memory = call.query, call.path["record_id"], call.memory
+    if query.version is not None and query.as_of is not None:
         raise InvalidInput("send version or as_of, not both")
-    if asked.version is not None:
-        return Reply(record_body(await memory.records.version(name, asked.version)))
-    if asked.as_of is not None:
-        moment = last_moment(asked.as_of, "as_of", memory.zone)
+    if query.version is not None:
+        return Reply(record_body(await memory.records.version(name, query.version)))
+    if query.as_of is not None:
+        moment = last_moment(query.as_of, "as_of", memory.zone)
         return Reply(record_body(await memory.records.as_of(name, moment)))
     record = await memory.records.get(name)
     return Reply(record_body(record), revision=record.revision)
@@ -205,22 +205,22 @@ async def read_parts(call: Call[Nothing, InProject]) -> Reply:
 
 async def remember(call: Call[Remember, InProject]) -> Reply:
     """Store a note, a task, a document or a thought."""
-    asked = call.body
-    if "text" in asked.fields or "type" in asked.fields:
+    body = call.body
+    if "text" in body.fields or "type" in body.fields:
         raise InvalidInput("leave text and type out of fields; they are sent next to it")
-    memory = call.memory if asked.session_id is None else await call.memory_of(asked.session_id)
+    memory = call.memory if body.session_id is None else await call.memory_of(body.session_id)
     kept = await memory.remember(
-        asked.type,
-        {"text": asked.text, **asked.fields},
-        session_id=asked.session_id,
-        agent_id=asked.agent_id,
+        body.type,
+        {"text": body.text, **body.fields},
+        session_id=body.session_id,
+        agent_id=body.agent_id,
         editor=REST,
         client_key=call.request_key,
-        is_confirmed=asked.confirmed,
+        is_confirmed=body.confirmed,
     )
     name = str(kept[0].content.get("document_id", kept[0].id))
     found = Remembered(
-        type=asked.type,
+        type=body.type,
         id=name,
         project=kept[0].project,
         record_ids=[one.id for one in kept],
@@ -277,13 +277,13 @@ async def compare_versions(call: Call[Nothing, Diff]) -> Reply:
     )
 
 
-async def _page(call: Call[Nothing, Any], asked: Records | Pins, types: frozenset[RecordType]) -> Reply:
-    after = None if asked.cursor is None else place_in(call, asked, asked.cursor, str)[0]
+async def _page(call: Call[Nothing, Any], request: Records | Pins, types: frozenset[RecordType]) -> Reply:
+    after = None if request.cursor is None else place_in(call, request, request.cursor, str)[0]
     found = await call.memory.records.page(
-        types, agent_id=asked.agent_id, session_id=asked.session_id, after=after, limit=asked.limit + 1
+        types, agent_id=request.agent_id, session_id=request.session_id, after=after, limit=request.limit + 1
     )
-    page = found[: asked.limit]
-    following = cursor_of(call, asked, page[-1].id) if len(found) > len(page) else None
+    page = found[: request.limit]
+    following = cursor_of(call, request, page[-1].id) if len(found) > len(page) else None
     return Reply(RecordPage(records=[record_body(one) for one in page], next_cursor=following))
 
 

@@ -1,4 +1,4 @@
-"""What a request says, read and checked: its body, its query, and what makes it conditional or repeatable."""
+"""Reads and checks a request: body, query, and the headers that make it conditional or repeatable."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def body_of(model: type[Sent], headers: Headers, raw: bytes) -> Sent:
     """The body of a request. An empty one is an empty object.
 
     Raises:
-        Problem: it is no JSON object. InvalidInput: a field is unknown, missing or wrong.
+        Problem: it is not a JSON object. InvalidInput: a field is unknown, missing or wrong.
     """
     if raw and not _JSON.fullmatch(headers.get("content-type", "")):
         raise Problem(415, "unsupported_media_type", "send the body as JSON, with Content-Type: application/json")
@@ -97,11 +97,11 @@ def has_none_match(headers: Headers, etag: str) -> bool:
 
 
 async def request_key_of(endpoint: AnyEndpoint, headers: Headers, path: str, query: bytes, raw: bytes) -> str | None:
-    """What stands for the Idempotency-Key together with the request: its endpoint, path, query and body. None without
-    one, and where a repetition is safe anyway.
+    """A key made of the Idempotency-Key and the request: its endpoint, path, query and body. None without that header,
+    or if the request is safe to repeat anyway.
 
     Raises:
-        InvalidInput: it is too short or too long, or a repetition cannot be made safe here.
+        InvalidInput: the header is too short or too long, or this request cannot be made safe to repeat.
     """
     sent = headers.get("idempotency-key")
     if sent is None or endpoint.method != "POST":
@@ -115,10 +115,10 @@ async def request_key_of(endpoint: AnyEndpoint, headers: Headers, path: str, que
         raise InvalidInput("Idempotency-Key may only have printable ASCII characters; send a UUID, for example")
     if not endpoint.takes_key:
         return None
-    # Without secrets, as it is stored: nobody shall find out by a hash what was removed.
+    # Without secrets, as it is stored: a removed secret must not be guessable from a hash.
     kept, _ = await read_aside(len(raw), lambda: cleaned(_parsed(raw) if raw.strip() else {}))
-    asked = json.dumps([endpoint.name, path, query.decode("latin-1"), kept], sort_keys=True)
-    return request_key(sent, asked.encode())
+    bound = json.dumps([endpoint.name, path, query.decode("latin-1"), kept], sort_keys=True)
+    return request_key(sent, bound.encode())
 
 
 @cache

@@ -150,13 +150,13 @@ class Finalized(Output):
 
 async def list_sessions(call: Call[Nothing, Sessions]) -> Reply:
     """A page of sessions."""
-    asked = call.query
-    before = None if asked.cursor is None else SessionCursor(*place_in(call, asked, asked.cursor, int, int))
+    query = call.query
+    before = None if query.cursor is None else SessionCursor(*place_in(call, query, query.cursor, int, int))
     found = await call.memory.conversations.recent(
-        prefix=asked.prefix, agent_id=asked.agent_id, limit=asked.limit + 1, before=before
+        prefix=query.prefix, agent_id=query.agent_id, limit=query.limit + 1, before=before
     )
-    page = found[: asked.limit]
-    following = cursor_of(call, asked, *page[-1].cursor) if len(found) > len(page) else None
+    page = found[: query.limit]
+    following = cursor_of(call, query, *page[-1].cursor) if len(found) > len(page) else None
     titles = await call.memory.conversations.titles(one.id for one in page)
     listed = [SessionBody(**one.to_dict(titles.get(one.id)), model=one.model) for one in page]
     return Reply(SessionPage(sessions=listed, next_cursor=following))
@@ -172,24 +172,24 @@ async def read_session(call: Call[Nothing, InProject]) -> Reply:
 
 async def list_messages(call: Call[Nothing, Messages]) -> Reply:
     """A page of messages."""
-    asked, session_id = call.query, call.path["session_id"]
+    query, session_id = call.query, call.path["session_id"]
     memory = await call.memory_of(session_id)
-    place: int | None = None if asked.cursor is None else place_in(call, asked, asked.cursor, int)[0]
-    if asked.order == "oldest":
+    place: int | None = None if query.cursor is None else place_in(call, query, query.cursor, int)[0]
+    if query.order == "oldest":
         first = 1 if place is None else place + 1
-        last = first + asked.limit - 1
+        last = first + query.limit - 1
     else:
         if place is None:
             session, _ = await memory.conversations.messages(session_id, last_seq=0)
             place = session.message_count + 1
-        first, last = max(1, place - asked.limit), place - 1
+        first, last = max(1, place - query.limit), place - 1
     session, found = await memory.conversations.messages(session_id, first_seq=first, last_seq=last)
     shown = [message_body(one) for one in found]
     has_more = last < session.message_count
-    if asked.order == "newest":
+    if query.order == "newest":
         shown.reverse()
         has_more = first > 1
-    following = cursor_of(call, asked, shown[-1].seq) if has_more and shown else None
+    following = cursor_of(call, query, shown[-1].seq) if has_more and shown else None
     return Reply(MessagePage(messages=shown, next_cursor=following))
 
 
@@ -237,9 +237,9 @@ async def session_graph(call: Call[Nothing, InProject]) -> Reply:
 
 async def finalize_session(call: Call[Finalize, InProject]) -> Reply:
     """Close a session."""
-    asked, session_id = call.body, call.path["session_id"]
+    body, session_id = call.body, call.path["session_id"]
     memory = await call.memory_of(session_id)
-    options = FinalizeOptions(asked.promote, asked.checkpoint, asked.checkpoint_name, asked.dry_run)
+    options = FinalizeOptions(body.promote, body.checkpoint, body.checkpoint_name, body.dry_run)
     done = await memory.finalize_session(session_id, options)
     return Reply(
         Finalized(

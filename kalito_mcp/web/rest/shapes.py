@@ -1,5 +1,5 @@
-"""What several endpoints answer. Fields are named as the specification names them: in snake_case, but for its
-`MemoryContext` and `MemoryStats`.
+"""What several endpoints answer. Fields are named as in the specification: in snake_case, except in its `MemoryContext`
+and `MemoryStats`.
 """
 
 from typing import Annotated, Any, Final
@@ -13,7 +13,7 @@ from kalito_mcp.shapes import KindName, OriginName, Output, ReachName, Redacted,
 from kalito_mcp.web.arguments import inlined
 
 _NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
-"""What the memory checks of a name, for readers of the schema."""
+"""The memory's rule for names, for readers of the schema."""
 SessionName = Annotated[
     str,
     Field(description="The id of a conversation.", min_length=1, max_length=200, json_schema_extra=_NAME),
@@ -32,7 +32,7 @@ NextCursor = Annotated[str | None, Field(description="For the next page; left ou
 
 
 def fields_schema(*types: RecordType) -> dict[str, Any]:
-    """What of an object may be sent that has the fields of these types, for readers of the schema."""
+    """The fields that may be sent of an object with the fields of these types, for readers of the schema."""
     properties: dict[str, Any] = {}
     for one in types:
         properties = {**inlined(sent_fields_schema(one))["properties"], **properties}

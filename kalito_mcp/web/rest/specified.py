@@ -65,43 +65,43 @@ class Scored(Output):
 
 async def create_summary(call: Call[CreateSummary, InProject]) -> Reply:
     """Summarise a range of messages."""
-    asked = call.body
-    given = {name: tuple(one) for name in LISTS if (one := getattr(asked, name)) is not None}
+    body = call.body
+    given = {name: tuple(one) for name in LISTS if (one := getattr(body, name)) is not None}
     digest = Digest(**given)
-    memory = await call.memory_of(asked.session_id)
+    memory = await call.memory_of(body.session_id)
     made = await memory.create_summary(
         CreateSummaryRequest(
-            asked.session_id,
-            str(asked.start_message_id),
-            str(asked.end_message_id),
-            message_count=asked.message_count,
-            summary=digest.text(asked.summary),
+            body.session_id,
+            str(body.start_message_id),
+            str(body.end_message_id),
+            message_count=body.message_count,
+            summary=digest.text(body.summary),
             client_key=call.request_key,
         )
     )
     if given:
-        await memory.keep_digest(asked.session_id, digest, editor=REST)
+        await memory.keep_digest(body.session_id, digest, editor=REST)
     summary = Summary(**made.to_dict(), redacted=list(made.redacted) or None)
     return Reply(summary, location=place_of("/records", made.id))
 
 
 async def create_pin(call: Call[CreatePin, InProject]) -> Reply:
     """Pin a text."""
-    asked = call.body
-    source = asked.source_message_id
-    memory = call.memory if asked.session_id is None else await call.memory_of(asked.session_id)
+    body = call.body
+    source = body.source_message_id
+    memory = call.memory if body.session_id is None else await call.memory_of(body.session_id)
     made = await memory.create_pin(
         CreatePinRequest(
-            session_id=asked.session_id,
-            content=asked.content,
+            session_id=body.session_id,
+            content=body.content,
             source_message_id=None if source is None else str(source),
-            importance_score=asked.importance_score,
-            pin_type=PinType(asked.pin_type),
+            importance_score=body.importance_score,
+            pin_type=PinType(body.pin_type),
             client_key=call.request_key,
             client=REST.id,
-            is_confirmed=asked.confirmed,
-            scope=asked.scope,
-            replaces=tuple(asked.replaces or ()),
+            is_confirmed=body.confirmed,
+            scope=body.scope,
+            replaces=tuple(body.replaces or ()),
         )
     )
     pin = Pin(**made.to_dict(), known_already=made.is_known or None, redacted=list(made.redacted) or None)

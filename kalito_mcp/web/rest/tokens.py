@@ -1,4 +1,4 @@
-"""Endpoints of tokens: those of the principal's owner alone."""
+"""Token endpoints. They reach only the tokens of the principal's owner."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -73,14 +73,14 @@ async def list_tokens(call: Call[Nothing, Nothing]) -> Reply:
 async def create_token(call: Call[CreateToken, Nothing]) -> Reply:
     """Make a token."""
     _check_unlimited(call.principal)
-    asked = call.body
-    await _check_end(call, asked.days)
+    body = call.body
+    await _check_end(call, body.days)
     made = await call.memory.access.create_token(
-        Permission(asked.permission),
+        Permission(body.permission),
         owner=call.principal.owner,
-        name=asked.name,
-        limits=Limits(asked.agent_id, asked.project),
-        lifetime_ms=None if asked.days is None else asked.days * DAY_MS,
+        name=body.name,
+        limits=Limits(body.agent_id, body.project),
+        lifetime_ms=None if body.days is None else body.days * DAY_MS,
     )
     return Reply(NewTokenBody(text=made.text, **_shown(made.token)), location=place_of("/tokens", made.token.id))
 

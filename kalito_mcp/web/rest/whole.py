@@ -119,8 +119,8 @@ class ExportOf(Input):
 
 async def read_profile(call: Call[Nothing, ProfileOf]) -> Reply:
     """What is known of the person and of projects."""
-    asked = call.query
-    profile = await call.memory.records.profile(agent_id=asked.agent_id, include_untrusted=asked.include_untrusted)
+    query = call.query
+    profile = await call.memory.records.profile(agent_id=query.agent_id, include_untrusted=query.include_untrusted)
     return Reply(ProfileBody(**profile.to_dict()))
 
 
@@ -162,9 +162,9 @@ EXPORT: Final = "GET /api/export"
 
 async def export(call: Call[Nothing, ExportOf]) -> Reply:
     """The memory as an archive. Raises AccessDenied within limits."""
-    asked = call.query
+    query = call.query
     call.memory.place.limits.check_none("an archive")
-    selection = Selection(session=asked.session, project=asked.project, agent=asked.agent)
+    selection = Selection(session=query.session, project=query.project, agent=query.agent)
     with suppress(StorageReadOnly, StorageFull):  # what cannot be written can still be taken out
         await call.memory.access.log(EXPORT)
     return Reply(stream=call.exporter(call.memory, selection))
