@@ -203,7 +203,7 @@ class ConfigurationError(KalitoError):
 
 
 class StorageError(KalitoError):
-    """The database could not do what was asked. Nothing of the failed call was written, unless it was a purge."""
+    """The database could not complete a call. Nothing of the failed call was written, unless it was a purge."""
 
     code = "storage"
 

@@ -1,4 +1,4 @@
-"""What is said of the home of this machine's memory, if that is another machine: where it is, what waits for it."""
+"""Lines about the home of this machine's memory, if that is another machine: its address, and calls that wait."""
 
 import os
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ def is_connected(database: Path) -> bool:
 
 
 def leaving_lines(database: Path) -> list[str]:
-    """What happens when this machine leaves its home."""
+    """A sentence on what happens when this machine leaves its home."""
     folder = home_folder(database)
     waiting = Outbox(folder).count()
     lines = [f"  {folder} (deleted): where the home is, the token, and the answers that were kept"]

@@ -37,7 +37,7 @@ _RUN_IN_THEIR_FOLDER: Final = frozenset({"windsurf"})
 
 def main() -> None:
     """Run the command."""
-    # What the process has taken so far is what Python took to start.
+    # The process's time so far is Python's start.
     started = time.monotonic() - time.process_time()
     try:
         answer = run(sys.argv[1:], sys.stdin.buffer.read(_MOST_READ), os.environ, started=started)
@@ -48,12 +48,12 @@ def main() -> None:
     except Exception as error:
         sys.stderr.write(f"kalito-hook: {type(error).__name__}: {error}\n")
     finally:
-        # What is in the way of a normal end is not worth the host's time.
+        # Anything that delays a normal end is not worth the host's time.
         os._exit(0)
 
 
 def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, started: float) -> str:
-    """What to print for the event."""
+    """The text to print for the event."""
     if len(arguments) < 2:  # noqa: PLR2004 - host and event
         raise ValueError("usage: kalito-hook HOST EVENT, with the event as JSON on stdin")
     host, name = arguments[0], arguments[1]

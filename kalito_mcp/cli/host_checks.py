@@ -195,7 +195,7 @@ class _Check:
         listening: set[str],
         log: TextIO,
     ) -> _Broken | None:
-        """What is broken, not raised: an exception that leaves the client's block becomes a group."""
+        """The fault, returned and not raised: an exception that leaves the client's block becomes a group."""
         self._whole("server", f"starts, and lists {plural(len(tools), 'tool')}")
         if hook is None:
             return None
@@ -366,7 +366,7 @@ def _reason(error: BaseException, log: TextIO) -> str:
 
 
 def _last_line(log: TextIO) -> str:
-    """What the server wrote to its log last, to be put after a sentence."""
+    """The server's last log line, for the end of a sentence."""
     log.seek(0)
     lines = [line.strip() for line in log.read().splitlines() if line.strip()]
     return f" ({lines[-1].removeprefix('kalito-mcp: ')})" if lines else ""

@@ -63,7 +63,7 @@ def install(
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """What is written besides the files of hosts: how that is shown, and how it is done, before them."""
+    """A file written besides the hosts' files, before them: how it is shown, and how it is written."""
 
     shown: tuple[str, ...]
     make: Callable[[], None]

@@ -154,7 +154,7 @@ def _tell_found(chosen: "Sequence[Source]", files: _Files, path: Path | None) ->
 def _imported(
     settings: "Settings", files: _Files, since_ms: int | None, *, is_dry_run: bool
 ) -> "tuple[Report, list[str], bool]":
-    """What was imported, lines on what was made of it, and whether it ran to its end."""
+    """The import's report, lines about it, and whether it ran to its end."""
     from kalito_mcp.capture.listener import take_waiting  # noqa: PLC0415 - keeps --help quick
     from kalito_mcp.exchange.importer import Importer  # noqa: PLC0415 - keeps --help quick
     from kalito_mcp.wiring import open_memory  # noqa: PLC0415 - keeps --help quick
@@ -169,7 +169,7 @@ def _imported(
                 await importer.run(found)
             return
         async with open_memory(settings.database, settings) as memory:
-            # What hooks reported of these conversations comes first, so that each message is recognised.
+            # Hook reports of these conversations come first, so that each message is recognised.
             await take_waiting(settings.database, memory)
             importer.memory = memory
             for found in files.values():

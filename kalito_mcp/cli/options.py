@@ -41,7 +41,8 @@ def settings_of(database: Path | None, config: Path | None) -> "Settings":
 
 
 def reader_settings_of(database: Path | None, config: Path | None) -> "ReaderSettings":
-    """What `settings_of` says to a command that only reads. Imports the policies only if one of them is set."""
+    """The settings from `settings_of` for a command that only reads. Imports the policies only if one of them is
+    set."""
     from kalito_mcp.config.sources import ReaderSettings, read_sources  # noqa: PLC0415 - keeps --help quick
 
     sources = read_sources(os.environ, config=config, database=database)

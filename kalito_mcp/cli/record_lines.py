@@ -58,7 +58,7 @@ def record_lines(record: MemoryRecord) -> list[str]:
 
 
 def erasure_line(given_id: str, records: Sequence[MemoryRecord], zone: Zone = UTC_ZONE) -> str:
-    """What an erasure of this id would remove: day, first 80 characters, and how many parts of a document."""
+    """The text that an erasure of this id would remove: day, first 80 characters, and how many parts of a document."""
     first, *others = records
     day = zone.date(first.created_at)
     head = f"{given_id}  {day}  {len(records)} parts" if others else f"{first.id}  {day}"
@@ -66,7 +66,7 @@ def erasure_line(given_id: str, records: Sequence[MemoryRecord], zone: Zone = UT
 
 
 def remembered_line(given_type: str, records: Sequence[MemoryRecord]) -> str:
-    """What is kept now, by the id that names all of it."""
+    """The line about a kept record, with the id that names all of it."""
     name = records[0].content.get("document_id", records[0].id)
     parts = f" in {len(records)} parts" if len(records) > 1 else ""
     project = records[0].project
@@ -75,7 +75,7 @@ def remembered_line(given_type: str, records: Sequence[MemoryRecord]) -> str:
 
 
 def redaction_lines(redacted: Sequence[str]) -> list[str]:
-    """What was removed before the text was stored, as a line; no line if nothing was."""
+    """A line about secrets removed before the text was stored, if any."""
     return [f"removed and not stored: {', '.join(dict.fromkeys(redacted))}"] if redacted else []
 
 
@@ -91,7 +91,7 @@ def hit_line(hit: Hit, query: str = "", zone: Zone = UTC_ZONE, names: Mapping[st
 
 
 def turn_lines(hit: Hit) -> list[str]:
-    """What was said just before and after a hit, a line each."""
+    """The turns just before and after a hit, a line each."""
     return indented(
         f"{turn.record_id}  {one_line(turn.name or turn.role or '')}: {one_line(turn.text, HIT_CHARS)}"
         for turn in hit.turns

@@ -196,7 +196,7 @@ async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config
 
 
 def _listener(server: "KalitoServer", database: Path) -> "Listener":
-    """What takes the reports of hooks for this server. Until it listens, hooks put them into the spool."""
+    """The listener for reports of hooks to this server. Until it listens, hooks put them into the spool."""
     from kalito_mcp.capture.listener import Listener  # noqa: PLC0415 - as above
 
     listener = Listener(database, server.capture.take)

@@ -26,7 +26,7 @@ def session_line(shown: Mapping[str, Any], zone: Zone, project: str | None = Non
 
 
 def project_names(projects: Iterable[str]) -> Mapping[str, str]:
-    """What each project is called in a line: the last part of its path, or the whole if another has the same last
+    """The short name of each project: the last part of its path, or the whole if another has the same last
     part."""
     known = set(projects)
     last = {one: PurePath(one).name or one for one in known}

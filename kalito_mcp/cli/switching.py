@@ -75,7 +75,7 @@ def exclude(database: Path | None, config: Path | None, folders: tuple[str, ...]
 
 
 def paused_line(switch: Switch) -> str:
-    """What a pause means, and how to end it."""
+    """A sentence on what a pause means, and how to end it."""
     return f"{switch.pause()}: nothing is remembered; `kalito-mcp resume` ends it"
 
 

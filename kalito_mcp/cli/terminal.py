@@ -1,4 +1,4 @@
-"""What a person types, and what they read, on a terminal."""
+"""Input and output on a terminal."""
 
 import json
 import sys

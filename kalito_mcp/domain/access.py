@@ -1,4 +1,4 @@
-"""Who calls, and what they may: principals, permissions and limits. Pure."""
+"""Callers and their rights: principals, permissions and limits. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What a memory gave since it was opened, in numbers. No words and no ids."""
+"""Numbers of a memory's answers since it was opened. No words and no ids."""
 
 from dataclasses import dataclass
 

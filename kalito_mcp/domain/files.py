@@ -9,7 +9,7 @@ from typing import Final
 
 ROOT: Final = "/memories"
 FILE: Final = "memory-file:"
-"""What the source of a file begins with; its path follows."""
+"""The prefix of a file's source; its path follows."""
 MAX_PATH_CHARS: Final = 200
 
 

@@ -22,7 +22,7 @@ MAX_WEIGHT: Final = 1e9
 
 
 class NodeType(StrEnum):
-    """What a node stands for."""
+    """Kinds of nodes."""
 
     QUERY = "query"
     ANSWER = "answer"
@@ -48,7 +48,7 @@ class KeptFeedback:
 
 
 class FeedbackLabel(StrEnum):
-    """What the user thought of an answer. `retry` asks for another one and counts half a `down`."""
+    """The user's opinion of an answer. `retry` asks for another one and counts half a `down`."""
 
     UP = "up"
     DOWN = "down"
@@ -56,7 +56,7 @@ class FeedbackLabel(StrEnum):
 
 
 FEEDBACK_DELTA: Final = {FeedbackLabel.UP: 1.0, FeedbackLabel.DOWN: -1.0, FeedbackLabel.RETRY: -0.5}
-"""What each label adds to the feedback of a question or an answer."""
+"""The value that each label adds to the feedback of a question or an answer."""
 
 
 def liking_factor(feedback: float) -> float:
@@ -185,7 +185,7 @@ class GraphPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPolicy(Policy):
-    """What a snapshot contains: the `top_k` queries of the highest rank, with the nodes they are linked to."""
+    """The content of a snapshot: the `top_k` queries of the highest rank, with the nodes they are linked to."""
 
     top_k: int = bounded(1_000, least=1)
     pretty: bool = False

@@ -31,7 +31,7 @@ DIGEST: Final[Mapping[str, frozenset[Kind]]] = {
 """The headings of a session's digest in their order, and what stands below each."""
 
 LASTING: Final = frozenset({Kind.RULE, Kind.DECISION, Kind.FACT, Kind.CHANGE})
-"""What holds until somebody says otherwise."""
+"""Kinds that hold until somebody says otherwise."""
 
 OF_ITS_SESSION: Final = frozenset({Kind.OPEN, Kind.OUTCOME})
-"""What was so at the end of a conversation: its digest says it, and what came later may have changed it."""
+"""The state at the end of a conversation: its digest says it, and later conversations may have changed it."""

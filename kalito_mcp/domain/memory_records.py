@@ -45,7 +45,8 @@ class EditorType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Editor:
-    """Who edits: the person at the command line, an assistant with its host's name, or the memory itself."""
+    """The author of an edit: the person at the command line, an assistant with its host's name, or the memory
+    itself."""
 
     type: EditorType
     id: str | None = None
@@ -87,7 +88,7 @@ class MemoryRecord:
     is_known: bool = field(default=False, compare=False)
     """Whether the call that returns this stored nothing, because this says the same. False after a read."""
     redacted: tuple[str, ...] = field(default=(), compare=False)
-    """What the call removed from its input: kinds of secrets, and `private`. Empty after a read."""
+    """Removed from the input by the call: kinds of secrets, and `private`. Empty after a read."""
 
     @property
     def text(self) -> str:
@@ -202,7 +203,7 @@ class StoredEdit:
 
 
 def scope_of(owner: str, record: MemoryRecord, limits: Limits = NO_LIMITS) -> Scope:
-    """Whose memory the record is in, and of which project, for a caller with these limits."""
+    """The owner and project of the record, for a caller with these limits."""
     return Scope(owner, record.agent_id, project=record.project or PERSONAL, limits=limits)
 
 
@@ -225,7 +226,8 @@ def texts_ever(record: MemoryRecord, edits: Sequence[StoredEdit]) -> list[str]:
 
 
 def _creator(record: MemoryRecord, content: Mapping[str, Any]) -> Editor:
-    """Who made the record: the memory for automatic pins and its own summaries, else the one that the origin names."""
+    """The maker of the record: the memory for automatic pins and its own summaries, else the one that the origin
+    names."""
     is_summary = record.type is RecordType.SUMMARY and content.get("method") != "caller"
     if is_summary or record.is_automatic:
         return SYSTEM_EDITOR

@@ -29,7 +29,7 @@ def part_key(key: str, place: int) -> str:
 
 
 def chosen_part(client_key: str | None) -> str | None:
-    """What all keys of the same choice begin with; None if this is no key of a request."""
+    """The common prefix of all keys with the same choice; None if this is not a request key."""
     found = _SHAPE.fullmatch(client_key or "")
     return None if found is None else found[1]
 

@@ -1,4 +1,4 @@
-"""Whose memory, and which part of it."""
+"""A part of an owner's memory."""
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -22,7 +22,8 @@ NO_PROJECT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What of an owner's memory a principal reaches: one agent's, and one project with what is personal; None: all.
+    """The part of an owner's memory that a principal reaches: one agent's, and one project with what is personal; None:
+    all.
 
     Beyond them nothing exists: what is named by its id is not found there.
     """

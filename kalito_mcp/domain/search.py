@@ -101,7 +101,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TurnBeside:
-    """What was said next to a hit. `text` is the part of it that is shown."""
+    """A turn next to a hit. `text` is the part of it that is shown."""
 
     record_id: str
     role: Role | None

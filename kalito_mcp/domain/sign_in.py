@@ -1,4 +1,4 @@
-"""What signing in leaves behind: clients, what they ask for, consents and codes. Pure.
+"""Records of signing in: clients, what they ask for, consents and codes. Pure.
 
 Moments are milliseconds since 1970. What is secret is only here as a hash.
 """
@@ -26,7 +26,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class SignInRequest:
-    """What a client asks a person for. `browser_hash` is of the cookie of the browser that first showed it."""
+    """A client's request to a person. `browser_hash` is of the cookie of the browser that first showed it."""
 
     client_id: str
     client_name: str
@@ -65,7 +65,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a client exchanges for tokens, once."""
+    """A code that a client exchanges for tokens, once."""
 
     grant: Grant
     redirect_uri: str

@@ -13,7 +13,7 @@ _DECIMALS: Final = 4
 
 
 class SleepCycleTrigger(StrEnum):
-    """What started a sleep cycle."""
+    """Causes of a sleep cycle."""
 
     SESSION_FINALIZE = "session-finalize"
     EVICTION = "eviction"
@@ -72,7 +72,7 @@ class SleepCycleClusterReport:
 
 @dataclass(frozen=True, slots=True)
 class SleepCycleReport:
-    """What a sleep cycle did, or would do. `freed_capacity` counts the removed nodes."""
+    """The report of a sleep cycle, or of a dry run. `freed_capacity` counts the removed nodes."""
 
     trigger: SleepCycleTrigger
     clusters: tuple[SleepCycleClusterReport, ...]

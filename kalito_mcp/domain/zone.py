@@ -19,7 +19,7 @@ NEWEST_MS: Final = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 
 _LAST_DAY: Final = date.max.toordinal()
 _OUT_OF_RANGE: Final = (OverflowError, OSError, ValueError)
-"""What an operating system's clock raises for a year that it does not know."""
+"""Errors of an operating system's clock for a year that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)

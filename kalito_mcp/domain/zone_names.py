@@ -20,8 +20,8 @@ _LEAST_SIMILAR: Final = 0.6
 
 @dataclass(frozen=True, slots=True)
 class TimePolicy(Policy):
-    """Whose days a search and a context mean. `zone` is `system`, `UTC`, a name such as `Europe/Berlin`, or an offset
-    such as `+02:00`."""
+    """The zone whose days a search and a context mean. `zone` is `system`, `UTC`, a name such as `Europe/Berlin`, or an
+    offset such as `+02:00`."""
 
     zone: str = SYSTEM
 

@@ -25,7 +25,7 @@ _BEGINNING: Final = b'{"kalito_archive":'
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What was written or restored: how many rows of each table, and the digest over them, 64 hexadecimal digits."""
+    """The written or restored content: how many rows of each table, and the digest over them, 64 hexadecimal digits."""
 
     rows: Mapping[str, int]
     digest: str

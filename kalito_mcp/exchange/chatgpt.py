@@ -102,7 +102,7 @@ def _turns(mapping: dict[str, Any], way: list[str], reading: Reading) -> Iterato
 
 
 def _said(node: Any, skipped: dict[str, int]) -> str:
-    """What the user or ChatGPT said in a node; empty if nothing. What is left out is counted."""
+    """The text of the user or ChatGPT in a node; empty without text. Parts left out are counted."""
     message = node.get("message") if isinstance(node, dict) else None
     if not isinstance(message, dict):
         return ""

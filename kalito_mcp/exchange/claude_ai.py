@@ -104,7 +104,7 @@ def _turns(session_id: str, messages: list[dict[str, Any]], reading: Reading) ->
 
 
 def _with_attachments(said: str, message: dict[str, Any], reading: Reading) -> str:
-    """What was said, and then the texts of its attachments, as long as there is room for them.
+    """The text of a message, and then of its attachments, as far as there is room for them.
 
     They are fenced like code, because their words are not the user's.
     """
@@ -128,7 +128,7 @@ def _with_attachments(said: str, message: dict[str, Any], reading: Reading) -> s
 
 
 def _memories(one: dict[str, Any]) -> Iterator[Note]:
-    """What Claude noted of the person, and of each project."""
+    """Claude's notes on the person, and on each project."""
     account = one["account_uuid"] if isinstance(one.get("account_uuid"), str) else ""
     projects = one["project_memories"] if isinstance(one.get("project_memories"), dict) else {}
     for key, text in ((account, one.get("conversations_memory")), *projects.items()):

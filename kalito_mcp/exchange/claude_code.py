@@ -142,7 +142,7 @@ def _prompt_before(record: dict[str, Any], tree: _Tree) -> int:
 
 
 def _message_id(record: dict[str, Any]) -> str | None:
-    """What the records of one message have in common."""
+    """Fields shared by the records of one message."""
     message = record.get("message")
     named = message.get("id") if isinstance(message, dict) else None
     return named if isinstance(named, str) else None
@@ -181,12 +181,12 @@ def _turns(tree: _Tree, reading: Reading) -> Iterator[Turn]:
 
 
 def _said(record: dict[str, Any], skipped: dict[str, int]) -> str:
-    """What the user or the assistant said in a record; empty if nothing. What is left out is counted."""
+    """The text of the user or the assistant in a record; empty without text. Parts left out are counted."""
     kind = record.get("type")
     if kind == "attachment":
         queued = record.get("attachment")
         if isinstance(queued, dict) and queued.get("type") == "queued_command":
-            # What the user typed while the assistant worked.
+            # Text that the user typed while the assistant worked.
             is_typed = queued.get("commandMode") in (None, "prompt") and isinstance(queued.get("prompt"), str)
             return typed(queued["prompt"], skipped) if is_typed else ""
     if not isinstance(kind, str) or kind not in _ROLES:
@@ -207,8 +207,8 @@ def _said(record: dict[str, Any], skipped: dict[str, int]) -> str:
 
 
 def typed(text: str, skipped: dict[str, int]) -> str:
-    """What of a text the user typed. A command is as it was typed, one without arguments is nothing to remember.
-    What was typed behind a # for Claude Code's own memory is kept, too."""
+    """The part of a text that the user typed. A command is as it was typed, one without arguments is nothing to
+    remember. What was typed behind a # for Claude Code's own memory is kept, too."""
     words = words_of(without_blocks(text))
     if words.startswith(_NOTE):
         return _inside(words, "user-memory-input") or words

@@ -77,7 +77,7 @@ _FOLDERS: Final = ("cwd", "workspace", "cwdOnTaskInitialization", "workspace_roo
 
 
 def _about(path: Path, session_id: str) -> dict[str, Any]:
-    """What the files beside it say of a session; empty if nothing."""
+    """A session's metadata from the files next to it; empty without such files."""
     task = path.parent
     places = (
         task / f"{session_id}.json",
@@ -109,7 +109,7 @@ def _turns(session_id: str, messages: list[Any], reading: Reading, *, is_history
 
 
 def _typed(text: str) -> str:
-    """What of a text the user typed: what is between the marks, or all of it if nothing is marked."""
+    """The user's part of a text: between the marks, or all of it if nothing is marked."""
     words = words_of(without(text, "<environment_details>", "</environment_details>"))
     for tag in _TYPED:
         found = _between(words, tag)
@@ -119,7 +119,7 @@ def _typed(text: str) -> str:
 
 
 def _replied(text: str) -> str:
-    """What of a text the user saw: what comes before a call, and what a closing or asking call says."""
+    """The part of a text that the user saw: before a call, and the text of a closing or asking call."""
     words = words_of(without(text, "<thinking>", "</thinking>"))
     call = _TOOL_CALL.search(words)
     shown = [_between(words, tag) for tag in _SHOWN] if "<attempt_completion>" in words or "<ask_" in words else []

@@ -1,4 +1,4 @@
-"""What a reader makes of a file: conversations and their turns."""
+"""The result of reading a file: conversations and their turns."""
 
 import math
 import os
@@ -20,7 +20,7 @@ _FIRST_MS: Final = 100_000_000_000
 
 @dataclass(slots=True)
 class Turn:
-    """What one side said. `key` is its id in the source, `at` in milliseconds since 1970 if the source says when."""
+    """A message of one side. `key` is its id in the source, `at` in milliseconds since 1970 if the source says when."""
 
     role: Role
     text: str
@@ -85,7 +85,7 @@ class Source(Protocol):
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Its name for people."""
 
     @property
     def is_appended(self) -> bool:
@@ -98,7 +98,7 @@ class Source(Protocol):
         """Its files in a folder that a person named."""
 
     def read(self, reading: Reading) -> Iterator[Conversation | Note]:
-        """What a file has. Whatever the file contains, nothing is raised but OSError; what is unreadable is counted."""
+        """The content of a file. It raises only OSError, whatever the file contains; unreadable parts are counted."""
 
 
 @dataclass(frozen=True, slots=True)

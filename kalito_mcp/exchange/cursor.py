@@ -100,7 +100,7 @@ def _turns_of_lines(reading: Reading) -> Iterator[Turn]:
 
 
 def _query(text: str) -> str:
-    """What the user typed: what is between the marks, if there are any."""
+    """The text that the user typed: between the marks, if it has marks."""
     words = words_of(text)
     begin, end = words.find(_OPENING), words.rfind(_CLOSING)
     return words[begin + len(_OPENING) : end].strip() if 0 <= begin < end else words

@@ -1,4 +1,4 @@
-"""What exports have in common: they are a zip, a folder, or a file of it."""
+"""Shared by exports: each is a zip, a folder, or a file of it."""
 
 import zipfile
 from collections.abc import Iterable, Iterator

@@ -40,12 +40,12 @@ _MOST_KEY: Final = 150
 
 @dataclass(slots=True)
 class Report:
-    """What an import did, or would do."""
+    """The report of an import, or of a dry run."""
 
     files: int = 0
     unchanged_files: int = 0
     found: int = 0
-    """What was read in the files, whatever became of it: messages, notes, and beginnings that were read before."""
+    """Everything read in the files, stored or not: messages, notes, and beginnings that were read before."""
     sessions: int = 0
     """With new messages."""
     messages: int = 0
@@ -96,7 +96,7 @@ def found_in(
             looked = path.stat()
             if not path.is_file():
                 continue
-            # What was written to a database of SQLite last is in its log.
+            # The latest writes to an SQLite database are in its log.
             log = path.with_name(f"{path.name}-wal")
             logged = log.stat() if log.is_file() else None
         except OSError:
@@ -222,7 +222,7 @@ class Importer:
         return is_whole and not stored.is_refused
 
     async def _stored(self, conversation: Conversation, source: Source) -> Stored | None:
-        """What is stored of a conversation; None if it is left alone."""
+        """The stored part of a conversation; None if it is left alone."""
         if self.memory is None:
             return Stored(None)
         session = await self.memory.conversations.get(conversation.session_id)
@@ -368,7 +368,7 @@ def client_key(source: str, key: str) -> str:
 
 
 def _identity(path: Path, size: int) -> tuple[int, str]:
-    """What stays the same of a file that only grows; `size` is what it had in the beginning."""
+    """The identity of a file that only grows. `size` is its length when it was first read."""
     return path.stat().st_ino, _fingerprint(path, min(_END_BYTES, size))
 
 

@@ -115,7 +115,7 @@ class _Names:
 
 
 class _Chosen:
-    """What of the memory is shown, when it was said here, and what sessions are called."""
+    """The selected part of the memory, its local times, and the sessions' titles."""
 
     def __init__(self, selection: Selection, zone: Zone, names: _Names) -> None:
         self.selection = selection

@@ -22,7 +22,7 @@ MANIFEST: Final = ".kalito-export.jsonl"
 
 @dataclass(slots=True)
 class FolderReport:
-    """What became of the files. `left` are those that are not ours any more, and would have been written or removed."""
+    """The result for the files. `left` are files that were changed by others, and were neither written nor removed."""
 
     written: int = 0
     unchanged: int = 0

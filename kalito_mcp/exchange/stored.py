@@ -1,4 +1,4 @@
-"""What of a conversation is stored already, so that an import stores each word once.
+"""Finds the stored part of a conversation, so that an import stores each word once.
 
 A message is the same if its client key is; or else if the same side said the same words. A hook may have reported only
 the end of an answer, or all answers to a prompt as one: so what was reported after a prompt is taken out of what the

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Answer:
-    """What is left of a stored answer. Nothing, once it is all found."""
+    """The rest of a stored answer. Empty, once all of it is found."""
 
     text: str
     digest: bytes
@@ -30,7 +30,7 @@ class StoredAnswers:
     _by_word: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """The same by each of their words. It is made when it is first needed, with `_words`."""
     _words: list[str] = field(default_factory=list[str])
-    """What is left of each answer, with one space between two words."""
+    """The rest of each answer, with one space between two words."""
 
     def add(self, answer: Answer) -> None:
         """Add an answer after those that are there."""

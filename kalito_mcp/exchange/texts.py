@@ -32,13 +32,13 @@ def words_of(text: str) -> str:
 
 
 def spoken(content: Any, skipped: "dict[str, int]", clean: "Callable[[str], str]" = words_of) -> str:
-    """What is said in the content of a message, its blocks two lines apart; empty if nothing. `clean` takes out of each
+    """The text in the content of a message, its blocks two lines apart; empty without text. `clean` takes out of each
     text what nobody said."""
     return "\n\n".join(words for text in texts_in(content, skipped) if (words := clean(text)))
 
 
 def hash_of(*parts: object) -> str:
-    """What identifies a message that has no id, as a hash of 32 digits."""
+    """A key for a message without an id, as a hash of 32 digits."""
     return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

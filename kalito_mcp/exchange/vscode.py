@@ -26,7 +26,7 @@ _UNFINISHED: Final = (0, 4)
 """States of an answer that is being written, or waits for the user."""
 _TOOLS: Final = frozenset(("toolInvocation", "toolInvocationSerialized", "prepareToolInvocation"))
 _EMPTY_BLOCK: Final = re.compile(r"(`{3,})[^\n`]*\n\s*\1(?:\n|\Z)")
-"""What is left around code that was written into a file."""
+"""Remains around code that was written into a file."""
 
 
 class VsCode:

@@ -135,7 +135,7 @@ def _turns(thread_id: str, thread: dict[str, Any], reading: Reading) -> Iterator
 
 
 def _said(message: Any, reading: Reading) -> tuple[Role, str | None, str] | None:
-    """Who said what, and the id if there is one; None if it is no message."""
+    """The role, the text, and the id if there is one; None if it is not a message."""
     user = message.get("User") if isinstance(message, dict) else None
     agent = message.get("Agent") if isinstance(message, dict) else None
     if isinstance(user, dict):

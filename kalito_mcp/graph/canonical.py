@@ -67,7 +67,7 @@ _OPERATOR: Final = re.compile(r"[-+*/%=<>&|^~!:]*[+*/%=<>&|^~][-+*/%=<>&|^~!]*")
 
 
 def canonical_meta() -> dict[str, Any]:
-    """What a canonical key depends on apart from its text, JSON-ready."""
+    """Everything that a canonical key depends on apart from its text, JSON-ready."""
     return {"norm_version": NORM_VERSION, "hash_algo": HASH_ALGO, "seed": SEED}
 
 

@@ -1,4 +1,4 @@
-"""What a text names: files, addresses, tags, identifiers and proper names, recognised by their letters. Pure.
+"""Finds entities in a text: files, addresses, tags, identifiers and proper names, recognised by their letters. Pure.
 
 A name is a run of capitalised words. A single word that opens a sentence is capitalised by position: it counts
 only where it has a second capital (GitHub, SQL) or stands in mid-sentence elsewhere in the text. There is no model

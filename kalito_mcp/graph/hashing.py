@@ -61,7 +61,7 @@ class HashingEmbedder:
         return f"{KIND}:{self.dim}:{self.min_n}-{self.max_n}:{self.seed}:{NORM_VERSION}:{HASH_ALGO}"
 
     def export_state(self) -> dict[str, Any]:
-        """What identifies it, JSON-ready."""
+        """Its identity, JSON-ready."""
         return {
             "kind": KIND,
             "dim": self.dim,

@@ -43,7 +43,7 @@ class PlannedCluster:
 
 @dataclass(frozen=True, slots=True)
 class SleepPlan:
-    """What a cycle would do to the graph of this version."""
+    """The effect of a cycle on the graph at this version."""
 
     trigger: SleepCycleTrigger
     clusters: tuple[PlannedCluster, ...]

@@ -34,7 +34,7 @@ class SparseEmbedder:
         return [_sparse(one) for one in (embed_all(texts) if embed_all else map(self._provider.embed, texts))]
 
     def export_state(self) -> dict[str, Any]:
-        """What identifies the provider, JSON-ready; by default the name of its class."""
+        """The provider's identity, JSON-ready; by default the name of its class."""
         export_state = getattr(self._provider, "export_state", None)
         kind = type(self._provider)
         state: dict[str, Any] = export_state() if export_state else {"kind": f"{kind.__module__}.{kind.__qualname__}"}

@@ -1,4 +1,4 @@
-"""What the three writers have in common: the path of a value, and why a text is refused. Pure."""
+"""Shared by the three writers: the path of a value, and why a text is refused. Pure."""
 
 from typing import Any, Protocol
 

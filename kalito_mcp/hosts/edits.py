@@ -20,7 +20,7 @@ _ANY: Final = Launcher("/kalito-mcp", "/kalito-hook")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be in the files: with `variables` in the entry's environment, and with hooks or without."""
+    """The wanted content of the files: with `variables` in the entry's environment, and with hooks or without."""
 
     launcher: Launcher
     has_hooks: bool
@@ -66,7 +66,7 @@ def removed(parts: Sequence[Part], text: str, before: str | None) -> str | None:
 
 
 def summary_of(parts: Sequence[Part], before: str, after: str) -> str:
-    """What of ours is different after a change, in words: "adds server kalito and 8 hooks"."""
+    """The differences of our parts after a change, in words: "adds server kalito and 8 hooks"."""
     said = []
     for part in parts:
         if isinstance(part, EntryFile):

@@ -1,4 +1,4 @@
-"""What is known of one host: how to find it, which files it reads, and what of ours is in them. No I/O."""
+"""Facts of one host: how to find it, which files it reads, and our parts of them. No I/O."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

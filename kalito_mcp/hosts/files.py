@@ -22,7 +22,7 @@ _PRIVATE: Final = 0o600
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds. `data` is None if there is no file; then `text` is empty."""
+    """The content of a file. `data` is None if there is no file; then `text` is empty."""
 
     data: bytes | None
     text: str
@@ -38,7 +38,7 @@ def backup_of(path: Path) -> Path:
 
 
 def read(path: Path) -> Content:
-    """What the file holds. Raises ConfigurationError if it cannot be read, or is not UTF-8, or no regular file."""
+    """The content of the file. Raises ConfigurationError if it cannot be read, or is not a regular file in UTF-8."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a device would be replaced by a file, a pipe never ends
             raise ConfigurationError(f"{path} is no regular file; it was left as it is")
@@ -57,7 +57,7 @@ def read(path: Path) -> Content:
 
 
 def read_document(path: Path, writer: Writer) -> Any:
-    """What the file states. Raises ConfigurationError as `read`, and if the file is not of its format."""
+    """The parsed content of the file. Raises ConfigurationError as `read`, and if the file is not of its format."""
     try:
         return writer.parse(read(path).text)
     except ValueError as error:

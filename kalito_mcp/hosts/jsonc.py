@@ -168,7 +168,7 @@ def _written(value: Any, indent: str, unit: str, newline: str) -> str:
 
 
 def _unit(text: str, root: _Node) -> str:
-    """What one level is indented by."""
+    """The indentation of one level."""
     for item in root.items:
         if "\n" in text[root.start : item.start]:
             return _line_indent(text, item.start) or _DEFAULT_UNIT
@@ -207,7 +207,7 @@ def _tree(text: str, path: Place | None = None) -> _Node:
 
 
 def _below(path: Place | None, key: Key) -> Place | None:
-    """What is left of a path at an item; nothing if the path leads elsewhere."""
+    """The rest of a path at an item; nothing if the path leads elsewhere."""
     return None if path is None else path[1:] if path[:1] == (key,) else ()
 
 

@@ -1,4 +1,4 @@
-"""Which programs of ours a host should start: by absolute paths that are still there after an upgrade.
+"""The programs of ours that a host should start, by absolute paths that survive an upgrade.
 
 A program that pipx, `uv tool` or a virtual environment installed is. One in the cache of uvx or `pipx run` goes with
 that cache; there, two small programs in the user's data directory run the tool again. For a hook, that would take a

@@ -1,4 +1,4 @@
-"""What in a host's file is ours: recognised by our server's name together with our programs' names. Pure."""
+"""Recognises our parts of a host's file, by our server's name together with our programs' names. Pure."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What installing or uninstalling changes in the files of one host: worked out whole before anything is written."""
+"""Plans the changes of installing or uninstalling in one host's files: complete before anything is written."""
 
 import difflib
 import itertools
@@ -46,7 +46,7 @@ class Change:
     with_folder: bool = False
     """Whether the folder of a deleted file goes, too, if nothing else is in it."""
     summary: str = ""
-    """What of ours changes, in words."""
+    """The changes of our parts, in words."""
 
     def diff(self) -> Iterator[str]:
         """The lines that change, without those around them, which may hold others' keys."""
@@ -74,7 +74,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What of ours is in the files of a host. `enabled_by` is the file that enables our plugin. `faults` are files that
+    """Our parts of a host's files. `enabled_by` is the file that enables our plugin. `faults` are files that
     cannot be read."""
 
     is_found: bool
@@ -165,7 +165,7 @@ def hook_path(host: Host, places: Places) -> Path | None:
 
 
 def state_of(host: Host, places: Places) -> State:
-    """What of ours is in the host's files now. Raises nothing: a file that cannot be read is a fault."""
+    """Our current parts of the host's files. Raises nothing: a file that cannot be read is a fault."""
     faults: list[str] = []
     entry, command, events, programs = False, None, list[str](), list[str]()
     for path, parts in _parts(host, places).items():

@@ -1,4 +1,4 @@
-"""What each host gives its hook when a person has written a prompt, for `kalito-mcp doctor`. Pure.
+"""The input of each host's hook when a person has written a prompt, for `kalito-mcp doctor`. Pure.
 
 Fields that no hook of ours reads are left out. Sources: as for the events in `capture.events`.
 """

@@ -25,7 +25,7 @@ _OPAQUE: Final = re.compile(
 
 
 def parse(text: str) -> dict[str, Any]:
-    """What the text states.
+    """The parsed text.
 
     Raises:
         NotReadable: the text is not TOML; says the line and the column.

@@ -1,4 +1,4 @@
-"""What a host starts by its own files: our server, and our hook of a prompt. It reads the files and starts nothing."""
+"""Programs that a host's files start: our server, and our hook of a prompt. It reads the files and starts nothing."""
 
 import json
 import re
@@ -149,7 +149,7 @@ def _prompt_hook_of_plugin(host: Host) -> tuple[str, Mapping[str, Any]] | None:
 
 
 def _hook_in_own_file(host: Host, own: OwnFile, places: Places) -> PromptHook | None:
-    """What our plugin starts for a prompt. The plugin itself runs in the host alone."""
+    """The command that our plugin starts for a prompt. The plugin itself runs in the host alone."""
     path = Path(own.where(places))
     text = files.read(path).text
     found = _IN_PLUGIN.search(text)

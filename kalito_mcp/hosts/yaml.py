@@ -146,7 +146,7 @@ def _value(lines: list[str], first: int, last: int, *, depth: int) -> Any:
 
 
 def _scalar(line: str) -> str | None:
-    """What stands after the colon, without a comment; None if nothing."""
+    """The value after the colon, without a comment; None if it is empty."""
     found = _LINE.match(line.rstrip("\r\n"))
     value = found["value"] if found else None
     if value is None or value.startswith("#"):

@@ -10,7 +10,7 @@ _THINKING: Final = ("<think>", "</think>")
 
 
 class _HttpChat(HttpModel):
-    """What the two kinds of server have in common."""
+    """Shared by the two kinds of server."""
 
     _ANSWER: ClassVar[tuple[str | int, ...]]
 

@@ -25,7 +25,7 @@ _FRAME_BYTES: Final = 1 << 16
 
 
 class _HttpEmbedder(HttpModel):
-    """What the two kinds of server have in common. `policy.model` is required."""
+    """Shared by the two kinds of server. `policy.model` is required."""
 
     _KIND: ClassVar[str]
 

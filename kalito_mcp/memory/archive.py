@@ -43,7 +43,7 @@ class Archive(Part):
 
         Raises:
             SessionNotFound: no such session.
-            InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
+            InvalidInput: the project's name is not acceptable, mistyped, or shared by several projects.
         """
         self.place.limits.check_none("an archive")
         if selection.project is not None:

@@ -1,4 +1,4 @@
-"""What changed, for a server that says so to its hosts."""
+"""Changes, for a server that notifies its hosts of them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

@@ -175,7 +175,7 @@ class Conversations(Part):
 
         Raises:
             SessionNotFound: no such session.
-            InvalidInput: the project's name is not acceptable, mistyped, or that of several projects.
+            InvalidInput: the project's name is not acceptable, mistyped, or shared by several projects.
         """
         target = await self.place.target(project)
         scope = replace(await self.place.of_session(session_id), project=None)

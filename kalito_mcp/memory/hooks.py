@@ -1,4 +1,4 @@
-"""What hooks ask: what to put into a prompt, and which conversation calls."""
+"""Answers for hooks: additions to a prompt, and the conversation that a call belongs to."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Final
@@ -28,11 +28,11 @@ _NEWEST: Final = 40
 
 @checks_arguments
 class Hooks(Part):
-    """What a hook puts into a prompt, and which conversation a call belongs to."""
+    """Additions of hooks to a prompt, and the conversation that a call belongs to."""
 
     @property
     def policy(self) -> InjectionPolicy:
-        """What hooks may put into prompts."""
+        """The policy for additions of hooks to prompts."""
         return self._services.injector.policy
 
     async def warm_up(self) -> None:
@@ -95,7 +95,7 @@ class Hooks(Part):
 
     async def conversation_of(self, messages: Sequence[NewMessage]) -> str | None:
         """The session of this project in which hooks have recorded words of these messages, of the same turn; None if
-        there is none, or of a memory of all projects."""
+        there is no such session, or for a memory of all projects."""
         if self.place.project is None:
             return None
         scope, since_ms = self.place.scope(), self.place.clock.now_ms() - _TURN_MS

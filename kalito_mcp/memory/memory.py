@@ -96,8 +96,8 @@ class Memory(Part):
         `"personal"` means none, and None all: then it writes into the project of the session, or personal records.
 
         Raises:
-            InvalidInput: the name is not acceptable, mistyped, or that of several projects.
-            AccessDenied: this memory is limited to another project, or it is to be all.
+            InvalidInput: the name is not acceptable, mistyped, or shared by several projects.
+            AccessDenied: this memory is limited to another project, or the whole memory is named.
         """
         return self._at(await self.place.in_project(project))
 
@@ -156,9 +156,9 @@ class Memory(Part):
         It has what is known of the person and the project, the newest messages, what matches `query` in any of the
         agent's sessions, the most important pins and the summaries (without a session only what is known and what
         matches); all count as used. `pending_input` leaves out the newest message if it is the user's, `seen_messages`
-        so many of the newest: the model has them. What is `seen` comes as no match. `include` asks for what is left out
-        otherwise. `as_json` counts what `MemoryContext.to_dict` gives. `also` are other wordings of the query, as in a
-        `SearchRequest`; without a query, the first is the query.
+        is how many of the newest it leaves out because the model has them. Parts that are `seen` are not matches.
+        `include` asks for records that are left out otherwise. `as_json` counts what `MemoryContext.to_dict` gives.
+        `also` are other wordings of the query, as in a `SearchRequest`; without a query, the first is the query.
 
         Raises:
             InvalidInput, BudgetTooSmall: `max_tokens` is out of range or too small, or the agent is mistyped.
@@ -206,7 +206,7 @@ class Memory(Part):
         agent_id: str | None = None,
     ) -> Sequence[PastAnswer]:
         """Questions that ask the same and were asked before, with their answers and the feedback on them: of a session
-        if it is named; an unknown session has none."""
+        if it is named; an unknown session has no past answers."""
         scope = await self.place.of_session(session_id, agent_id)
         return await past_answers(self.place.store, scope, query)
 
@@ -235,14 +235,14 @@ class Memory(Part):
         """Pin a text in a session; a new session is created. Without a session it is kept as a note of the project or
         the person. A known `client_key`, and exactly the same words, return what has them already.
 
-        Its `scope` says which contexts show it: those of the session, of its project, or all of the person's.
+        Its `scope` says which contexts show it: contexts of the session, of its project, or all of the person's.
 
         Raises:
             InvalidInput: the text, an id, the scope or the importance is not acceptable, there is no project, there is
                 no session and only that would know it, or nothing says what it `replaces`.
             ClientKeyReused: a known `client_key` with another text.
             RecordNotFound: `source_message_id` is not a message of the session, or what it replaces is no record here.
-            Conflict: the words, or those of the source message, are a tool's, a document's or an import's, and
+            Conflict: the words, or the source message's words, are a tool's, a document's or an import's, and
                 `is_confirmed` does not say that the user wants that; or the same pin was erased.
             SessionFinalized: the session is closed.
         """
@@ -385,7 +385,7 @@ class Memory(Part):
             return await self._services.eraser.purge(self.place.scope(), record_ids)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
-        """The specification's `MemoryOrchestrator` of an agent: its long-term graph and those of its sessions. Raises
+        """The specification's `MemoryOrchestrator` of an agent: its long-term graph and its session graphs. Raises
         AccessDenied within limits: its snapshots are of all agents, and its graph is of all projects."""
         self.place.limits.check_none("what an agent keeps for the long term")
         return self._services.orchestrators.of(

@@ -55,7 +55,7 @@ class Place:
         return await self.in_project(None) if is_outside else asking
 
     def scope(self, session_id: str | None = None, agent_id: str | None = None) -> Scope:
-        """What a call reaches, without looking the session up."""
+        """The scope of a call, without looking the session up."""
         return Scope(self.owner, self.limits.agent_of(agent_id), session_id, self.project, self.limits)
 
     async def of_session(

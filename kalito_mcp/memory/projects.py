@@ -31,7 +31,7 @@ class Projects(Part):
         Returns the new one. If that is a known project, the two become one.
 
         Raises:
-            InvalidInput: no such project, or a name is not acceptable, mistyped, or that of several projects.
+            InvalidInput: no such project, or a name is not acceptable, mistyped, or shared by several projects.
             Conflict: both projects have a document of the same source; nothing was changed.
         """
         self.place.limits.check_none("renaming a project")

@@ -73,7 +73,7 @@ class Records(Part):
         )
 
     async def ids(self, prefix: str) -> Sequence[str]:
-        """Those of the newest two hundred thoughts, documents, tasks, pins and summaries whose id starts with the
+        """Of the newest two hundred thoughts, documents, tasks, pins and summaries, those whose id starts with the
         prefix, newest first."""
         scope = self.place.scope()
         found = await self.place.store.read(
@@ -86,7 +86,8 @@ class Records(Part):
         return await self._services.historian.tasks(self.place.scope(None, agent_id or None), is_done=is_done)
 
     async def profile(self, *, agent_id: str | None = None, include_untrusted: bool = False) -> Profile:
-        """What every conversation knows of the person, and those of a project of it, by subject.
+        """Facts of the person that every conversation knows, and facts of a project that its conversations know, by
+        subject.
 
         Words of tools, documents and imports that read like an instruction need `include_untrusted`.
         """
@@ -153,8 +154,8 @@ class Records(Part):
         return await reached(self.place.store, scope, moved)
 
     async def preview_forgetting(self, request: ForgetRequest, *, agent_id: str | None = None) -> ForgetPreview:
-        """What a request would forget or erase, of this project and personal: all records that speak of its subject
-        or have its identifier. A purge includes forgotten ones. Changes nothing.
+        """The records that a request would forget or erase, of this project and personal: all records that speak of its
+        subject or have its identifier. A purge includes forgotten ones. Changes nothing.
 
         Raises:
             InvalidInput: it names no subject and no identifier, or matches too much.

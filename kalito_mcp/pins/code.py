@@ -217,7 +217,7 @@ def asked_code(said: MessageWithImportance, before: MessageWithImportance, max_c
 
 
 def subject_of(content: str) -> str:
-    """What this code is: the function that it defines, or the command that it runs. Empty if that cannot be told. Of
+    """What this code is: the function that it defines, or the command that it runs. Empty if that is unknown. Of
     two automatic pins of the same, the newer one holds."""
     language, _, rest = content.partition(": ")
     block = CodeBlock(language, tuple(rest.split("\n")))

@@ -1,1 +1,1 @@
-"""What the services need from the outside, as Protocols. One file for each noun; no driver, no SQL, no HTTP."""
+"""Protocols of everything that the services need from outside. One file for each noun; no driver, no SQL, no HTTP."""

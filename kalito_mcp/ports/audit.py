@@ -19,7 +19,7 @@ class AuditReader(Protocol):
         first."""
 
     async def check(self, noted: AuditHead | None) -> tuple[str | None, AuditHead]:
-        """What is wrong with the log, as `domain.audit.Chain` finds it, None if nothing is; and the last entry that was
+        """The fault of the log that `domain.audit.Chain` finds, or None; and the last entry that was
         read. Reads all of it."""
 
 
@@ -30,7 +30,7 @@ class AuditWriter(AuditReader, Protocol):
         """Notice from now on what this transaction does to which ids."""
 
     async def end(self) -> Sequence[Change]:
-        """What was done since `begin`. Nothing more is noticed."""
+        """The changes since `begin`. Later ones are not noted."""
 
     async def add(self, entry: NewEntry) -> AuditEntry:
         """Append an entry to the log."""

@@ -16,7 +16,7 @@ from kalito_mcp.runtime.long_texts import Readings
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """What is left of an erased record: its id, and when it was erased."""
+    """The tombstone of an erased record: its id, and when it was erased."""
 
     record_id: str
     purged_at: int
@@ -24,7 +24,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep reached. `remaining`: the files that may still contain erased text, and the places that may still
+    """The result of a sweep. `remaining`: the files that may still contain erased text, and the places that may still
     have its vectors, each with the reason."""
 
     remaining: Mapping[str, str]
@@ -114,7 +114,7 @@ class RecordReader(Protocol):
         """The chunks with this `document_id` in their content, in order."""
 
     async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
-        """What is the person's, and what is the scope's project's, of the scope's agent: the most important `limit`
+        """Records of the person, and of the scope's project, of the scope's agent: the most important `limit`
         first, ties newest first. `PERSONAL`: only what is the person's; no project: all projects'. Forgotten and
         superseded ones are left out."""
 
@@ -136,9 +136,9 @@ class RecordReader(Protocol):
         project. Automatic pins and forgotten records are left out."""
 
     async def recent_words(self, scope: Scope, *, most_chars: int) -> Sequence[RecentWords]:
-        """What users, tools, documents and imports said last to the scope's agent, and in its session, newest first:
-        of the newest 2,000 records of the agent and 500 messages of the session at most 200 of untrusted origins and
-        200 of users, each up to `most_chars` characters."""
+        """The latest words of users, tools, documents and imports to the scope's agent, and in its session, newest
+        first: of the newest 2,000 records of the agent and 500 messages of the session at most 200 of untrusted origins
+        and 200 of users, each up to `most_chars` characters."""
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The pins whose source is this message."""
@@ -154,8 +154,8 @@ class RecordReader(Protocol):
         """Which of the texts an erased record of this owner and type had."""
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
-        """What is left of an erased record of this owner; None if no record of this id was erased. Within limits, those
-        of messages and summaries alone are known."""
+        """The tombstone of an erased record of this owner; None if no record of this id was erased. Within limits,
+        those of messages and summaries alone are known."""
 
     async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
         """Which of the records do not match the hash of their row: they were damaged."""

@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RecordColumns:
-    """What is weighed of all records of one agent before their texts are read: arrays by place. Do not change them.
+    """Columns of all records of one agent, for ranking before their texts are read: arrays by place. Do not change
+    them.
 
     `sessions` are numbers from 0, -1 for none; `session_numbers` has them by key. `projects` are keys, -1 for none.
     `previous_turns` and `next_turns`

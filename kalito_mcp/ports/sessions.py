@@ -23,7 +23,7 @@ class SessionReader(Protocol):
         """At most `limit` sessions that were begun before a session, or of all, newest first. No write moves them."""
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """What the user said first in each of these sessions of the scope's project, or of none, for its title: the
+        """The user's first words in each of these sessions of the scope's project, or of none, for its title: the
         texts, or their beginnings, of the user's own messages among the first `titles.FIRST_MESSAGES`. Forgotten,
         erased and internal ones are left out."""
 

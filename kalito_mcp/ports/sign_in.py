@@ -1,4 +1,4 @@
-"""What signing in needs to store: clients, requests, consents, codes, passphrases, and how often something was tried.
+"""Storage for signing in: clients, requests, consents, codes, passphrases, and how often something was tried.
 
 Handles, codes and cookies are looked up by a hash of them.
 """
@@ -16,7 +16,7 @@ class SignInReader(Protocol):
         """The client with this id."""
 
     async def request(self, handle_hash: bytes) -> SignInRequest | None:
-        """What a client asks for, even if it has expired."""
+        """A client's request, even if it has expired."""
 
     async def code(self, code_hash: bytes) -> Code | None:
         """The code with this hash, even if it is used or expired."""

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Overtaken(Exception):
-    """What was read before a transaction has changed since, so its `work` wrote nothing. Read it again."""
+    """Data that was read before the transaction has changed since, so its `work` wrote nothing. Read it again."""
 
 
 class ReadView(Protocol):

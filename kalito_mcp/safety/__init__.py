@@ -1,1 +1,1 @@
-"""What keeps secrets out of the memory, and instructions and markers in remembered text from being obeyed."""
+"""Keeps secrets out of the memory, and instructions and markers in remembered text from being obeyed."""

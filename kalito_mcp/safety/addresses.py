@@ -1,4 +1,4 @@
-"""What a network address says: whether it is of this machine or the public Internet, and what one holder has. Pure."""
+"""Classifies network addresses: of this machine or of the public Internet, and the range of one holder. Pure."""
 
 import ipaddress
 from typing import Final

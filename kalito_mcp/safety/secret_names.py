@@ -124,7 +124,7 @@ def _authorizations(text: str, lowered: str, pattern: str) -> Iterator[Found]:
 
 
 def _before(lowered: str, name: Match[str]) -> str:
-    """What stands before the name."""
+    """The text before the name."""
     start = name.start()
     return lowered[max(0, start - _BEFORE_CHARS) : start]
 

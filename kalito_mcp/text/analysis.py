@@ -117,7 +117,7 @@ def terms(text: str) -> list[str]:
 
 
 class IndexedText(NamedTuple):
-    """What the text index keeps of a record: its distinct terms, those that it contains at least `SEVERAL` and `MANY`
+    """A record's terms in the text index: its distinct terms, those that it contains at least `SEVERAL` and `MANY`
     times, how many words it has, and whether the speaker talks about themselves."""
 
     terms: tuple[str, ...]

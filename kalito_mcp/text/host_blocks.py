@@ -13,7 +13,7 @@ _ENVELOPE: Final = re.compile(
     r"|system-reminder|current_datetime|additional_data|attached_files|open_and_recently_viewed_files|project_layout"
     r"|workspace_info|environment_info|reminderInstructions|editorContext)>"
 )
-"""What hosts write before a prompt, or in a message of its own: the date, the system, the files of the folder."""
+"""Text that hosts write before a prompt, or in a separate message: the date, the system, the files of the folder."""
 
 _COMMAND: Final = re.compile(
     r"\s*/(?:add-dir|agents|approvals|clear|color|compact|compress|config|context|cost|doctor|effort|exit|export|fast|help"
@@ -51,7 +51,7 @@ def without_ide_context(text: str) -> str:
 
 
 def words_of_person(text: str) -> str:
-    """What a person said to the assistant in a message of theirs: without what the host wrote before it. Empty if that
+    """A person's words in a message to the assistant, without the host's text before them. Empty if that
     is all, or if it is a command to the host, such as `/model opus`."""
     place = 0
     while opening := _ENVELOPE.match(text, place):

@@ -145,7 +145,7 @@ def most_alike(ours: Iterable[str], theirs: Collection[str]) -> float:
 
 
 def wordings(text: str, questions: Iterable[str]) -> frozenset[str]:
-    """What a text asks in: its questions, and the whole text."""
+    """The wordings of a text: its questions, and the whole text."""
     return frozenset({text[:_MAX_CHARS], *questions})
 
 

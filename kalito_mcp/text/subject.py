@@ -21,7 +21,7 @@ _GENERAL: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a text has to contain: these names, folded, and these terms."""
+    """Names, folded, and terms that a text has to contain."""
 
     names: frozenset[str]
     terms: frozenset[str]

@@ -1,4 +1,4 @@
-"""What a conversation is called: the name that somebody gave it, or else the user's first words. Pure.
+"""Titles of conversations: a given name, or else the user's first words. Pure.
 
 A title has only the user's own words. Words of tools, documents and imports are never part of one, so none of them has
 to be judged, as `safety.trust` judges what a context shows.

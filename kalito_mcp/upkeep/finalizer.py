@@ -99,7 +99,7 @@ class Finalizer:
         await agent.gc_sessions(round(agent.config.graph.keep_sessions_days * DAY_MS))
         if progress is not None:
             await progress(len(_STAGES), len(_STAGES), "finalized")
-        # What the agent knew of other projects, a caller with a limit to one does not learn.
+        # A caller limited to one project must not learn what the agent knew of others.
         shown = promotion if scope.limits.project is None else None
         return Finalized(session, made, sleep, shown, snapshot)
 

@@ -55,7 +55,7 @@ class VectorWorker:
         self._failures = 0
 
     async def absence(self) -> str | None:
-        """What a search says as long as there is no vector to compare with. None from then on."""
+        """The note of searches while there are no vectors to compare with. None from then on."""
         if not self._has_vectors:
             self._has_vectors = _active(await self._indexes()) is not None
         return None if self._has_vectors else _NO_VECTOR

@@ -35,7 +35,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPin:
-    """What Maya pins right after turn `turn`; `importance` is in [0, 1]."""
+    """A pin that Maya makes right after turn `turn`; `importance` is in [0, 1]."""
 
     turn: int
     content: str

@@ -1,4 +1,4 @@
-"""What `kalito-mcp demo` looks like: values in, lines of text out. Pure.
+"""The layout of `kalito-mcp demo`: values in, lines of text out. Pure.
 
 It does not know MCP and prints nothing. No line is wider than its screen. Without colour, a line has no escape codes.
 If the encoding has no block elements, the marks are ASCII.

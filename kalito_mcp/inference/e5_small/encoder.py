@@ -48,7 +48,7 @@ class Encoder:
         return summed
 
     def _layer(self, rows: Rows, unseen: Rows, layer: str) -> Rows:
-        """What a layer makes of the rows of all pieces of all texts."""
+        """The output of a layer for the rows of all pieces of all texts."""
         count, longest = len(unseen), unseen.shape[-1]
 
         def array(name: str) -> Rows:

@@ -86,11 +86,11 @@ class QdrantCollections:
         with self._asking() as (client, models):
             chosen = models.Filter(must=[_is(models, "database", database)])
             for name in _ours(client):
-                asked = {"scroll_filter": chosen, "limit": _SCROLLED_AT_ONCE, "with_payload": False}
-                page, offset = client.scroll(name, **asked)
+                parameters = {"scroll_filter": chosen, "limit": _SCROLLED_AT_ONCE, "with_payload": False}
+                page, offset = client.scroll(name, **parameters)
                 found.update(UUID(one.id).bytes for one in page)
                 while offset is not None:
-                    page, offset = client.scroll(name, **asked, offset=offset)
+                    page, offset = client.scroll(name, **parameters, offset=offset)
                     found.update(UUID(one.id).bytes for one in page)
         return frozenset(found)
 

@@ -186,7 +186,7 @@ def _connect(url: str, api_key_env: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Why Qdrant was not asked or did not answer, without what was asked."""
+    """Why Qdrant got no request or did not answer, without the request's content."""
     status: Any = getattr(error, "status_code", None)
     if status in _REFUSED:
         return f"refuses the key (status {status}); check the variable that models.qdrant_api_key_env names"

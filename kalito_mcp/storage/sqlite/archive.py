@@ -109,7 +109,7 @@ class ArchiveQueries(Queries):
         return int(version)
 
     async def rows(self, owner: str, selection: Selection) -> AsyncGenerator[Sequence[ArchiveRow]]:
-        asked = {
+        parameters = {
             "owner": owner,
             **{name: getattr(selection, name) for name in ("session", "project", "agent", "since_ms", "until_ms")},
             "types": json.dumps(sorted(selection.types)) if selection.types else None,
@@ -117,7 +117,7 @@ class ArchiveQueries(Queries):
             "is_restorable": selection.is_restorable,
         }
         for table, statement in SELECT_ARCHIVED.items():
-            async with self._connection.execute(statement, asked) as cursor:
+            async with self._connection.execute(statement, parameters) as cursor:
                 names = [column[0] for column in cursor.description]
                 while page := list(await cursor.fetchmany(_PAGE)):
                     yield [ArchiveRow(table, _without_owner(dict(zip(names, row, strict=True)))) for row in page]

@@ -139,8 +139,8 @@ class AuditQueries(Queries):
     async def entries(
         self, owner: str | None, *, since_ms: int = 0, before: int | None = None, limit: int
     ) -> Sequence[AuditEntry]:
-        asked = {"owner": owner, "since_ms": since_ms, "before": before or _NO_LIMIT, "limit": limit}
-        return [_entry(row) for row in await self._all(SELECT_ENTRIES, **asked)]
+        parameters = {"owner": owner, "since_ms": since_ms, "before": before or _NO_LIMIT, "limit": limit}
+        return [_entry(row) for row in await self._all(SELECT_ENTRIES, **parameters)]
 
     async def check(self, noted: AuditHead | None) -> tuple[str | None, AuditHead]:
         chain = Chain(noted)

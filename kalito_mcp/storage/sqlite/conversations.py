@@ -162,8 +162,8 @@ class ConversationQueries(Queries):
         return rows.messages(session.id, found)
 
     async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
-        asked = {"number": number, "owner": scope.owner, "session": scope.session}
-        found = await self._all(SELECT_MESSAGE, **asked, **limits_of(scope))
+        parameters = {"number": number, "owner": scope.owner, "session": scope.session}
+        found = await self._all(SELECT_MESSAGE, **parameters, **limits_of(scope))
         return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
 
     async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
@@ -337,8 +337,8 @@ class ConversationStatements(ConversationQueries):
     async def _known_messages(
         self, session: Session, drafts: Sequence[MessageDraft]
     ) -> dict[str, tuple[int, int, str, str]]:
-        asked = [draft.client_key for draft in drafts if draft.client_key is not None]
-        return await self._known_client_keys(session, RecordType.MESSAGE, asked)
+        client_keys = [draft.client_key for draft in drafts if draft.client_key is not None]
+        return await self._known_client_keys(session, RecordType.MESSAGE, client_keys)
 
     async def _known_client_keys(
         self, session: Session, record_type: RecordType, client_keys: Sequence[str]

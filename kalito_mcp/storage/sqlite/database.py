@@ -212,8 +212,8 @@ class SqliteStore:
     async def revision(self) -> int:
         """SQLite's data_version: it changes when any connection of any process commits."""
         self._files.check_names()
-        asked = "PRAGMA data_version"
-        [[version]] = await self._glances.run(lambda db: db.execute(asked).fetchall(), self._reader_mode)
+        statement = "PRAGMA data_version"
+        [[version]] = await self._glances.run(lambda db: db.execute(statement).fetchall(), self._reader_mode)
         return int(version)
 
     async def secret(self) -> bytes:

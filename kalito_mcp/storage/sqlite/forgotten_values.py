@@ -56,9 +56,9 @@ class ForgottenValues:
     async def add(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool) -> None:
         """Remember that the keys are forgotten in the scope."""
         if keys:
-            asked = _parameters(scope, await self._hashed(keys))
+            parameters = _parameters(scope, await self._hashed(keys))
             await self._connection.execute_fetchall(
-                UPSERT_FORGOTTEN, {**asked, "now_ms": now_ms, "is_erased": is_erased}
+                UPSERT_FORGOTTEN, {**parameters, "now_ms": now_ms, "is_erased": is_erased}
             )
 
     async def remove(self, scope: Scope, keys: Collection[str]) -> None:

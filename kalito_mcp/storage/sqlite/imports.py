@@ -39,8 +39,8 @@ class ImportQueries(Queries):
         return bool(await self._all(SELECT_IMPORT, owner=scope.owner, source=source, place=place))
 
     async def turns(self, session: Session, *, after_seq: int, limit: int) -> Sequence[StoredTurn]:
-        asked = {"session_key": session.key, "after_seq": after_seq, "limit": limit}
-        found = await self._all(SELECT_STORED_TURNS, **asked)
+        parameters = {"session_key": session.key, "after_seq": after_seq, "limit": limit}
+        found = await self._all(SELECT_STORED_TURNS, **parameters)
         with intact_rows():
             return [StoredTurn(seq, client_key, Role(role), *others) for seq, client_key, role, *others in found]
 

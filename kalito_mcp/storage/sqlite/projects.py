@@ -31,8 +31,8 @@ async def rename_project(connection: aiosqlite.Connection, owner: str, old: str,
     Raises:
         sqlite3.IntegrityError: both have a document of the same source.
     """
-    asked = {"owner": owner, "old": old, "new": new}
-    keys = {str(row[0]): int(row[1]) for row in await connection.execute_fetchall(SELECT_PROJECT_KEYS, asked)}
+    parameters = {"owner": owner, "old": old, "new": new}
+    keys = {str(row[0]): int(row[1]) for row in await connection.execute_fetchall(SELECT_PROJECT_KEYS, parameters)}
     if new in keys:
         await _merge(connection, {"old_key": keys[old], "new_key": keys[new]})
     else:

@@ -76,7 +76,7 @@ class SqliteSearchIndex:
     ) -> None:
         self._connection = connection
         self._columns = columns
-        self._asked = {"owner": scope.owner, "agent_key": agent_key, **limits_of(scope)}
+        self._parameters = {"owner": scope.owner, "agent_key": agent_key, **limits_of(scope)}
         self._prefix = f"{agent_key}:"
         self._state = columns.current(connection)
         self.session_key = session_key
@@ -100,10 +100,10 @@ class SqliteSearchIndex:
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word, the agent's terms that it may be a mistyped form of; see the port."""
-        asked = [word for word in dict.fromkeys(words) if is_spellable(word)][:_MISTYPED_WORDS]
-        if not asked:
+        spellable = [word for word in dict.fromkeys(words) if is_spellable(word)][:_MISTYPED_WORDS]
+        if not spellable:
             return {}
-        meant = {word: {stem(one) for one in spellings(word)} - {stem(word)} for word in asked}
+        meant = {word: {stem(one) for one in spellings(word)} - {stem(word)} for word in spellable}
         known = self._indexed_terms(set().union(*meant.values()))
         if self._within is not None:
             # How often others say a word would decide which one is meant, and so be found out.
@@ -127,14 +127,14 @@ class SqliteSearchIndex:
 
     def candidates(self, keys: Sequence[int]) -> Sequence[Candidate]:
         """The records with these keys, with their texts."""
-        found = self._connection.execute(SELECT_CANDIDATES, {"keys": json.dumps(list(keys)), **self._asked})
+        found = self._connection.execute(SELECT_CANDIDATES, {"keys": json.dumps(list(keys)), **self._parameters})
         return rows.candidates(found.fetchall())
 
     def _reached(self) -> "NDArray[np.bool_]":
         """Which records are of the project of the limits, or personal."""
         projects = self.records.projects
         found: NDArray[np.bool_] = projects < 0
-        for [key] in self._connection.execute(SELECT_LIMIT_PROJECT, self._asked):
+        for [key] in self._connection.execute(SELECT_LIMIT_PROJECT, self._parameters):
             found = found | (projects == key)
         return found
 
@@ -151,8 +151,8 @@ class SqliteSearchIndex:
     def _indexed_terms(self, terms: set[str]) -> dict[str, int]:
         """Which of the terms are indexed, and how many records contain each, counted up to a cap."""
         # Sorted like the index itself: that saves a quarter of the time.
-        asked = {"prefix": self._prefix, "terms": json.dumps(sorted(terms)), "cap": _COUNTED_RECORDS}
-        return dict(self._connection.execute(SELECT_INDEXED_TERMS, asked))
+        parameters = {"prefix": self._prefix, "terms": json.dumps(sorted(terms)), "cap": _COUNTED_RECORDS}
+        return dict(self._connection.execute(SELECT_INDEXED_TERMS, parameters))
 
 
 def _narrowed(records: RecordColumns, is_reached: "NDArray[np.bool_]") -> RecordColumns:

@@ -54,9 +54,9 @@ def vector_findings(
     for key, whose, _, is_active, first_key, done_key in indexes:
         if is_active:
             made_by = whose
-            asked = {"index_key": key, "first_key": first_key, "done_key": done_key}
-            [count] = connection.execute(SELECT_VECTOR_COUNT, asked).fetchone()
-            [owed] = connection.execute(SELECT_OWED_COUNT, asked).fetchone()
+            parameters = {"index_key": key, "first_key": first_key, "done_key": done_key}
+            [count] = connection.execute(SELECT_VECTOR_COUNT, parameters).fetchone()
+            [owed] = connection.execute(SELECT_OWED_COUNT, parameters).fetchone()
             if version >= MOVED_SINCE:
                 move = connection.execute(SELECT_MOVE, {"index_key": key}).fetchone()
     finding = _of_embedder(embedder, made_by, count, owed, "the database" if move is None else move[0])

@@ -19,7 +19,7 @@ from kalito_mcp.text.times.other_languages import relative_names_elsewhere
 from kalito_mcp.text.times.vocabulary import tokens_of
 
 DATED: Final = r"\((?:about )?\d{4}(?:-\d\d)?(?:-\d\d)?(?:/[\d-]{2,10})?\)"
-"""What `with_dates` writes, as a regular expression."""
+"""A regular expression for the dates that `with_dates` writes."""
 
 _EPOCH_DAY: Final = 719_163
 _MAX_CHARS: Final = 2_000

@@ -14,7 +14,7 @@ from kalito_mcp.text.times.days import Days, Yearly, month_of, on_day, year_of
 
 Found: TypeAlias = Days | Yearly
 Step: TypeAlias = tuple[Found, int] | None
-"""What a name means, and the place after the name."""
+"""The meaning of a name, and the place after the name."""
 
 
 class DateWords:

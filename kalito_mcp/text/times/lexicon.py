@@ -42,7 +42,7 @@ _NOT_AFTER_NUMBER: Final = frozenset("%$€£")
 
 
 class Lexicon(NamedTuple):
-    """What the words of a language may mean: a number for each section that has the word.
+    """The possible meanings of a language's words: a number for each section that has the word.
 
     The name of a section has `~` or `?` before it where the table has one at the word.
     """

@@ -37,7 +37,7 @@ _BEGINNINGS: Final = frozenset(
     for sense in "written digits numbers one two year years months weekdays days units steps ago".split()
     for mark in ("", "?")
 )
-"""What the first word of every name means, apart from words such as `in` before it."""
+"""The meaning of the first word of every name, apart from words such as `in` before it."""
 _SIDES: Final = ("since", "until", "before", "after")
 
 
