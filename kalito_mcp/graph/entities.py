@@ -26,7 +26,7 @@ _MIN_GERUND: Final = 6
 
 # Replaced by a line end: shouting of three or more words, fenced code, headings, bold labels of list items.
 _SKIPPED: Final = re.compile(
-    r"\b[A-Z]{2,20}(?:[ ,!]++[A-Z']{2,20}\b){2,}|```(?:[^`]++|`(?!``))*+(?:```|\Z)|^\#{1,6} [^\n]*+"
+    r"\b[A-Z]{2,20}(?:[ ,!]++[A-Z']{2,20}\b){2,}|```(?>(?:[^`]++|`(?!``))*)(?:```|\Z)|^\#{1,6} [^\n]*+"
     r"|^[ \t]*+(?:(?:[-*•]|\d{1,3}[.)])[ \t]++)?\*\*[^*\n]{1,100}+\*\*",
     re.MULTILINE,
 )
@@ -37,8 +37,9 @@ _EXTENSIONS: Final = "|".join(
 )
 # Prose is passed over first, for speed. Repeats are possessive or bounded: a hostile text must not take time
 # quadratic in its length.
+# Atomic groups where a part can backtrack: before 3.11.5, Python matches possessive ones wrongly (gh-106052).
 _SHAPE: Final = re.compile(
-    rf"""(?P<prose>(?<![\w'’])(?:[A-Za-z]?[a-z'’]*+(?:[\s,;!?]|\.(?=\s))++)++)
+    rf"""(?P<prose>(?<![\w'’])(?>(?:[A-Za-z]?[a-z'’]*+(?:[\s,;!?]|\.(?=\s))+)+))
     |`(?P<quoted>[^`\n]{{1,{_MAX_LENGTH}}}+)`
     |(?P<url>(?:https?|ftp)://[^\s<>"`]++|(?<![\w@.-])www\.[^\s<>"`]++
         |(?<![\w@.-])(?:[a-z0-9-]{{1,63}}+\.){{1,6}}(?:com|org|net|io|dev)(?![\w.@-])(?:/[^\s<>"`]*+)?+)
@@ -46,7 +47,7 @@ _SHAPE: Final = re.compile(
     |(?<![\w.+-])[\w.+-]{{1,64}}+@[a-zA-Z0-9-]++(?:\.[a-zA-Z0-9-]++)++
     # ~/.ssh/config, C:\x.txt; /etc/hosts; src/app.py, app.py; .env
     |(?<![\w./\\-])(?:(?:~|\.\.?)/|[A-Za-z]:\\)[\w./\\-]{{0,{_MAX_LENGTH}}}\w
-    |(?<![\w./\\-])(?:/[\w.-]{{0,60}}\w){{2,12}}+(?!/)
+    |(?<![\w./\\-])(?>(?:/[\w.-]{{0,60}}\w){{2,12}})(?!/)
     |(?<![\w./\\-])(?:[\w.-]{{1,60}}+/){{0,12}}[\w.-]{{1,60}}\.(?:{_EXTENSIONS})(?!\w)
     |(?<![^\s(])\.[a-z]\w{{2,20}}+(?![\w.])
     # #tag, but no colour; @handle; --flag; C#
@@ -65,7 +66,7 @@ _URL_TAIL: Final = ".,;:!?'\"’”*_"
 
 # Letters of scripts with capitals lie below U+2E80: a word ends where Han or kana begin.
 _CAPITALISED: Final = re.compile(
-    r"[^\W\d_a-z\u2e80-\uffff](?<![^\W\u2e80-\uffff].)(?:['’-]?[^\W_\u2e80-\uffff])*+", re.DOTALL
+    r"[^\W\d_a-z\u2e80-\uffff](?<![^\W\u2e80-\uffff].)(?>(?:['’-]?[^\W_\u2e80-\uffff])*)", re.DOTALL
 )
 _POSSESSIVE: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)?\Z|(?<=[A-Z]{2})s\Z|-[a-zß-ÿ].*\Z")
 # What may stand between the words of one name.
