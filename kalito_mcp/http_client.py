@@ -111,7 +111,7 @@ class HttpClient:
             return self._client
 
     def _new_client(self) -> "httpx2.AsyncClient":
-        import httpx2  # noqa: PLC0415
+        import httpx2  # noqa: PLC0415 - a tenth of a second
 
         verify: SSLContext | bool = False
         if self._url.startswith("https:"):
@@ -135,7 +135,7 @@ class HttpClient:
         self, client: "httpx2.AsyncClient", method: str, headers: Mapping[str, str], content: bytes | None
     ) -> "httpx2.Response":
         """The head of the response, from the first of the host's addresses that accepts a connection."""
-        import httpx2  # noqa: PLC0415
+        import httpx2  # noqa: PLC0415 - imported by now, in a thread
 
         if self._flaw is None:
             request = client.build_request(method, self._url, content=content, headers=headers)
