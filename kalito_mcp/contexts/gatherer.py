@@ -17,14 +17,13 @@ from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.contexts.recaller import Query, Recalled, Recaller
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.records import MessageWithImportance, SessionView
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.search import Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.sessions import Session, unrecorded_session
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import SessionNotFound, StorageDamaged
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.conversations import SessionView
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.retrieval.latest import latest_ends

@@ -14,6 +14,7 @@ from kalito_mcp.domain.records import (
     Repetition,
     Role,
     SemanticPin,
+    SessionView,
     SummaryMethod,
 )
 from kalito_mcp.domain.scope import NO_LIMITS, Limits, Scope
@@ -100,19 +101,6 @@ class SummaryDraft:
     origin: Origin = Origin.ASSISTANT
     client_key: str | None = None
     note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """The parts of a session's context.
-
-    `tail`: the newest messages, oldest first. `pins`: the most important pins, ties newest first. `summaries`: those
-    that no higher level covers, oldest first.
-    """
-
-    tail: tuple[MessageWithImportance, ...]
-    pins: tuple[SemanticPin, ...]
-    summaries: tuple[ConversationSummary, ...]
 
 
 class ConversationReader(Protocol):

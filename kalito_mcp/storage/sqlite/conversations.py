@@ -11,6 +11,7 @@ from kalito_mcp.domain.records import (
     RecordType,
     Repetition,
     SemanticPin,
+    SessionView,
 )
 from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import NO_LIMITS, Limits, Scope
@@ -20,7 +21,6 @@ from kalito_mcp.ports.conversations import (
     AppendedMessage,
     MessageDraft,
     PinDraft,
-    SessionView,
     SummaryDraft,
 )
 from kalito_mcp.runtime.long_texts import read_aside
