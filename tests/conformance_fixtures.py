@@ -39,7 +39,7 @@ from pydantic import BaseModel, Field
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.exchange.archive import archive_pieces
 from kalito_mcp.server.build import KalitoServer, build_server
-from kalito_mcp.server.http import serve_http
+from kalito_mcp.server.http_server import serve_http
 from kalito_mcp.server.web_app import http_app
 from kalito_mcp.wiring import open_memory
 

@@ -84,7 +84,7 @@ def command(
 
     sys.setswitchinterval(_SWITCH_S)
     if transport != "stdio":
-        from kalito_mcp.server.http import check_address  # noqa: PLC0415 - a host over stdio needs none of it
+        from kalito_mcp.server.http_server import check_address  # noqa: PLC0415 - a host over stdio needs none of it
 
         check_address(host, has_login=not without_login)
     _configure_logging(os.environ.get("KALITO_LOG", ""))
@@ -136,7 +136,7 @@ async def _serve_http(
 ) -> None:
     from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - imports mcp
     from kalito_mcp.safety.addresses import LOOPBACK_HOSTS  # noqa: PLC0415 - as above
-    from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
+    from kalito_mcp.server.http_server import serve_http  # noqa: PLC0415 - as above
     from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
 
     owner = settings.owner if without_login else None

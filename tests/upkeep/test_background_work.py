@@ -12,7 +12,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import ClientKeyReused, SessionFinalized, SessionNotFound
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep.store_layers import Reporting
