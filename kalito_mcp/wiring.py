@@ -18,6 +18,8 @@ from kalito_mcp.capture.spool import Spool
 from kalito_mcp.config.settings import Settings, checked
 from kalito_mcp.contexts.injector import Injector
 from kalito_mcp.contexts.manager import MemoryManager
+from kalito_mcp.domain.backups import Backup
+from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
 from kalito_mcp.editing.cascade import Cascade
@@ -49,10 +51,9 @@ from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
-from kalito_mcp.storage.sqlite.backups import Backup
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access, log_size, users
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
+from kalito_mcp.storage.sqlite.inspection import inspect, wal_reset_exposure
 from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter

@@ -11,6 +11,7 @@ import click
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.cli.home_lines import home_lines, is_connected
 from kalito_mcp.cli.options import settings_of, with_settings
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.hosts.known import HOSTS, hosts_named
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import hook_path, state_of
@@ -47,7 +48,7 @@ def command(database: Path | None, config: Path | None, names: tuple[str, ...], 
         _tell("warning", "hooks", _put_aside(aside, hooks_folder(settings.database) / "spool"))
     is_away = is_connected(settings.database)
     for finding in () if is_away and not settings.database.exists() else diagnose(settings, is_deep=is_deep):
-        is_well = is_well and finding.verdict != "FAILED"
+        is_well = is_well and finding.verdict is not Verdict.FAILED
         _tell(finding.verdict, finding.check, finding.detail)
     if is_away:
         _tell("note", "assistants", "`kalito-mcp status` says whether they start; run doctor on the home, too")
