@@ -1,6 +1,6 @@
 """The composition root of commands that only look: settings to what a database holds.
 
-Apart from `wiring`, which imports every rule and an event loop: a fifth of a second.
+Apart from `wiring`, which imports every rule and an event loop: with it, `stats` takes six times the processor time.
 """
 
 from typing import Any
