@@ -292,6 +292,9 @@ def _chosen(names: tuple[str, ...], places: Places) -> Sequence["Host"]:
     tell([f"found: {', '.join(host.name for host in found) or 'no assistant'}"])
     if missing:
         tell([f"not found: {', '.join(missing)}"])
+    if not found:
+        said = "to connect one anyway, name it: `kalito-mcp install claude-code`"
+        tell([f"{said}; any other MCP host can start `kalito-mcp serve` (docs/connect.md)"])
     return found
 
 

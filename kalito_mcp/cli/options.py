@@ -65,5 +65,8 @@ def settings_of_existing(database: str | None, config: Path | None) -> "Settings
             raise ConfigurationError(
                 f"the memory of this machine is at {connection.origin}: run this command there, or ask an assistant"
             )
-        raise ConfigurationError(f"{settings.database} does not exist; check --database")
+        raise ConfigurationError(
+            f"nothing has been recorded yet: {settings.database} does not exist. `kalito-mcp install` connects your "
+            "assistants, which record from then on; if you expected a memory here, check --database"
+        )
     return settings

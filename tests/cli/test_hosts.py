@@ -277,7 +277,9 @@ def test_without_any_host_nothing_is_done(home: Home) -> None:
     home.settings.unlink()
     home.claude.rmdir()
     before = home.files()
-    assert "found: no assistant" in home.run("install", "--yes").out
+    said = home.run("install", "--yes").out
+    assert "found: no assistant" in said
+    assert "`kalito-mcp install claude-code`" in said
     assert "no assistant found; known are claude-code, codex" in home.run("status").out
     assert home.files() == before
 
