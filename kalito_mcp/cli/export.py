@@ -40,7 +40,7 @@ def with_selection(command: Callable[..., Any]) -> Callable[..., Any]:
 @with_selection
 @with_settings
 def command(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     target: Path,
     is_markdown: bool,

@@ -30,7 +30,7 @@ Listed = tuple[list[dict[str, Any]], list[str]]
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 @with_settings
 def command(
-    database: Path | None, config: Path | None, what: str, project: str | None, agent_id: str | None, is_json: bool
+    database: str | None, config: Path | None, what: str, project: str | None, agent_id: str | None, is_json: bool
 ) -> None:
     """List conversations (`sessions`, the default), pins or notes, the newest first."""
 

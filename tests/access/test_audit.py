@@ -13,6 +13,7 @@ import pytest
 from kalito_mcp.domain.access import HOST, Permission, Principal
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, AuditHead, Change, Outcome
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, Role
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.search import SearchRequest
@@ -21,7 +22,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.storage.sqlite.audit import NOTICED
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.flows import test_paused

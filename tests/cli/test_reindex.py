@@ -27,7 +27,7 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> ScriptedEmbedder:
     scripted = ScriptedEmbedder()
 
     async def reindex_vectors(settings: Settings, progress: Callable[[int, int], None], *, is_anew: bool) -> None:
-        store = await SqliteStore.open(settings.database, settings.storage)
+        store = await SqliteStore.open(settings.database.path, settings.storage)
         try:
             await VectorWorker(store, scripted, settings.vectors).rebuild(progress, is_anew=is_anew)
         finally:

@@ -13,10 +13,11 @@ import anyio
 import pytest
 
 from kalito_mcp import Memory, open_memory
+from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.ports.records import Swept
 from kalito_mcp.runtime.crash_points import VARIABLE
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests.flows.test_erasure import CANARY, TALK, holding
 from tests.scripted import ScriptedClock
 from tests.server import prepared

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput, StorageDamaged
 from kalito_mcp.storage.sqlite import vector_cache, vector_caches
 from kalito_mcp.storage.sqlite import vectors as statements
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.vector_cache import Admissible, VectorCache
 from kalito_mcp.storage.sqlite.vector_caches import SELECT_LAST_REMOVAL
 from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
