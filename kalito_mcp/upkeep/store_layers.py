@@ -106,9 +106,9 @@ class StoreLayer:
         """As the store's."""
         return await self._store.secret()
 
-    async def revision(self) -> int:
+    async def revision(self, owner: str) -> int:
         """As the store's."""
-        return await self._store.revision()
+        return await self._store.revision(owner)
 
 
 class Reporting(StoreLayer):
