@@ -223,10 +223,9 @@ class Auditing(StoreLayer):
         who, action = called.principal, action_name(called.action)
 
         async def logged(transaction: WriteTransaction) -> T:
-            await transaction.audit.begin()
-            result = await work(transaction)
-            if changes := tuple(await transaction.audit.end()):
-                entry = NewEntry(self._now_ms(), who.id, who.owner, action, who.client, changes=changes)
+            result, changes = await transaction.audit.changes_of(lambda: work(transaction))
+            if changes:
+                entry = NewEntry(self._now_ms(), who.id, who.owner, action, who.client, changes=tuple(changes))
                 await transaction.audit.add(entry)
             return result
 
