@@ -3,13 +3,14 @@
 An entry is one thing of one owner's memory, such as a record or an edit of it. Kinds and fields have the names that
 SQLite's tables and columns had in the first release. Since then they are the archive's own: a store translates them.
 
-- `key` is the number of an entry in its archive, unique in its kind. Other entries, which come after it, refer to it by
-  `agent_key`, `project_key`, `session_key`, `record_key`, `graph_key`, `caused_by` (a record), `from_key` and `to_key`
-  (nodes). A store may give other numbers, but not to messages: `msg_7` has the key 7, and texts quote such ids.
+- `key` is the number of an entry in its archive, unique in its kind. Later entries refer to it by `agent_key`,
+  `project_key`, `session_key`, `record_key`, `graph_key`, `from_key` and `to_key` (nodes); records before or after it
+  by `caused_by`. A store may give other numbers, except to messages: `msg_7` has the key 7, and texts quote such ids.
 - Moments are milliseconds since 1970, booleans 0 or 1, lists and objects JSON. `attributes` has what else there is in
   a record's content, and `changes` what an edit replaced. `storage/sqlite/sparse_vectors` says how an `embedding` is
   packed.
 - `hash` protects SQLite's rows against decay. Other stores neither write nor read it.
+- `identity` has the secret with which `forgotten_values` and `tombstones` are hashed.
 - `sqlite_sequence` has the highest numbers that `graphs` and `records` ever had, so that none is given twice.
 """
 
@@ -84,10 +85,11 @@ def completed(entry: ArchiveEntry) -> ArchiveEntry:
         InvalidInput: it cannot be an entry of its kind; the message names its line.
     """
     kind, fields, line = entry
-    known = FIELDS.get(kind, {})
-    if not fields or not fields.keys() <= known.keys():
-        unknown = min(fields.keys() - known.keys(), default="")[:40]
-        raise InvalidInput(f"line {line}: {kind[:40]!r} have no field {unknown!r}; nothing was restored")
+    known = FIELDS.get(kind)
+    if known is None:
+        raise InvalidInput(f"line {line}: an archive has no entries of the kind {kind[:40]!r}; nothing was restored")
+    if unknown := fields.keys() - known.keys():
+        raise InvalidInput(f"line {line}: {kind} have no field {min(unknown)[:40]!r}; nothing was restored")
     secret = fields.get("secret")
     if kind == "identity" and not (isinstance(secret, bytes) and len(secret) == _SECRET_BYTES):
         raise InvalidInput(f"line {line}: not a valid memory identity; nothing was restored")
