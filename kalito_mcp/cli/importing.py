@@ -117,7 +117,7 @@ def _restore(database: str | None, config: Path | None, named: str, *, has_more:
     if has_more:
         raise click.UsageError("an archive is restored as a whole; leave out the other arguments")
     report = with_memory(settings_of(database, config), lambda memory: restore_archive(memory, path))
-    tell([f"restored {plural(sum(report.rows.values()), 'row')}; digest {report.digest}"])
+    tell([f"restored {plural(sum(report.entries.values()), 'entry')}; digest {report.digest}"])
 
 
 def _found(chosen: "Sequence[Source]", path: Path | None) -> _Files:

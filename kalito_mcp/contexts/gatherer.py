@@ -133,7 +133,7 @@ class Gatherer:
             InvalidInput: the agent is mistyped, or the session is of another project.
         """
         query = await self._recaller.prepare(request.scope, request.query, request.include, request.also)
-        moment = Moment(await self._store.revision(), self._clock.steady_s())
+        moment = Moment(await self._store.revision(request.scope.owner), self._clock.steady_s())
         if query is None:
             session = self._cached_session(request, moment)
             known = session and self._known.cached(_of_known(request, session), request.include, moment)

@@ -117,7 +117,7 @@ async def logged(memory: Memory, verbs: Mapping[str, test_paused.Verb]) -> dict[
     return found
 
 
-@pytest.mark.parametrize("name", [one for one in test_paused.REFUSED if one != "archive.restore_rows"])
+@pytest.mark.parametrize("name", [one for one in test_paused.REFUSED if one != "archive.restore"])
 async def test_each_verb_that_takes_words_is_logged(
     tmp_path: Path,
     folder: Path,  # noqa: F811
@@ -150,9 +150,9 @@ async def test_a_restored_archive_is_logged(tmp_path: Path, memory: Memory) -> N
     async with open_memory(lay_empty_database(tmp_path / "other.db")) as other:
         await other.record_messages("trip", [NewMessage(Role.USER, "We fly to Oslo.")])
         async with other.archive.reading(Selection()) as view:
-            rows = [row async for page in view.rows() for row in page]
+            found = [entry async for page in view.entries() for entry in page]
             with acting_as(ANN, "import"):
-                await memory.archive.restore_rows(view.schema, rows)
+                await memory.archive.restore(found)
     assert {"trip", "msg_1"} <= {one for entry in await entries(memory) for c in entry.said.changes for one in c.ids}
 
 

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 
 from kalito_mcp.domain.access import Permission
-from kalito_mcp.domain.archive import ArchiveRow
+from kalito_mcp.domain.archive import ArchiveEntry
 from kalito_mcp.domain.digest import Digest
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.imports import FileRead
@@ -146,7 +146,7 @@ REFUSED: Final[Mapping[str, Verb]] = {
     "imports.import_document": lambda memory: memory.imports.import_document(
         {"text": TEXT}, origin=Origin.IMPORT, created_at=1
     ),
-    "archive.restore_rows": lambda memory: memory.archive.restore_rows(1, [ArchiveRow("records", {"text": TEXT})]),
+    "archive.restore": lambda memory: memory.archive.restore([ArchiveEntry("records", {"text": TEXT})]),
     "imports.keep_file_read": lambda memory: memory.imports.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
 }
 GOES_ON_TOO: Final[Mapping[str, Verb]] = {

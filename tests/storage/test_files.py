@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import StorageDamaged, StorageError, StorageReadOnly
 from kalito_mcp.ports.storage_policy import StoragePolicy
@@ -308,13 +308,13 @@ async def test_a_store_that_was_closed_keeps_no_thread_and_no_descriptor(copy: P
     async with anyio.create_task_group() as tasks:
         for _ in range(10):
             tasks.start_soon(read_everything, store)
-            tasks.start_soon(store.revision)
+            tasks.start_soon(store.revision, LOCAL_OWNER)
     for steps in range(0, 800, 40):
         await store.close()
         store = await SqliteStore.open(copy)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read_everything, store)
-            tasks.start_soon(store.revision)
+            tasks.start_soon(store.revision, LOCAL_OWNER)
             for _ in range(steps):
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()

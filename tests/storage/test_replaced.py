@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from kalito_mcp.domain.findings import Verdict
+from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import users
@@ -163,7 +164,7 @@ async def test_nothing_is_read_from_files_that_are_gone(database: Path, backup: 
     with pytest.raises(StorageReplaced):
         await texts(store)
     with pytest.raises(StorageReplaced):
-        await store.revision()
+        await store.revision(LOCAL_OWNER)
     await store.close()
 
 

@@ -198,7 +198,9 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
         opened.execute(text_index_check._CREATE_TERMS_OF)
         opened.execute(text_index_check._CREATE_TERMS)
         opened.execute(audit.CREATE_NOTICED)
-        opened.execute(audit.CREATE_NAMED)
+        opened.execute(audit.CREATE_NOTICING)
+        for name in ("row_hash", "record_hash"):
+            opened.create_function(name, -1, lambda *_: b"")
         yield opened
 
 
@@ -226,7 +228,7 @@ def prepare(connection: sqlite3.Connection, statement: str) -> None:
     for table in ("terms_of", "terms"):
         if f"temp.{table} USING" in statement:
             connection.execute(f"DROP TABLE temp.{table}")
-    for table in ("audit_noticed", "audit_named"):
+    for table in ("audit_noticed", "audit_noticing"):
         if f"CREATE TEMP TABLE {table} " in statement:
             connection.execute(f"DROP TABLE temp.{table}")
     # Made in a file of its own, or during a rebuild.
