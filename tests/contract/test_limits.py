@@ -206,10 +206,10 @@ async def test_a_search_finds_counts_and_corrects_within_limits(store: Store, li
 async def test_vectors_within_limits_are_of_what_is_reached(store: Store) -> None:
     await filled(store)
     async with store.transaction() as transaction:
-        index = await transaction.vectors.open_index(HASHED, DIMENSION)
-        owed = await transaction.vectors.owed(index, limit=99)
+        await transaction.vectors.open_index(HASHED, DIMENSION)
+        owed = await transaction.vectors.owed(HASHED, limit=99)
         vectors = np.stack([hashed_vector(one.text, DIMENSION) for one in owed])
-        await transaction.vectors.put(index, owed, vectors)
+        await transaction.vectors.put(HASHED, owed, vectors)
     query = hashed_vector("kettle", DIMENSION)
     async with store.view() as view:
         for limits, agent in product(LIMITS, AGENTS):
