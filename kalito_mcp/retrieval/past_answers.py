@@ -33,8 +33,8 @@ _SHOWN_CHARS: Final = 1_000
 _MESSAGES: Final = SearchFilters(types=frozenset({RecordType.MESSAGE}))
 _WORD: Final = re.compile(r"\w+")
 
-Labels = Mapping[int, Mapping[FeedbackLabel, int]]
-"""How often a message got each label of feedback, by its key."""
+Labels = Mapping[str, Mapping[FeedbackLabel, int]]
+"""How often a message got each label of feedback, by its id."""
 
 
 class _Turn(NamedTuple):
@@ -52,8 +52,8 @@ async def past_answers(store: Store, scope: Scope, text: str) -> Sequence[PastAn
 
     async def look(view: ReadView) -> tuple[Sequence[_Turn], Labels]:
         turns = await view.search.in_index(scope, partial(_turns, text)) or ()
-        keys = [one.key for turn in turns for one in (turn.question, *turn.replies)]
-        return turns, await view.graphs.feedback(keys) if keys else {}
+        ids = [one.record_id for turn in turns for one in (turn.question, *turn.replies)]
+        return turns, await view.graphs.feedback(ids) if ids else {}
 
     turns, labels = await store.read(look)
     alike: dict[tuple[str, ...], list[_Turn]] = {}
@@ -92,7 +92,7 @@ def _past_answer(same: Sequence[_Turn], labels: Labels) -> PastAnswer | None:
     answers = [_answer(each, labels) for each in said.values() if not answers_nothing(each[0].text)]
     if not answers:
         return None
-    counts = _counts([one.key for turn in same for one in (turn.question, *turn.replies)], labels)
+    counts = _counts((one for turn in same for one in (turn.question, *turn.replies)), labels)
     return PastAnswer(
         _beginning(same[0].question.text),
         tuple(turn.question.record_id for turn in same),
@@ -103,15 +103,15 @@ def _past_answer(same: Sequence[_Turn], labels: Labels) -> PastAnswer | None:
 
 
 def _answer(each: Sequence[Candidate], labels: Labels) -> AnswerFound:
-    counts = _counts([one.key for one in each], labels)
+    counts = _counts(each, labels)
     feedback = sum(FEEDBACK_DELTA[label] * count for label, count in counts.items())
     return AnswerFound(_beginning(each[0].text), tuple(one.record_id for one in each), each[0].created_at, feedback)
 
 
-def _counts(keys: Iterable[int], labels: Labels) -> Counter[FeedbackLabel]:
+def _counts(messages: Iterable[Candidate], labels: Labels) -> Counter[FeedbackLabel]:
     counts: Counter[FeedbackLabel] = Counter()
-    for key in keys:
-        counts.update(labels.get(key, {}))
+    for one in messages:
+        counts.update(labels.get(one.record_id, {}))
     return counts
 
 

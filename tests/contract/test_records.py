@@ -773,7 +773,7 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
     await append(store, drafts.message("Elsewhere."), scope=Scope(session="other", agent="ann"))
     await append(store, drafts.message("In a project."), scope=Scope(session="work", project="harbour"))
     async with store.transaction() as transaction:
-        [first, *_] = await transaction.records.scan(Scope(), after_key=0, limit=1)
+        [first, *_] = await transaction.records.scan(Scope(), after=None, limit=1)
         record = await transaction.records.record(Scope(), first.id)
         assert record is not None
         await transaction.records.change(record, drafts.edit(record, {"text": "Another line."}))
@@ -784,10 +784,10 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
 
         async def scanned(scope: Scope, **asked: bool) -> list[str]:
             found: list[str] = []
-            after_key = 0
-            while page := await view.records.scan(scope, after_key=after_key, limit=2, **asked):
+            after = None
+            while page := await view.records.scan(scope, after=after, limit=2, **asked):
                 found += [one.text for one in page]
-                after_key = page[-1].key
+                after = page[-1].cursor
             return found
 
         lines = ["Line 1.", "Line 2.", "Line 3.", "Line 4."]
@@ -797,7 +797,7 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
         assert await scanned(Scope(agent="ann")) == ["Elsewhere."]
         assert await scanned(Scope(agent="bob")) == []
         assert await scanned(Scope(), has_forgotten=True) == ["Another line.", *lines, "In a project."]
-        [whole, *_] = await view.records.scan(Scope(), after_key=0, limit=1, has_forgotten=True)
+        [whole, *_] = await view.records.scan(Scope(), after=None, limit=1, has_forgotten=True)
         assert (whole.earlier_texts, whole.revision) == ("Line 0.", 3)
 
 

@@ -159,9 +159,12 @@ class SessionQueries(Queries):
         names = ("sessions", "messages", "pins", "summaries", "notes", "tasks", "documents")
         return {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
 
-    async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
-        parameters = {"threshold": threshold, "max_summaries": max_summaries, "after_key": after_key, "limit": limit}
-        return list(_sessions(await self._all(SELECT_OWING_SESSIONS, **parameters)))
+    async def list_owing(
+        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+    ) -> Sequence[Session]:
+        parameters = {"threshold": threshold, "max_summaries": max_summaries, "limit": limit}
+        after_key = 0 if after is None else after.key
+        return list(_sessions(await self._all(SELECT_OWING_SESSIONS, **parameters, after_key=after_key)))
 
 
 def _sessions(rows: Iterable[Any]) -> Iterator[Session]:
