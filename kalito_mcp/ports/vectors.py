@@ -63,8 +63,9 @@ class VectorReader(Protocol):
         k: int,
         among: "NDArray[np.int64] | None" = None,
     ) -> Sequence[tuple[int, float]]:
-        """The keys of the `k` records of the scope's agent (or session) nearest to the query, and the inner products of
-        their unit vectors with it, best first. Ties: newest first. With a limit to a project, only those within it.
+        """The keys (see `SearchIndex.keys`) of the `k` records of the scope's agent (or session) nearest to the query,
+        and the inner products of their unit vectors with it, best first. Ties: newest first. With a limit to a project,
+        only those within it.
 
         `query` is (dimension,), of any length: the mean of several unit vectors gives the mean of their cosines.
         `among`: only records with these keys, ascending; None: all. Empty unless the active index has this fingerprint,

@@ -23,7 +23,6 @@ def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:
         created_at=candidate.created_at,
         score=score,
         client_key=candidate.client_key if is_message else None,
-        key=candidate.key,
         seq=candidate.seq if is_message else None,
         origin=candidate.origin,
         revision=candidate.revision,

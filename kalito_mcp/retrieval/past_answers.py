@@ -69,8 +69,8 @@ def _turns(text: str, index: SearchIndex) -> Sequence[_Turn]:
     from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - the same
 
     alike = asked_before(index, text, least=LEAST)
-    keys = [question.key for _, question in alike]
-    around = turns_around(index, keys, _MESSAGES, before=0, after=_ANSWERED_WITHIN, with_centres=True) if keys else ()
+    ids = [question.record_id for _, question in alike]
+    around = turns_around(index, ids, _MESSAGES, before=0, after=_ANSWERED_WITHIN, with_centres=True) if ids else ()
     at = {(one.session_id, one.seq): one for one in around}
     return [_Turn(similarity, question, _replies(question, at)) for similarity, question in alike]
 
@@ -85,9 +85,9 @@ def _replies(question: Candidate, at: Mapping[tuple[str | None, int | None], Can
 
 def _past_answer(same: Sequence[_Turn], labels: Labels) -> PastAnswer | None:
     """Questions in equal words as one, with all replies; None without a reply that answers."""
-    same = sorted(same, key=lambda turn: -turn.question.key)
+    same = sorted(same, key=lambda turn: _newest_first(turn.question))
     said: dict[tuple[str, ...], list[Candidate]] = {}
-    for reply in sorted((one for turn in same for one in turn.replies), key=lambda one: -one.key):
+    for reply in sorted((one for turn in same for one in turn.replies), key=_newest_first):
         said.setdefault(_folded(reply.text), []).append(reply)
     answers = [_answer(each, labels) for each in said.values() if not answers_nothing(each[0].text)]
     if not answers:
@@ -113,6 +113,10 @@ def _counts(messages: Iterable[Candidate], labels: Labels) -> Counter[FeedbackLa
     for one in messages:
         counts.update(labels.get(one.record_id, {}))
     return counts
+
+
+def _newest_first(said: Candidate) -> tuple[int, int]:
+    return -said.created_at, -(said.seq or 0)
 
 
 def _best_first(one: PastAnswer, *, is_same: bool) -> tuple[float, bool, int]:

@@ -20,6 +20,7 @@ from kalito_mcp.domain.records import Origin, RecordType, Role, SummaryMethod, V
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.ports.records import ForgottenValue, Unswept
@@ -443,12 +444,12 @@ async def test_what_is_forgotten_is_in_no_context_and_no_count_until_it_is_resto
         assert session is not None
         parts = await view.conversations.view(session, tail=9, pins=9)
         places = await view.conversations.messages(session, first_seq=1, last_seq=9)
-        [place] = await view.conversations.messages_by_key(session, [two.key])
-        assert await view.conversations.message(TRIP, two.key) == place
+        [place] = await view.conversations.messages_by_number(session, [message_number(two.id)])
+        assert await view.conversations.message(TRIP, message_number(two.id)) == place
         [uncovered] = await view.conversations.uncovered_summaries(session)
         assert (await view.sessions.totals(Scope()))["messages"] == 1
         assert await record_count(view, Scope()) == 1
-    assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([one.key], (), ())
+    assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([message_number(one.id)], (), ())
     assert [(m.seq, m.text, m.is_hidden) for m in places] == [(1, "one", False), (2, "", True)]
     assert (place.text, place.is_hidden) == ("", True)
     assert (uncovered.summary, uncovered.end_seq) == ("", 2)
@@ -494,7 +495,7 @@ async def test_new_importance_is_an_edit_by_the_memory_itself_and_passes_over_th
     await change(store, three, FORGET)
     session = await session_of(store)
     async with store.transaction() as transaction:
-        scores = [(one.key, 0.9), (two.key, 0.5), (three.key, 0.9)]
+        scores = [(message_number(one.id), 0.9), (message_number(two.id), 0.5), (message_number(three.id), 0.9)]
         await transaction.conversations.set_importance(session, scores, now_ms=START_MS + 3)
     changed = await read(store, one.id)
     async with store.view() as view:

@@ -74,9 +74,9 @@ SELECT s.id, {RECORD_COLUMNS} FROM records r JOIN sessions s ON s.key = r.sessio
 WHERE r.key = :number AND r.type = 'message' AND s.owner = :owner AND (:session IS NULL OR s.id = :session)
     AND {within("s")}
 """
-SELECT_MESSAGES_BY_KEY: Final = f"""
+SELECT_MESSAGES_BY_NUMBER: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records r
-WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.session_key = :session_key AND r.type = 'message'
+WHERE r.key IN (SELECT value FROM json_each(:numbers)) AND r.session_key = :session_key AND r.type = 'message'
 ORDER BY r.seq
 """
 SELECT_SUMMARIES: Final = f"""
@@ -166,8 +166,8 @@ class ConversationQueries(Queries):
         found = await self._all(SELECT_MESSAGE, **parameters, **limits_of(scope))
         return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
 
-    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES_BY_KEY, session_key=session.key, keys=json.dumps(list(keys)))
+    async def messages_by_number(self, session: Session, numbers: Sequence[int]) -> Sequence[MessageWithImportance]:
+        found = await self._all(SELECT_MESSAGES_BY_NUMBER, session_key=session.key, numbers=json.dumps(list(numbers)))
         return rows.messages(session.id, found)
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
