@@ -152,7 +152,7 @@ class RecordReader(Protocol):
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The pins whose source is this message."""
 
-    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+    async def summaries_over(self, message_id: str) -> Sequence[MemoryRecord]:
         """The summaries whose range includes this message, lowest level first. Their content has `level`,
         `start_seq` and `end_seq`."""
 

@@ -21,7 +21,6 @@ from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import Hit
 
 TASK = MemoryRecord(
-    key=1,
     id="task_1",
     type=RecordType.TASK,
     agent_id="default",

@@ -306,14 +306,14 @@ async def test_the_pins_of_a_message_and_the_summaries_over_it_are_found(store: 
     await change(store, pin, FORGET)
     async with store.view() as view:
         assert [one.id for one in await view.records.pins_of(source)] == [pin.id]
-        over = await view.records.summaries_over(source)
+        over = await view.records.summaries_over(source.id)
         assert [one.id for one in over] == ["summary_0_16_30", "summary_1_1_45"]
         assert [over[0].content[name] for name in ("level", "start_seq", "end_seq")] == [0, 16, 30]
         last = await view.records.record(TRIP, f"msg_{appended[-1].id}")
         assert last is not None
-        assert [one.id for one in await view.records.summaries_over(last)] == ["summary_0_46_60"]
+        assert [one.id for one in await view.records.summaries_over(last.id)] == ["summary_0_46_60"]
         assert not await view.records.pins_of(last)
-        assert not await view.records.summaries_over(pin)
+        assert not await view.records.summaries_over(pin.id)
 
 
 # Changing one

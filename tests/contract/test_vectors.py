@@ -247,12 +247,11 @@ async def test_neither_agents_nor_sessions_nor_owners_see_each_others_vectors(st
 async def test_a_record_of_no_session_belongs_to_its_agent_alone(store: Store) -> None:
     await append(store, "pear")
     async with store.transaction() as transaction:
-        [thought] = await transaction.records.add_records(
-            Scope(), [drafts.record(RecordType.THOUGHT, "apple")], now_ms=START_MS
-        )
+        await transaction.records.add_records(Scope(), [drafts.record(RecordType.THOUGHT, "apple")], now_ms=START_MS)
+    [thought] = [one.record_key for one in await owed(store, HASHED) if one.text == "apple"]
     await pay(store, await opened(store))
-    assert (await nearest(store, "apple", scope=Scope()))[0] == thought.key
-    assert thought.key not in await nearest(store, "apple")
+    assert (await nearest(store, "apple", scope=Scope()))[0] == thought
+    assert thought not in await nearest(store, "apple")
 
 
 async def test_a_changed_text_or_name_loses_its_vector_at_once_and_is_owed_another(store: Store) -> None:

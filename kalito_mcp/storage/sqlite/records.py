@@ -14,6 +14,7 @@ from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone, Unswept
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
+from kalito_mcp.storage.sqlite.numbered import key_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
@@ -246,7 +247,7 @@ class RecordQueries(Queries):
             last = await self.record(scope, after)
             if last is None:
                 raise RecordNotFound(f"no record {after!r} to continue after; list from the start")
-            before_key = last.key
+            before_key = key_of(last)
         found: list[MemoryRecord] = []
         for kind in sorted((types or _LISTED) & _LISTED):
             found += await self._records(
@@ -260,7 +261,7 @@ class RecordQueries(Queries):
                 limit=limit,
                 **limits_of(scope),
             )
-        return sorted(found, key=lambda one: -one.key)[:limit]
+        return sorted(found, key=lambda one: -key_of(one))[:limit]
 
     async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         agent_key = await self._agent_key(scope)
@@ -324,15 +325,13 @@ class RecordQueries(Queries):
         return [RecentWords(record_id, text, Origin(origin)) for record_id, text, origin in found]
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
-        return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=record.key)
+        return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=key_of(record))
 
-    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
-        if record.type is not RecordType.MESSAGE:
-            return []
-        return await self._records(SELECT_SUMMARIES_OVER, key=record.key)
+    async def summaries_over(self, message_id: str) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_SUMMARIES_OVER, key=message_key(message_id))
 
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
-        return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=record.key)]
+        return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=key_of(record))]
 
     async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
         return await Tombstones(self._connection).texts(scope, record_type, texts)
