@@ -24,7 +24,7 @@ class RecordColumns:
     """Columns of all records of one agent, for ranking before their texts are read: arrays by place. Do not change
     them.
 
-    `sessions` and `projects` are numbers, -1 for none; there are at most `session_count` sessions, numbered from 0.
+    `sessions` and `projects` are numbers, -1 for none; `session_numbers` has those of sessions, from 0, by id.
     `previous_turns` and `next_turns` are the places of the messages before and after a message in its session; a place
     outside the arrays (negative, or `count` and above) means none. `names` are indexes into `name_list`. `types`,
     `roles` and `origins` are indexes into the members of RecordType, Role and Origin; a greater number means none.
@@ -45,7 +45,7 @@ class RecordColumns:
     origins: "NDArray[np.uint8]"
     is_internal: "NDArray[np.bool_]"
     is_shown: "NDArray[np.bool_]"
-    session_count: int
+    session_numbers: Mapping[str, int]
     name_list: Sequence[str | None]
     tags: Mapping[int, Set[str]]
 
@@ -72,9 +72,6 @@ class TermIndex(Protocol):
 class SearchIndex(TermIndex, Protocol):
     """The index of the scope's agent, in one consistent view. Its methods block: they are called on the thread of
     `SearchReader.in_index`, except `keys` and `places_of_keys`, which read nothing."""
-
-    def session(self, session_id: str) -> int | None:
-        """The number of a session in the columns; None if it has no record there."""
 
     def places_of_messages(self, message_ids: Sequence[str]) -> "NDArray[np.int64]":
         """The places of the messages with these ids, in their order. Unknown ids are left out."""

@@ -58,7 +58,7 @@ class Bm25F:
         self.weights: Final = _weights(question, idf, weights)
         """The share that each term adds to a record that has it once."""
         self._shares = np.zeros(records.count, np.float32)
-        self._of_session = np.zeros(records.session_count + 1, np.float32)
+        self._of_session = np.zeros(len(records.session_numbers) + 1, np.float32)
         """The shares of terms said anywhere in each session; the last entry is for records without a session."""
         frequencies = np.zeros(records.count, np.float32)
         counting = {term: weight for term, weight in self.weights.items() if weight and len(self._found[term])}

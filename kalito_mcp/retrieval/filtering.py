@@ -35,7 +35,7 @@ def in_scope(index: SearchIndex, filters: SearchFilters) -> NDArray[np.bool_]:
         is_asked_thought = records.types == _TYPES.index(RecordType.THOUGHT) if filters.types else False
         found = found & (~records.is_internal | is_asked_thought)
     for part in filters.seen:
-        number = index.session(part.session_id)
+        number = records.session_numbers.get(part.session_id)
         if number is not None:
             found = found & ~_is_seen(records, number, part.after_seq)
     return found

@@ -42,8 +42,8 @@ def session_ends(
     if spans:
         said_at = records.created_at[found]
         found = found[np.any([(span.first <= said_at) & (said_at <= span.last) for span in spans], axis=0)]
-    if without is not None and (number := index.session(without)) is not None:
-        found = found[records.sessions[found] != number]
+    if without is not None:
+        found = found[records.sessions[found] != records.session_numbers.get(without, -1)]
     if not len(found):
         return []
     sessions = records.sessions[found]

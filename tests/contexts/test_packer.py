@@ -100,7 +100,7 @@ def summary(number: int, text: str, tokens: int = 0) -> ConversationSummary:
 
 def hit(number: int, text: str) -> Hit:
     said = ("other", Role.USER, None, text, START_MS)
-    return Hit(f"msg_{number}", RecordType.MESSAGE, *said, 1 / (1 + number), None, seq=3 * number)
+    return Hit(f"msg_{100 + number}", RecordType.MESSAGE, *said, 1 / (1 + number), None, seq=3 * number)
 
 
 def fact(number: int, text: str, tokens: int) -> KnownRecord:

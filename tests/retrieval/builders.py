@@ -72,7 +72,7 @@ def columns(*said: Candidate) -> RecordColumns:
         origins=np.array([list(Origin).index(one.origin) for one in said], np.uint8),
         is_internal=np.zeros(len(said), np.bool_),
         is_shown=np.ones(len(said), np.bool_),
-        session_count=len(said),
+        session_numbers={str(number): number for number in range(len(said))},
         name_list=names,
         tags={},
     )

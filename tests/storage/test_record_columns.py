@@ -83,9 +83,9 @@ def columns_at(index: SearchIndex, place: int) -> tuple[object, ...]:
             at = int(links[at])
         return int(all_keys(index)[at]) if 0 <= at < records.count else None
 
-    sessions = {index.session(scope.session or ""): scope.session for scope in SCOPES}
+    session_ids = {number: session_id for session_id, number in records.session_numbers.items()}
     return (
-        sessions.get(int(records.sessions[place])),
+        session_ids.get(int(records.sessions[place])),
         int(records.created_at[place]),
         float(records.importance[place]),
         records.name_list[records.names[place]],

@@ -70,6 +70,7 @@ SELECT_NEW_COLUMNS: Final = f"{_COLUMNS} WHERE r.agent_key = :agent_key AND r.ke
 SELECT_CHANGED_COLUMNS: Final = f"""
 {_COLUMNS} WHERE r.agent_key = :agent_key AND r.key IN (SELECT value FROM json_each(:keys)) ORDER BY r.key
 """
+SELECT_SESSION_IDS: Final = "SELECT key, id FROM sessions WHERE key IN (SELECT value FROM json_each(:keys))"
 # As one text: numpy parses it faster than rows.
 SELECT_KEYS: Final = (
     "SELECT group_concat(rowid) FROM records_text WHERE records_text MATCH :term AND rowid > :after_key"
@@ -126,13 +127,11 @@ _NOTHING: Final = _Kept(np.empty(0, np.int32), 0)
 
 
 class ColumnsState(NamedTuple):
-    """The columns for one view: with the key of each record, and the number of each session by its key. `last_key` is
-    the greatest key that the view may have. Kept places belong to these columns only if their `generation` is the
-    same."""
+    """The columns for one view, and the key of each record. `last_key` is the greatest key that the view may have. Kept
+    places belong to these columns only if their `generation` is the same."""
 
     columns: RecordColumns
     keys: NDArray[np.int64]
-    session_numbers: Mapping[int, int]
     last_key: int
     generation: int
 
@@ -157,6 +156,8 @@ class AgentColumns:
         self._names: dict[str | None, int] = {None: 0}
         self._name_list: list[str | None] = [None]
         self._sessions: dict[int, int] = {}
+        """The number of each session, by key."""
+        self._sessions_by_id: dict[str, int] = {}
         self._tags: dict[int, Set[str]] = {}
         self._place_of: NDArray[np.int32] | None = np.empty(0, np.int32)
         """The place of each key; None if too few keys are this agent's."""
@@ -184,16 +185,23 @@ class AgentColumns:
                     words = int(self._arrays["word_counts"][first : self._count].sum())
                     self._recent.add(connection, self._agent_key, [row[0] for row in rows], first, words)
                 self._last_key = last_key
+            self._read_session_ids(connection)
             count = self._count
             if last_key < self._last_key:
                 count = int(np.searchsorted(self._arrays["keys"][:count], last_key, side="right"))
             arrays = {name: values[:count] for name, values in self._arrays.items()}
             keys = arrays.pop("keys")
             columns = RecordColumns(
-                session_count=len(self._sessions), name_list=self._name_list, tags=self._tags, **arrays
+                session_numbers=self._sessions_by_id, name_list=self._name_list, tags=self._tags, **arrays
             )
             generation = _NONE if last_change < self._last_change else self._generation
-            return ColumnsState(columns, keys, self._sessions, last_key, generation)
+            return ColumnsState(columns, keys, last_key, generation)
+
+    def _read_session_ids(self, connection: sqlite3.Connection) -> None:
+        new = list(self._sessions)[len(self._sessions_by_id) :]
+        if new:
+            ids = dict(connection.execute(SELECT_SESSION_IDS, {"keys": json.dumps(new)}).fetchall())
+            self._sessions_by_id |= {ids.get(key, ""): self._sessions[key] for key in new}
 
     def places(self, connection: sqlite3.Connection, marked: str, state: ColumnsState) -> NDArray[np.int32]:
         """The places of the records that the index has under a marked term, ascending."""

@@ -41,7 +41,6 @@ SELECT term, records FROM (
     FROM json_each(:terms) AS asked
 ) WHERE records > 0
 """
-SELECT_SESSION_KEY: Final = "SELECT key FROM sessions WHERE owner = :owner AND id = :session"
 SELECT_LIMIT_PROJECT: Final = "SELECT key FROM projects WHERE owner = :owner AND id = :limit_project"
 SELECT_CANDIDATES: Final = f"""
 SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
@@ -72,7 +71,6 @@ class SqliteSearchIndex:
         scope: Scope,
         *,
         agent_key: int,
-        session_key: int | None = None,
         project_keys: Sequence[int] | None = None,
     ) -> None:
         self._connection = connection
@@ -81,7 +79,7 @@ class SqliteSearchIndex:
         self._prefix = f"{agent_key}:"
         self._state = columns.current(connection)
         self._within = self._reached() if scope.limits.project is not None else None
-        self.records = self._narrowed(session_key, project_keys)
+        self.records = self._narrowed(scope.session, project_keys)
 
     @property
     def reaches_any(self) -> bool:
@@ -92,11 +90,6 @@ class SqliteSearchIndex:
     def places(self, terms: Collection[str], *, times: int = 1) -> Mapping[str, NDArray[np.int32]]:
         """For each term, the places of the agent's records that contain it this often; see the port."""
         return {term: self._places(f"{COUNT_MARKS[times]}{self._prefix}{term}") for term in terms}
-
-    def session(self, session_id: str) -> int | None:
-        """The number of a session in the columns; see the port."""
-        found = self._connection.execute(SELECT_SESSION_KEY, {**self._parameters, "session": session_id}).fetchone()
-        return None if found is None else self._state.session_numbers.get(found[0])
 
     def places_of_messages(self, message_ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the messages with these ids; see the port."""
@@ -157,7 +150,7 @@ class SqliteSearchIndex:
             found = found | (projects == key)
         return found
 
-    def _narrowed(self, session_key: int | None, project_keys: Sequence[int] | None) -> RecordColumns:
+    def _narrowed(self, session_id: str | None, project_keys: Sequence[int] | None) -> RecordColumns:
         """The columns for the scope: with what is shown in it, and without the speakers of records beyond its
         limits."""
         records = self._state.columns
@@ -171,9 +164,9 @@ class SqliteSearchIndex:
             for key in project_keys:
                 is_ours = is_ours | (records.projects == key)
             is_shown = is_shown & is_ours
-        if session_key is not None:
+        if session_id is not None:
             # A session without a record has no number.
-            is_shown = is_shown & (records.sessions == self._state.session_numbers.get(session_key, records.count))
+            is_shown = is_shown & (records.sessions == records.session_numbers.get(session_id, records.count))
         return replace(records, is_shown=is_shown, name_list=names)
 
     def _terms_between(self, lengths: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
