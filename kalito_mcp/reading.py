@@ -25,7 +25,7 @@ def read_stats(settings: ReaderSettings, session_id: str | None) -> dict[str, An
             "database": str(settings.database),
             "bytes": settings.database.path.stat().st_size,
             **await view.sessions.totals(owned),
-            "vectors": sum([await view.vectors.count(index) for index in served]),
+            "vectors": sum([await view.vectors.count(index.fingerprint) for index in served]),
             "vectors_made_by": served[0].fingerprint if served else None,
         }
 

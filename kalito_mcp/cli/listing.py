@@ -69,7 +69,7 @@ async def _records(memory: "Memory", project: str | None, agent_id: str | None, 
         for record in await memory.records.all(frozenset(kinds), agent_id=agent)
         if project in (None, record.project or PERSONAL) and _is_listed(record, what)
     ]
-    found.sort(key=lambda one: -one.key)
+    found.sort(key=lambda one: -one.recorded_at)
     names = project_names(one for one, _ in await memory.projects.all())
     return [one.to_dict() for one in found], [_record_line(memory, one, names) for one in found]
 

@@ -188,7 +188,7 @@ class Gatherer:
         return Gathered(session, known, found, digest, latest, asks_for_latest)
 
     def _keep_session(self, request: ContextRequest, session: SessionParts, moment: Moment) -> None:
-        if session.session.key:
+        if session.tail:  # it is recorded
             self._sessions.put(_of_session(request), session, revision=moment.revision, now_s=moment.steady_s)
 
     def _cached_session(self, request: ContextRequest, moment: Moment) -> SessionParts | None:
@@ -261,7 +261,7 @@ class Gatherer:
         spans = [] if query is None else query.prepared.question.past(query.prepared.now_ms)
         most = _ENDS_OF_TIME if spans else self._policy.latest_sessions
         return await latest_ends(
-            view, scope, most=most, filters=SearchFilters(seen=request.seen), spans=spans, without=session.key or None
+            view, scope, most=most, filters=SearchFilters(seen=request.seen), spans=spans, without=session.id
         )
 
     async def _recall(

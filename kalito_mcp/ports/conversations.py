@@ -117,7 +117,7 @@ class ConversationReader(Protocol):
         """The message of this number; None if the owner (or the scope's session) has no such message within the
         limits."""
 
-    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
+    async def messages_by_number(self, session: Session, numbers: Sequence[int]) -> Sequence[MessageWithImportance]:
         """The messages with these numbers that belong to the session, in order of seq."""
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:

@@ -51,7 +51,10 @@ def count(database: Path) -> list[tuple[str, bool, int]]:
     async def counted() -> list[tuple[str, bool, int]]:
         store = await SqliteStore.open(database)
         async with store.view() as view:
-            found = [(i.fingerprint, i.is_active, await view.vectors.count(i)) for i in await view.vectors.indexes()]
+            found = [
+                (one.fingerprint, one.is_active, await view.vectors.count(one.fingerprint))
+                for one in await view.vectors.indexes()
+            ]
         await store.close()
         return found
 

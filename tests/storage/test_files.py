@@ -45,7 +45,7 @@ async def read_everything(store: Store) -> set[str]:
     texts: set[str] = set()
     async with store.view() as view:
         await view.sessions.totals(Scope())
-        await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=0, limit=100)
+        await view.sessions.list_owing(threshold=15, max_summaries=3, after=None, limit=100)
         for session in await view.sessions.list_recent(Scope(), limit=100):
             texts |= {m.text for m in await view.conversations.messages(session, first_seq=1, last_seq=10_000)}
             parts = await view.conversations.view(session, tail=8, pins=99)

@@ -27,6 +27,7 @@ from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
+from kalito_mcp.storage.sqlite.numbered import key_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import (
     INSERT_EDIT,
@@ -74,9 +75,9 @@ SELECT s.id, {RECORD_COLUMNS} FROM records r JOIN sessions s ON s.key = r.sessio
 WHERE r.key = :number AND r.type = 'message' AND s.owner = :owner AND (:session IS NULL OR s.id = :session)
     AND {within("s")}
 """
-SELECT_MESSAGES_BY_KEY: Final = f"""
+SELECT_MESSAGES_BY_NUMBER: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records r
-WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.session_key = :session_key AND r.type = 'message'
+WHERE r.key IN (SELECT value FROM json_each(:numbers)) AND r.session_key = :session_key AND r.type = 'message'
 ORDER BY r.seq
 """
 SELECT_SUMMARIES: Final = f"""
@@ -147,7 +148,7 @@ class ConversationQueries(Queries):
 
     async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
         found = await self._all(
-            SELECT_VIEW, session_key=session.key, tail=tail, pins=pins, include_internal=include_internal
+            SELECT_VIEW, session_key=key_of(session), tail=tail, pins=pins, include_internal=include_internal
         )
         newest = [row for row in found if row[1] == RecordType.MESSAGE]
         summaries = (row for row in found if row[1] == RecordType.SUMMARY)
@@ -158,7 +159,7 @@ class ConversationQueries(Queries):
         )
 
     async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES, session_key=session.key, first_seq=first_seq, last_seq=last_seq)
+        found = await self._all(SELECT_MESSAGES, session_key=key_of(session), first_seq=first_seq, last_seq=last_seq)
         return rows.messages(session.id, found)
 
     async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
@@ -166,24 +167,26 @@ class ConversationQueries(Queries):
         found = await self._all(SELECT_MESSAGE, **parameters, **limits_of(scope))
         return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
 
-    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES_BY_KEY, session_key=session.key, keys=json.dumps(list(keys)))
+    async def messages_by_number(self, session: Session, numbers: Sequence[int]) -> Sequence[MessageWithImportance]:
+        found = await self._all(
+            SELECT_MESSAGES_BY_NUMBER, session_key=key_of(session), numbers=json.dumps(list(numbers))
+        )
         return rows.messages(session.id, found)
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
-        found = await self._all(SELECT_SUMMARIES, session_key=session.key, level=level, after_seq=after_seq)
+        found = await self._all(SELECT_SUMMARIES, session_key=key_of(session), level=level, after_seq=after_seq)
         return rows.summaries(session, found)
 
     async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
-        return rows.summaries(session, await self._all(SELECT_UNCOVERED_SUMMARIES, session_key=session.key))
+        return rows.summaries(session, await self._all(SELECT_UNCOVERED_SUMMARIES, session_key=key_of(session)))
 
     async def summary_by_client_key(self, session: Session, client_key: str) -> ConversationSummary | None:
-        await RequestKeys(self._connection).refuse_reused([client_key], RecordType.SUMMARY, session_key=session.key)
-        found = await self._all(SELECT_SUMMARY_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
+        await RequestKeys(self._connection).refuse_reused([client_key], RecordType.SUMMARY, session_key=key_of(session))
+        found = await self._all(SELECT_SUMMARY_BY_CLIENT_KEY, session_key=key_of(session), client_key=client_key)
         return next(iter(rows.summaries(session, found)), None)
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
-        found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
+        found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=key_of(session), client_key=client_key)
         return next(iter(rows.pins(session, found)), None)
 
 
@@ -221,7 +224,7 @@ class ConversationStatements(ConversationQueries):
         if new:
             agent_key, project_key = await self._ownership(session)
             entries = [
-                (rows.message_row(k, agent_key, session.key, s, draft, now_ms=now_ms), draft.indexed)
+                (rows.message_row(k, agent_key, key_of(session), s, draft, now_ms=now_ms), draft.indexed)
                 for k, s, draft in new
             ]
             await self._insert([((*row, project_key, None), indexed) for row, indexed in entries])
@@ -247,7 +250,7 @@ class ConversationStatements(ConversationQueries):
         if fresh:
             first_key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
             entries = [
-                (rows.pin_row(key, agent_key, session.key, project_key, draft), draft.indexed)
+                (rows.pin_row(key, agent_key, key_of(session), project_key, draft), draft.indexed)
                 for key, draft in enumerate(fresh, first_key)
             ]
             await self._insert(entries)
@@ -258,7 +261,7 @@ class ConversationStatements(ConversationQueries):
                 UPDATE_COUNTERS_OF_PINS,
                 pins=len(fresh),
                 now_ms=max(draft.created_at for draft in fresh),
-                session_key=session.key,
+                session_key=key_of(session),
             )
         return len(fresh)
 
@@ -273,7 +276,7 @@ class ConversationStatements(ConversationQueries):
         return frozenset(content for content in contents if not keys[content].isdisjoint(forgotten))
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
-        ends = await self._all(SELECT_LEVEL_END, session_key=session.key, level=draft.level)
+        ends = await self._all(SELECT_LEVEL_END, session_key=key_of(session), level=draft.level)
         next_seq = ends[0][0] + 1 if ends else 1
         if draft.start_seq != next_seq:
             raise SummaryRangeConflict(
@@ -281,15 +284,15 @@ class ConversationStatements(ConversationQueries):
                 "summaries may not overlap or leave gaps; begin there"
             )
         key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
-        row = rows.summary_row(key, agent_key, session.key, draft)
+        row = rows.summary_row(key, agent_key, key_of(session), draft)
         await self._insert([((*row, project_key, None), draft.indexed)])
-        place = {"session_key": session.key, "level": draft.level, "end_seq": draft.end_seq}
+        place = {"session_key": key_of(session), "level": draft.level, "end_seq": draft.end_seq}
         await self._all(UPDATE_COVERED, start_seq=draft.start_seq, **place)
         await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         wanted = {key: real(importance) for key, importance in scores}
-        found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=session.key)
+        found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=key_of(session))
         scored: list[StoredRow] = []
         edits: list[rows.Row] = []
         change = 0.0
@@ -304,11 +307,11 @@ class ConversationStatements(ConversationQueries):
             change += importance - before["importance"]
         await self._connection.executemany(UPDATE_RECORD, scored)
         await self._connection.executemany(INSERT_EDIT, edits)
-        await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=session.key)
+        await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=key_of(session))
 
     async def _ownership(self, session: Session) -> tuple[int, int | None]:
         """The keys of the session's agent and project."""
-        [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=session.key)
+        [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=key_of(session))
         return agent_key, project_key
 
     async def _insert(self, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
@@ -331,7 +334,7 @@ class ConversationStatements(ConversationQueries):
             oldest=min(moments),
             newest=max(moments),
             now_ms=now_ms,
-            session_key=session.key,
+            session_key=key_of(session),
         )
 
     async def _known_messages(
@@ -345,10 +348,10 @@ class ConversationStatements(ConversationQueries):
     ) -> dict[Any, tuple[int, int, str, str]]:
         if not client_keys:
             return {}
-        await RequestKeys(self._connection).refuse_reused(client_keys, record_type, session_key=session.key)
+        await RequestKeys(self._connection).refuse_reused(client_keys, record_type, session_key=key_of(session))
         found = await self._all(
             SELECT_KNOWN_CLIENT_KEYS,
-            session_key=session.key,
+            session_key=key_of(session),
             type=str(record_type),
             client_keys=json.dumps(client_keys),
         )

@@ -22,6 +22,7 @@ from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
+from kalito_mcp.storage.sqlite.numbered import key_of
 from kalito_mcp.storage.sqlite.projects import rename_project
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
@@ -117,7 +118,7 @@ class RecordStatements(RecordQueries):
         if where.session_key is not None:
             await self._all(UPDATE_WRITTEN, now_ms=now_ms, session_key=where.session_key)
         found = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps(keys))
-        by_key = {one.key: one for one in found}
+        by_key = {key_of(one): one for one in found}
         return [by_key[key] for key in keys]
 
     async def change(self, record: MemoryRecord, edit: EditDraft, *, readings: Readings | None = None) -> MemoryRecord:
@@ -126,7 +127,7 @@ class RecordStatements(RecordQueries):
         caused_by = before["caused_by"] if cause == before["cause"] else None
         if cause is not None and caused_by is None:
             caused_by = await self._cause(Scope(await self._owner(before)), cause)
-            if await self._all(SELECT_CAUSED_BY_ITSELF, cause=caused_by, key=record.key):
+            if await self._all(SELECT_CAUSED_BY_ITSELF, cause=caused_by, key=key_of(record)):
                 raise Conflict(f"{record.id} led to {cause}, so {cause} cannot be its cause; leave caused_by out")
         version = record.revision + 1
         after = rows.with_content(
@@ -138,7 +139,7 @@ class RecordStatements(RecordQueries):
         )
         await self._replace(after)
         changes = changed_fields(rows.content_of(before), rows.content_of(after))
-        row = rows.edit_row(record.key, version, edit.type, edit.editor, edit.edited_at, changes)
+        row = rows.edit_row(key_of(record), version, edit.type, edit.editor, edit.edited_at, changes)
         await self._connection.execute_fetchall(INSERT_EDIT, row)
         await self._update_derived(before, after, readings)
         return await self._reread(record)
@@ -159,7 +160,7 @@ class RecordStatements(RecordQueries):
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         await self._stored(record)
-        await self._all(DELETE_EDITS, key=record.key)
+        await self._all(DELETE_EDITS, key=key_of(record))
         return await self._reread(record)
 
     async def purge(
@@ -177,12 +178,12 @@ class RecordStatements(RecordQueries):
         kept = [record.id] if record.type is RecordType.PIN else texts
         await tombstones.add(before, kept, owner=owner, now_ms=now_ms)
         await tombstones.owe_sweep(text_keys)
-        for effect in await self._all(SELECT_EFFECTS, key=record.key):
+        for effect in await self._all(SELECT_EFFECTS, key=key_of(record)):
             await self._all(UPDATE_RECORD, **rows.hashed({**rows.stored(effect), "caused_by": None}))
         if record.type in (RecordType.MESSAGE, RecordType.SUMMARY):
-            await self._all(DELETE_EDITS, key=record.key)
-            await self._all(DELETE_USAGE, key=record.key)
-            await self._all(DELETE_FEEDBACK, key=record.key)
+            await self._all(DELETE_EDITS, key=key_of(record))
+            await self._all(DELETE_USAGE, key=key_of(record))
+            await self._all(DELETE_FEEDBACK, key=key_of(record))
             stub = _stub(before, now_ms)
             await self._all(UPDATE_RECORD, **stub)
             await self._update_derived(before, stub, readings)
@@ -190,7 +191,7 @@ class RecordStatements(RecordQueries):
             if record.type is RecordType.MESSAGE and model is not None:
                 await self._all(UPDATE_MODEL, session_key=before["session_key"], model=model)
         else:
-            await self._all(DELETE_RECORD, key=record.key)
+            await self._all(DELETE_RECORD, key=key_of(record))
             await self._update_derived(before, None, readings)
 
     async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
@@ -214,7 +215,7 @@ class RecordStatements(RecordQueries):
         if scope.session is not None:
             session = await SessionStatements(self._connection).ensure(scope, now_ms=now_ms)
             agent_key = await self._agent_key(Scope(scope.owner, session.agent))
-            session_key: int | None = session.key
+            session_key: int | None = key_of(session)
             project = session.project
         else:
             agent = scope.agent or DEFAULT_AGENT
@@ -275,14 +276,14 @@ class RecordStatements(RecordQueries):
         cause = await self.record(scope.anywhere(), record_id)
         if cause is None:
             raise RecordNotFound(f"no record {record_id!r} for caused_by; send the id of a record")
-        return cause.key
+        return key_of(cause)
 
     async def _owner(self, row: StoredRow) -> str:
         [[owner]] = await self._all(SELECT_OWNER, agent_key=row["agent_key"])
         return str(owner)
 
     async def _stored(self, record: MemoryRecord, *, is_revision_checked: bool = True) -> StoredRow:
-        found = [rows.stored(row) for row in await self._all(SELECT_STORED, key=record.key)]
+        found = [rows.stored(row) for row in await self._all(SELECT_STORED, key=key_of(record))]
         if not found or found[0]["purged_at"] is not None:
             raise RecordNotFound(f"{record.id} was erased; nothing was written")
         if is_revision_checked and found[0]["revision"] != record.revision:
@@ -290,7 +291,7 @@ class RecordStatements(RecordQueries):
         return found[0]
 
     async def _reread(self, record: MemoryRecord) -> MemoryRecord:
-        [found] = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps([record.key]))
+        [found] = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps([key_of(record)]))
         return found
 
     async def _update_derived(
