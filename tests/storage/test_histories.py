@@ -14,6 +14,7 @@ from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord,
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import Conflict, RecordNotFound, RevisionConflict
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
 from tests import drafts
@@ -41,7 +42,7 @@ CHANGES = st.fixed_dictionaries(
 async def _replayed(path: Path, changes: list[Mapping[str, Any]]) -> None:
     store = await SqliteStore.open(path)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         [appended] = await transaction.conversations.append_messages(
             session, [drafts.message("first")], now_ms=START_MS
         )

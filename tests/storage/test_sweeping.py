@@ -17,6 +17,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageFull, StorageReadOnly
 from kalito_mcp.ports.records import Swept
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import sweeping, text_index, unused_bytes
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
@@ -43,7 +44,7 @@ def files_with(folder: Path, word: str) -> list[str]:
 
 async def append(store: SqliteStore, text: str, **fields: object) -> MemoryRecord:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         draft = drafts.message(text, **fields)  # type: ignore[arg-type]
         [appended] = await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
         found = await transaction.records.record(TRIP, f"msg_{appended.id}")
@@ -86,7 +87,7 @@ async def remember_everywhere(store: SqliteStore, mark: str) -> list[MemoryRecor
         for kind in (RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK)
     ]  # fmt: skip
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         pin = drafts.pin(f"{mark} pin", record_id=f"pin_{mark[-1]}", client_key=f"{mark}k", client=f"{mark}c")
         await transaction.conversations.add_pins(session, [pin])
         end = session.message_count

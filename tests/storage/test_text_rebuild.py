@@ -18,6 +18,7 @@ import pytest
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageBusy, StorageReadOnly
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import text_rebuild
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
@@ -60,7 +61,7 @@ def text_of(number: int) -> str:
 async def _write(path: Path) -> None:
     store = await SqliteStore.open(path)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         messages = [drafts.message(text_of(number), name="Ann") for number in range(1, NEXT)]
         await transaction.conversations.append_messages(session, messages, now_ms=START_MS)
     await store.close()
@@ -290,7 +291,7 @@ async def test_a_server_writes_and_searches_while_another_process_reindexes(
 
     async def meanwhile() -> None:
         async with serving.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             [added] = await transaction.conversations.append_messages(
                 session, [drafts.message("A new apple.")], now_ms=START_MS
             )
@@ -363,7 +364,7 @@ async def test_whatever_is_changed_between_its_pieces_a_rebuild_gives_the_index_
                 record = await records.record(Scope(), f"msg_{drawn.randrange(1, NEXT)}")
                 kind = drawn.choice(("edit", "forget", "restore", "purge", "record"))
                 if kind == "record" or record is None:
-                    session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+                    session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
                     new = [drafts.message(f"A new plum {drawn.random()}.")]
                     await transaction.conversations.append_messages(session, new, now_ms=START_MS)
                 elif kind == "edit":

@@ -7,6 +7,7 @@ import pytest
 
 from kalito_mcp import NewMessage, Role, open_memory
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.segments import FEW_SEGMENTS, SELECT_SEGMENT_COUNT
 from kalito_mcp.upkeep import owed_worker
@@ -22,7 +23,7 @@ FRUIT = ("apple", "pear", "plum", "fig")
 async def _write(store: SqliteStore, count: int) -> None:
     for number in range(count):
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             text = f"{FRUIT[number % 4]} {FRUIT[number % 3]} {number}"
             await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 

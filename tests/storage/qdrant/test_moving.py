@@ -19,6 +19,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.vector_points import VectorPoint
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.qdrant.collections import MODULE
 from kalito_mcp.storage.qdrant.points import QdrantPoints
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -102,7 +103,7 @@ async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(
     async with store_of(database, points_of(client)) as store:
         scope = Scope(owner="ann@example.org", agent="coach", session="gym")
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("said")], now_ms=START_MS)
             await transaction.conversations.add_pins(session, [drafts.pin("pinned")])
             await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="summed"))
