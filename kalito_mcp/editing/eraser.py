@@ -22,7 +22,6 @@ from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.editing.writing import erase_record
 from kalito_mcp.errors import RecordErased, VectorsUnreachable
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.records import Unswept
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.records.historian import get_record, get_records
 from kalito_mcp.runtime.crash_points import crash_point
@@ -129,14 +128,15 @@ class Eraser:
         """Clean the snapshots and the database file of everything erased so far. The report names the snapshots that
         the scope reaches."""
         async with self._sweeping:
-            unswept = await self._unswept()
-            by_owner = await self._snapshots.erase(unswept.text_keys)
+            chores = self._store.maintenance
+            owed = await chores.owed_erasures()
+            by_owner = await self._snapshots.erase(owed.text_keys)
             crash_point("purge.snapshots")
             self._forget_judged()
-            swept = await self._store.sweep(0 if any(one.is_owed for one in by_owner.values()) else unswept.last)
+            left = await chores.finish_erasures(None if any(one.is_owed for one in by_owner.values()) else owed)
             snapshots = _visible_to(by_owner, scope or Scope())
-            remaining = {**snapshots.remaining, **swept.remaining}
-            return PurgeReport((), snapshots.rewritten, remaining, is_owed=_is_owed(await self._unswept()))
+            is_owed = (await chores.owed_erasures()).is_owed
+            return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **left}, is_owed=is_owed)
 
     async def finish(self) -> float:
         """Sweep if a purge was interrupted. Looks at most once a second. After a sweep that left something owed, such
@@ -151,30 +151,24 @@ class Eraser:
         if now_s < self._next_look_s:
             return self._next_look_s - now_s
         self._next_look_s = now_s + _LOOK_PAUSE_S
-        if self._sweeping.locked() or not _is_owed(unswept := await self._unswept()):
+        chores = self._store.maintenance
+        if self._sweeping.locked() or not (owed := await chores.owed_erasures()).is_owed:
             return math.inf
         self._pause_s = min(2 * self._pause_s, _MOST_PAUSE_S)
         try:
-            if unswept.last:
+            if owed.last:
                 await self.sweep()
             else:
-                await self._store.move_vectors()
+                await chores.move_vectors()
         except VectorsUnreachable:
             # A place that could not be reached is in the log.
             _log.debug("vectors of erased or changed records remain to be removed", exc_info=True)
         finally:
             self._next_look_s = self._clock.steady_s() + self._pause_s
-        if _is_owed(await self._unswept()):
+        if (await chores.owed_erasures()).is_owed:
             return self._pause_s
         self._pause_s = _LOOK_PAUSE_S
         return math.inf
-
-    async def _unswept(self) -> Unswept:
-        return await self._store.read(lambda view: view.records.unswept())
-
-
-def _is_owed(unswept: Unswept) -> bool:
-    return unswept.last > 0 or unswept.is_left_elsewhere
 
 
 def _visible_to(by_owner: Mapping[str, PurgeReport], scope: Scope) -> PurgeReport:

@@ -44,25 +44,6 @@ class AlreadyStored(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
-    """The result of a sweep. `remaining`: the files that may still contain erased text, and the places that may still
-    have its vectors, each with the reason."""
-
-    remaining: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Unswept:
-    """Erasures whose text may still be in a file. `last` is the number of the newest, 0 without erasures. `text_keys`
-    were passed to `RecordWriter.purge` for them. `is_left_elsewhere`: vectors of what is gone are still to be removed
-    outside the database, which `Store.move_vectors` does."""
-
-    last: int
-    text_keys: frozenset[str]
-    is_left_elsewhere: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ForgottenValue:
     """When a value was forgotten, and whether its record was erased for good."""
 
@@ -211,9 +192,6 @@ class RecordReader(Protocol):
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         """Which of these keys of `text.repetition` are forgotten for the scope's agent and project."""
 
-    async def unswept(self) -> Unswept:
-        """The erasures, of all owners, that `Store.sweep` has not finished."""
-
 
 class RecordWriter(RecordReader, Protocol):
     """The same inside a write transaction. Each also updates the text index, the counters and what is superseded."""
@@ -265,9 +243,9 @@ class RecordWriter(RecordReader, Protocol):
         """Erase the record with its edits, its usage, the feedback on it and its index entries, and leave a tombstone,
         which `erased_texts` finds by `texts`. A message or summary keeps an empty row, so that its session has no gap.
 
-        The file still contains the text until `Store.sweep`. Until then `unswept` lists the erasure with its
-        `text_keys`: hashes by which its texts are found outside the database. `indexed` spares reading the record's
-        text here.
+        The text may be left in a file until `Maintenance.finish_erasures`. Until then `owed_erasures` has the
+        `text_keys`: hashes by which its texts are found outside the store. `indexed` spares reading the record's text
+        here.
 
         Raises:
             RecordNotFound: it was erased before; nothing was written.

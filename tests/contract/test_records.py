@@ -23,7 +23,7 @@ from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import RecordNotFound, RevisionConflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
-from kalito_mcp.ports.records import AlreadyStored, ErasedText, ForgottenValue, Unswept
+from kalito_mcp.ports.records import AlreadyStored, ErasedText, ForgottenValue
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
@@ -670,55 +670,6 @@ async def test_a_dropped_history_makes_the_record_as_it_is_its_first_version(sto
     ]
     with pytest.raises(RevisionConflict):
         await change(store, stale, {"text": "lost"})
-
-
-async def unswept(store: Store) -> Unswept:
-    async with store.view() as view:
-        return await view.records.unswept()
-
-
-async def test_an_erasure_is_unswept_until_a_sweep_that_knows_of_it(backend: Backend) -> None:
-    one, other = await backend.open(), await backend.open()
-    assert await unswept(one) == Unswept(0, frozenset())
-    for text, keys in (("secret", ["a", "b"]), ("another", ["c"])):
-        record = await message(one, text)
-        async with one.transaction() as transaction:
-            await transaction.records.purge(record, now_ms=START_MS, text_keys=keys)
-    seen = await unswept(other)
-    assert seen.text_keys == {"a", "b", "c"}
-    await purge(one, await message(one, "a third"))
-    await one.sweep()
-    assert await unswept(other) == await unswept(one)
-    await other.sweep(seen.last)
-    left = await unswept(one)
-    assert left.last > seen.last
-    assert left.text_keys == frozenset()
-    assert dict((await one.sweep(seen.last)).remaining) == {}
-    assert await unswept(one) == left
-    await one.sweep(left.last)
-    assert await unswept(one) == Unswept(0, frozenset())
-
-
-async def test_an_erasure_that_is_rolled_back_is_not_unswept(store: Store) -> None:
-    record = await message(store, "secret")
-    with pytest.raises(KeyError):
-        async with store.transaction() as transaction:
-            await transaction.records.purge(record, now_ms=START_MS, text_keys=["a"])
-            raise KeyError
-    assert await unswept(store) == Unswept(0, frozenset())
-
-
-async def test_sweeping_a_live_database_keeps_everything_that_was_not_erased(backend: Backend) -> None:
-    stores = [await backend.open(), await backend.open()]
-    record = await message(stores[0], "We fly to Oslo.")
-    kept = await change(stores[0], record, {"text": "We fly to Bergen."})
-    await purge(stores[0], await message(stores[0], "secret"))
-    swept = await stores[0].sweep()
-    assert dict(swept.remaining) == {}
-    for store in stores:
-        assert await read(store, record.id) == kept
-        assert len(await found(store, "bergen")) == 1
-    assert (await append(stores[1], drafts.message("after")))[0].id == 3
 
 
 async def test_records_as_they_were_written_are_not_damaged(store: Store) -> None:

@@ -192,7 +192,7 @@ async def test_what_was_erased_is_in_no_file_and_in_no_memory_of_the_process(dat
         record = await transaction.records.record(Scope(), f"msg_{key}")
         assert record is not None
         await transaction.records.purge(record, now_ms=START_MS)
-    await store.sweep()
+    await store.maintenance.finish_erasures()
     assert [path.name for path in database.parent.iterdir() if canary in path.read_bytes()] == []
     cache = store._vectors._cache
     assert cache is not None

@@ -375,7 +375,7 @@ async def test_whatever_is_changed_between_its_pieces_a_rebuild_gives_the_index_
                     changed = {DELETED_AT: START_MS if kind == "forget" else None}
                     await records.change(record, drafts.edit(record, changed))
         if drawn.random() < 0.1:
-            await serving.sweep()
+            await serving.maintenance.finish_erasures()
 
     between_pieces(monkeypatch, meanwhile, after=0, is_repeated=True)
     await other.reindex()
@@ -446,7 +446,7 @@ async def test_a_purge_during_a_rebuild_leaves_the_words_in_no_file(current: Pat
     await anyio.to_thread.run_sync(kill, current, "UPDATE text_rebuild SET done_key", 3, "reindex")
     async with serving.transaction() as transaction:
         await transaction.records.purge(record, now_ms=START_MS)
-    assert (await serving.sweep()).remaining == {}
+    assert await serving.maintenance.finish_erasures() == {}
     assert files_with(current.parent, CANARY) == []
     await serving.close()
     await (await SqliteStore.open(current)).close()

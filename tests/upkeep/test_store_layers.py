@@ -107,7 +107,7 @@ async def test_everything_else_is_passed_on(reporting: Reporting, store: SqliteS
     assert await reporting.secret() == await store.secret()
     assert await reporting.revision() == await store.revision()
     assert reported == []
-    assert (await reporting.sweep()).remaining == {}
+    assert await reporting.maintenance.finish_erasures() == {}
     assert reported == [1], "the file of fast vector search must be built again"
 
 

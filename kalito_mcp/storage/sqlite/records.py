@@ -11,7 +11,7 @@ from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.errors import RecordNotFound
-from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScannedRecord, Tombstone, Unswept
+from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScannedRecord, Tombstone
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.client_keys import ClientKeys
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
@@ -372,9 +372,6 @@ class RecordQueries(Queries):
 
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         return await ForgottenValues(self._connection).of(scope, keys)
-
-    async def unswept(self) -> Unswept:
-        return await Tombstones(self._connection).unswept()
 
     async def _agent_key(self, scope: Scope) -> int | None:
         """The key of the agent that the scope names, else of its session's agent, else of the default one."""

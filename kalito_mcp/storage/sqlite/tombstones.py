@@ -14,7 +14,8 @@ import aiosqlite
 
 from kalito_mcp.domain.records import RecordType, message_record_id
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.ports.records import ErasedText, Tombstone, Unswept
+from kalito_mcp.ports.maintenance import OwedErasures
+from kalito_mcp.ports.records import ErasedText, Tombstone
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
@@ -81,12 +82,12 @@ class Tombstones:
         """Store an erasure as unswept."""
         await self._connection.execute_fetchall(INSERT_UNSWEPT, {"text_keys": json.dumps(list(text_keys))})
 
-    async def unswept(self) -> Unswept:
+    async def unswept(self) -> OwedErasures:
         """The erasures that are not swept yet."""
         rows = list(await self._connection.execute_fetchall(SELECT_UNSWEPT))
         keys = frozenset(key for _, text_keys in rows for key in json.loads(text_keys))
         [[is_left]] = await self._connection.execute_fetchall(SELECT_ANY_LEFTOVER)
-        return Unswept(rows[-1][0] if rows else 0, keys, is_left_elsewhere=bool(is_left))
+        return OwedErasures(rows[-1][0] if rows else 0, keys, is_left_elsewhere=bool(is_left))
 
     async def of_texts(
         self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str]
