@@ -33,7 +33,8 @@ from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
-from kalito_mcp.records.reached import check_is_reached, check_named, unnamed
+from kalito_mcp.records.named import check_named
+from kalito_mcp.records.reached import check_is_reached, unnamed
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.same_words import known_already
 from kalito_mcp.records.schemas import check_size, checked_changes, checked_content

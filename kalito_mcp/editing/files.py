@@ -1,8 +1,7 @@
 """Writes, deletes and renames files of the memory. Each file is one document, and each change an edit in its history.
 
 A change is a function of the stored files. It runs within the transaction that writes its result, so two programs that
-change one file at once lose nothing. It also runs before, so that long texts are read outside; if that gave another
-result, both are done again.
+change one file at once lose nothing. It also runs before, so that long texts are read outside.
 
 Deleting a file hides its record. Unlike forgetting, it notes no words: they may be written again, in another file.
 """
@@ -27,12 +26,12 @@ from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes
-from kalito_mcp.editing.plans import PlannedChange, again_if_overtaken, planned_change
+from kalito_mcp.editing.plans import PlannedChange, planned_change
 from kalito_mcp.editing.writing import add_new_records
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import RecordReader, RecordWriter
-from kalito_mcp.ports.store import Overtaken, ReadView, Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.repetitions import repetition_refused
 from kalito_mcp.records.schemas import checked_content
@@ -76,7 +75,6 @@ class FileEditor:
 
         return await self._store.read(both)
 
-    @again_if_overtaken
     async def write(self, scope: Scope, path: str, write: Write, *, editor: Editor) -> MemoryRecord:
         """Give the file at this path the text that `write` returns; a new one is created.
 
@@ -86,19 +84,23 @@ class FileEditor:
         """
         tree, seen = await self.look(scope, path)
         text = await self._read(write(tree, None if seen is None else seen.text))
-        plan = None if seen is None else await self._plan(seen, text)
+        plan = None if seen is None else await _plan(seen, text)
 
         async def change(transaction: WriteTransaction) -> MemoryRecord:
             records = transaction.records
             before = await _file(records, scope, path)
             given = write(await _tree(records, scope), None if before is None else before.text)
-            if given != text.given or _version(before) != _version(seen):
-                raise Overtaken
-            if before is None or plan is None:
-                written = await self._add(records, scope, path, text, editor)
+            now = text if given == text.given else await self._read(given)
+            if before is None:
+                written = await self._add(records, scope, path, now, editor)
             else:
-                written = await self._change(records, scope, before, text, editor, plan)
-            return replace(written, redacted=text.redacted)
+                # Overtaken, it plans here: many programs may write one file, and each must come to an end.
+                if plan is None or now is not text or plan.version_id != before.version_id:
+                    fits = await _plan(before, now)
+                else:
+                    fits = plan
+                written = await self._change(records, scope, before, now, editor, fits)
+            return replace(written, redacted=now.redacted)
 
         return await self._store.write(change)
 
@@ -132,10 +134,6 @@ class FileEditor:
             return renamed
 
         return await self._store.write(move)
-
-    async def _plan(self, seen: MemoryRecord, text: _Text) -> PlannedChange:
-        content = with_changes(seen.content, {"text": text.kept})
-        return await read_aside(len(seen.text) + len(text.kept), partial(planned_change, seen, content))
 
     async def _read(self, given: str) -> _Text:
         checked_text(given, "the file's text", max_bytes=self._limits.max_text_bytes)
@@ -217,8 +215,9 @@ class FileEditor:
         )
 
 
-def _version(file: MemoryRecord | None) -> str | None:
-    return None if file is None else file.version_id
+async def _plan(file: MemoryRecord, text: _Text) -> PlannedChange:
+    content = with_changes(file.content, {"text": text.kept})
+    return await read_aside(len(file.text) + len(text.kept), partial(planned_change, file, content))
 
 
 async def _tree(records: RecordReader, scope: Scope) -> FileTree:

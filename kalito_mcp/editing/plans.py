@@ -25,9 +25,10 @@ _MOST_ATTEMPTS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """What a record has in the text index before and after a change, and the keys of `text.repetition` that count: of
-    what is forgotten, of what comes back, or of what is new in its text."""
+    """What a version of a record has in the text index, and what the next one will have; and the keys of
+    `text.repetition` that count: of what is forgotten, of what comes back, or of what is new in its text."""
 
+    version_id: str
     indexed: IndexedPair
     keys: frozenset[str]
 
@@ -46,7 +47,7 @@ class PlannedErasure:
 def planned_change(record: MemoryRecord, content: Mapping[str, Any]) -> PlannedChange:
     """The plan for giving the record this content."""
     indexed = _indexed(record.type, record.content), _indexed(record.type, content)
-    return PlannedChange(indexed, _keys(record, content))
+    return PlannedChange(record.version_id, indexed, _keys(record, content))
 
 
 def planned_erasure(record: MemoryRecord, edits: Sequence[StoredEdit]) -> PlannedErasure:

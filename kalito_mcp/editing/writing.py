@@ -1,4 +1,4 @@
-"""Writes whole records: new ones, and edits of those that are stored. Checks what other records have to say to it."""
+"""Adds, edits and erases whole records, under the rules that other records set."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ async def add_new_records(
     new: dict[str, RecordDraft] = {}
     for draft in drafts:
         if (before := known.get(draft.client_key)) is not None:
-            check_same_words(draft.client_key, (before.text, None), (str(draft.content["text"]), None))
+            check_same_words(draft.client_key, is_same=before.text == draft.content["text"])
             continue
         cause = draft.content.get(CAUSE)
         if cause is not None and cause not in new:

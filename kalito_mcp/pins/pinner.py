@@ -30,7 +30,8 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.borrowed_words import sources_of_words, unconfirmed
 from kalito_mcp.records.client_keys import check_same_words
-from kalito_mcp.records.reached import check_named, reached
+from kalito_mcp.records.named import check_named
+from kalito_mcp.records.reached import reached
 from kalito_mcp.records.repetitions import scope_of_session
 from kalito_mcp.records.same_words import is_sent_again, same_words
 from kalito_mcp.records.sessions import ensure_session
@@ -186,7 +187,7 @@ async def _pinned_before(transaction: WriteTransaction, session: Session, draft:
     before = await transaction.conversations.pin_by_client_key(session, key) if key else None
     if before is None:
         raise Conflict("this was forgotten or erased, so it is not pinned again; restore it, or have the user say it")
-    check_same_words(key, (before.content, None), (draft.content, None))
+    check_same_words(key, is_same=before.content == draft.content)
     return before
 
 

@@ -150,15 +150,16 @@ class ConversationReader(Protocol):
 
 
 class ConversationWriter(ConversationReader, Protocol):
-    """Writes, inside one transaction. Each also updates the text index and the session's counters."""
+    """Writes, inside one transaction. Each also updates the text index and the session's counters. A client key that is
+    not new raises `ports.records.AlreadyStored`."""
 
     async def append_messages(
         self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
     ) -> Sequence[AppendedMessage]:
-        """Append to the end of the session, in order. Their client keys are new to it."""
+        """Append to the end of the session, in order."""
 
     async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> None:
-        """Add pins. Their client keys are new to the session."""
+        """Add pins."""
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
         """Add a summary, which begins right after `summarized_to`. It covers those of the level below in its range. One

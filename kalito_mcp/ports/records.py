@@ -201,7 +201,7 @@ class RecordWriter(RecordReader, Protocol):
         `caused_by` names a record of the owner, or an earlier draft.
 
         Raises:
-            AlreadyStored: see there.
+            AlreadyStored: its id, or its part of a source, is taken.
         """
 
     async def change(
@@ -213,14 +213,14 @@ class RecordWriter(RecordReader, Protocol):
         Raises:
             RevisionConflict: it is no longer at `record.revision`; nothing was written.
             RecordNotFound: it was erased; nothing was written.
-            AlreadyStored: see there.
+            AlreadyStored: its id, or its part of a source, is taken.
         """
 
     async def rename_project(self, owner: str, old: str, new: str) -> None:
         """Give a known project another id. If that is a known project, too, the two become one.
 
         Raises:
-            AlreadyStored: both have a document of the same source.
+            AlreadyStored: both have a document of the same source; nothing was written.
         """
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.records import RecordType, Role
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import ClientKeyReused
@@ -36,11 +36,11 @@ async def known_by_key(
     return {one.client_key: one for one in await records.of_client_keys(place, record_type, keys)}
 
 
-def check_same_words(client_key: str | None, said: tuple[str, Role | None], now: tuple[str, Role | None]) -> None:
-    """Refuse a key that comes with another text or role. In the key of a request, what was sent is in the key.
+def check_same_words(client_key: str | None, *, is_same: bool) -> None:
+    """Refuse a known key that does not come with the same words. The key of a request has what was sent in it.
 
     Raises:
-        ClientKeyReused: they differ.
+        ClientKeyReused: it is not the key of a request.
     """
-    if said != now and chosen_part(client_key) is None:
+    if not is_same and chosen_part(client_key) is None:
         raise ClientKeyReused(client_key or "")

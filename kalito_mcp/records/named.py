@@ -1,14 +1,30 @@
 """Checks the records that another one names, as its cause or as superseded. Reads only."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.errors import Conflict, RecordNotFound
 from kalito_mcp.ports.records import RecordReader
 
-CAUSE = "caused_by"
-SUPERSEDES = "supersedes"
+CAUSE: Final = "caused_by"
+SUPERSEDES: Final = "supersedes"
+
+
+async def check_named(records: RecordReader, scope: Scope, named: Mapping[str, Any] | None) -> None:
+    """Refuse ids beyond the caller's limits with the message for ids that do not exist.
+
+    Raises:
+        RecordNotFound: the cause, or a superseded record, is not within the limits.
+    """
+    if scope.limits == NO_LIMITS or named is None:
+        return
+    if named.get(CAUSE) is not None:
+        await check_cause(records, scope, str(named[CAUSE]))
+    for one in named.get(SUPERSEDES) or ():
+        if await records.record(scope.anywhere(), one) is None:
+            raise _unknown(one)
 
 
 async def check_cause(records: RecordReader, scope: Scope, cause: str, effect: MemoryRecord | None = None) -> None:
@@ -26,15 +42,20 @@ async def check_cause(records: RecordReader, scope: Scope, cause: str, effect: M
 
 
 async def check_superseded(records: RecordReader, owner: str, record_id: str, known: Collection[str] = ()) -> None:
-    """Check that the records that a written one supersedes are others of its agent and project. `known` are those that
-    it superseded before.
+    """Check that what a written record supersedes are other records of its agent and project. `known` are those that it
+    superseded before.
 
     Raises:
         RecordNotFound: one is not.
     """
     record = await records.record(Scope(owner), record_id)
     assert record is not None  # noqa: S101 - it was written in this transaction
-    for named in record.content.get(SUPERSEDES) or ():
-        found = None if named in known else await records.record(Scope(owner, record.agent_id), named)
-        if named not in known and (found is None or found.id == record.id or found.project != record.project):
-            raise RecordNotFound(f"record {named!r} does not exist; use ids returned by a search")
+    for one in record.content.get(SUPERSEDES) or ():
+        if one not in known:
+            found = await records.record(Scope(owner, record.agent_id), one)
+            if found is None or found.id == record.id or found.project != record.project:
+                raise _unknown(one)
+
+
+def _unknown(record_id: str) -> RecordNotFound:
+    return RecordNotFound(f"record {record_id!r} does not exist; use ids returned by a search")

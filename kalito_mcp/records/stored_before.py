@@ -34,7 +34,7 @@ async def stored_before(records: RecordReader, place: Scope, drafts: Mapping[int
     found: dict[int, AppendedMessage] = {}
     for at, draft in drafts.items():
         if (before := known.get(draft.client_key)) is not None:
-            check_same_words(draft.client_key, (before.text, before.role), (draft.text, draft.role))
+            check_same_words(draft.client_key, is_same=(before.text, before.role) == (draft.text, draft.role))
             found[at] = AppendedMessage(before.key, before.seq or 0, is_new=False)
     found |= await _erased(records, place, {at: draft for at, draft in drafts.items() if at not in found})
     firsts: dict[str, int] = {}
@@ -45,7 +45,7 @@ async def stored_before(records: RecordReader, place: Scope, drafts: Mapping[int
         first = firsts.setdefault(draft.client_key, at)
         if first != at:
             said = drafts[first]
-            check_same_words(draft.client_key, (said.text, said.role), (draft.text, draft.role))
+            check_same_words(draft.client_key, is_same=(said.text, said.role) == (draft.text, draft.role))
             repeats[at] = first
     return StoredBefore(found, repeats)
 

@@ -47,6 +47,7 @@ _WRITE_AND_STOP_INSIDE = """
 import pathlib, sys
 import anyio
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts, windows_like
 
@@ -64,6 +65,7 @@ _APPEND = """
 import pathlib, sys
 import anyio
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts, windows_like
 

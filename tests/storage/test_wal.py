@@ -29,6 +29,7 @@ _ACKNOWLEDGE_UNTIL_KILLED = """
 import pathlib, sys
 import anyio
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 
