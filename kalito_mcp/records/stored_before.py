@@ -73,9 +73,10 @@ async def refuse_erased(records: RecordReader, scope: Scope, record_type: Record
     Raises:
         Conflict: one of the texts was erased.
     """
-    for one in reversed(await records.erased_texts(scope, record_type, texts)):
+    if erased := await records.erased_texts(scope, record_type, texts):
+        last = erased[-1]
         raise Conflict(
-            f"a {record_type} with this text ({len(one.text):,} characters) was erased for good on "
-            f"{to_iso(one.purged_at)[:10]} and stays erased; nothing was written. Put it in other words if you need it "
-            "after all"
+            f"a {record_type} with this text ({len(last.text):,} characters) was erased for good on "
+            f"{to_iso(last.purged_at)[:10]} and stays erased; nothing was written. Put it in other words if you need "
+            "it after all"
         )
