@@ -75,9 +75,9 @@ async def fill(database: Path, size: int) -> dict[str, Any]:
         vectors = drawn.vectors(count, start)
         started = time.perf_counter()
         async with store.transaction() as transaction:
-            index = await transaction.vectors.open_index(_FINGERPRINT, _DIMENSION)
-            owed = sorted(await transaction.vectors.owed(index, limit=count), key=lambda one: one.record_key)
-            await transaction.vectors.put(index, owed, vectors)
+            await transaction.vectors.open_index(_FINGERPRINT, _DIMENSION)
+            owed = await transaction.vectors.owed(_FINGERPRINT, limit=count)  # the newest first
+            await transaction.vectors.put(_FINGERPRINT, owed[::-1], vectors)
         embedded_s += time.perf_counter() - started
     await store.close()
     return {"record_per_s": size / recorded_s, "put_per_s": size / embedded_s}

@@ -11,12 +11,11 @@ from kalito_mcp.domain.digest import LISTS, Digest
 from kalito_mcp.domain.memory_records import PROGRAM
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.domain.zone import UTC_ZONE
-from kalito_mcp.editing.kinds import as_record
+from kalito_mcp.editing.new_record import as_record
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.memory.verbs.conversation import MessageInput, new_messages
 from kalito_mcp.records.recorder import check_messages
 from kalito_mcp.records.schemas import check_size, checked_content
-from kalito_mcp.server.tools.conversation import new_message
-from kalito_mcp.server.tools.shapes import MessageInput
 
 OWN_WORDS: Final = ("summary", *LISTS)
 """Arguments of summarize_session that describe the conversation."""
@@ -27,7 +26,7 @@ def check_call(tool: str, arguments: Mapping[str, Any], limits: LimitsPolicy) ->
     """Raise InvalidInput or TextTooLarge if the home would, whatever it has stored."""
     if tool == "record_messages":
         sent = [MessageInput.model_validate(one) for one in arguments["messages"]]
-        check_messages([new_message(one, place, UTC_ZONE) for place, one in enumerate(sent)], limits)
+        check_messages(new_messages(sent, UTC_ZONE), limits)
     elif tool == "remember":
         fields = {"text": arguments["text"], **(arguments.get("fields") or {})}
         record_type, given, _ = as_record(

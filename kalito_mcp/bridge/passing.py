@@ -26,12 +26,13 @@ from kalito_mcp.bridge.checks import OWN_WORDS, check_call
 from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
 from kalito_mcp.bridge.home import Caller
 from kalito_mcp.bridge.replies import HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
+from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.request_keys import BRIDGE_PREFIX
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import InvalidInput, StorageError
 from kalito_mcp.safety.escaping import escape_json, json_text, visible
 from kalito_mcp.safety.redaction import checked_handle, cleaned, hashed, redact
-from kalito_mcp.server.gate import READS
+from kalito_mcp.server.tools.table import PERMISSIONS
 from kalito_mcp.text.plurals import plural
 
 WAITING: Final = frozenset({"record_messages", "create_pin", "remember", "record_feedback", "summarize_session"})
@@ -48,9 +49,6 @@ _KEYS: Final = ("client_key", "clientKey")
 _AS_THEY_ARE: Final = frozenset({"session_id", "client_key", "messages"})
 _OF_ONE_TURN: Final = frozenset({"query", "also", "seen_messages", "pending_input"})
 """Arguments of build_context that differ each time, and do not affect what may be shown."""
-_MINUTE_S: Final = 60
-_HOUR_S: Final = 3_600
-_DAY_S: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,9 @@ class ToolCall:
     @property
     def only_reads(self) -> bool:
         """Whether it changes nothing."""
-        return self.name in READS or (self.name == "memory" and self.arguments.get("command") == "view")
+        return PERMISSIONS.get(self.name) is Permission.READ or (
+            self.name == "memory" and self.arguments.get("command") == "view"
+        )
 
 
 class Places(Protocol):
@@ -394,7 +394,7 @@ def _message(text: str) -> dict[str, Any]:
 
 
 def _age(seconds: float) -> str:
-    for length, name in ((_DAY_S, "day"), (_HOUR_S, "hour"), (_MINUTE_S, "minute")):
+    for length, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= length:
             return plural(int(seconds // length), name)
     return plural(int(seconds), "second")

@@ -12,7 +12,7 @@ from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import SessionFinalized
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.pins.adding import add_new_pins
 from kalito_mcp.pins.found import is_found_pin, pin_key
 from kalito_mcp.pins.reach import reach_of

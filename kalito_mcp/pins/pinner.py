@@ -21,7 +21,7 @@ from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
 from kalito_mcp.errors import Conflict, InvalidInput, RecordNotFound, SessionFinalized
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.pins.adding import add_new_pins
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource

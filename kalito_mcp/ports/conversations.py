@@ -14,6 +14,7 @@ from kalito_mcp.domain.records import (
     Repetition,
     Role,
     SemanticPin,
+    SessionView,
     SummaryMethod,
 )
 from kalito_mcp.domain.scope import Scope
@@ -103,19 +104,6 @@ class SummaryDraft:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """The parts of a session's context.
-
-    `tail`: the newest messages, oldest first. `pins`: the most important pins, ties newest first. `summaries`: those
-    that no higher level covers, oldest first.
-    """
-
-    tail: tuple[MessageWithImportance, ...]
-    pins: tuple[SemanticPin, ...]
-    summaries: tuple[ConversationSummary, ...]
-
-
 class ConversationReader(Protocol):
     """Reads of one consistent view. `view` leaves out forgotten and internal records. All other methods return a
     forgotten, erased or internal message or summary without its text, so that no list has a gap."""
@@ -130,7 +118,7 @@ class ConversationReader(Protocol):
         """The message of this number; None if the owner (or the scope's session) has no such message within the
         limits."""
 
-    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
+    async def messages_by_number(self, session: Session, numbers: Sequence[int]) -> Sequence[MessageWithImportance]:
         """The messages with these numbers that belong to the session, in order of seq."""
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:

@@ -1,11 +1,16 @@
 """Whole records and their edits: reading, changing and erasing them.
 
-A record's key is a number. Keys grow with time: a newer record has a greater key. Retrieval relies on it.
+A store numbers its records and sessions: their keys. The writes of one owner are one after the other, and a key is
+greater than all keys that earlier writes of the same owner were given. So who sees a record of an owner sees all that
+have smaller keys. Nothing like it holds across owners.
+
+This is for the stores. Above the ports, records and sessions have ids, and an order is that of their moments, of their
+seqs, or the one in which a port returns them. The number in a message's id is a name.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NewType, Protocol
 
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, StoredEdit
@@ -51,12 +56,16 @@ class ForgottenValue:
     is_erased: bool
 
 
+ScanCursor = NewType("ScanCursor", int)
+"""Where a record is in a scan. Only the store knows what it means."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScannedRecord:
     """A record as `RecordReader.scan` reads it: its words, its place, and its revision. `earlier_texts` and `tags`
     are one string each. `end_seq` is a summary's."""
 
-    key: int
+    cursor: ScanCursor
     id: str
     type: RecordType
     text: str
@@ -64,7 +73,7 @@ class ScannedRecord:
     tags: str | None
     name: str | None
     created_at: int
-    session_key: int | None
+    session_id: str | None
     seq: int | None
     end_seq: int | None
     revision: int
@@ -105,7 +114,7 @@ class RecordReader(Protocol):
 
     async def of_source(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         """The chunks of that source, of any agent, in the scope's project (`PERSONAL`: in none) or without one in all,
-        in order of their keys."""
+        in the order in which they were stored."""
 
     async def sources(self, scope: Scope, prefix: str) -> Sequence[tuple[str, int]]:
         """The sources that begin with `prefix`, which ends with a slash, of the agent's documents of exactly this
@@ -125,9 +134,9 @@ class RecordReader(Protocol):
         messages or after them, of the scope's agent, in its project (`PERSONAL` or None: in none). Among its newest 500
         pins; forgotten and superseded ones are left out."""
 
-    async def superseded(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, tuple[str, int]]:
-        """Of the records with these keys, those that others name as superseded: the id of the newest of these, and when
-        it was said, by key. Forgotten records supersede nothing."""
+    async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
+        """Of these records, those that others name as superseded: the id of the newest of these, and when it was said,
+        by the id of the superseded one. Forgotten records supersede nothing."""
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
         """The newest record of this type with exactly this text, in the scope's agent, project and session (None: in
@@ -145,7 +154,7 @@ class RecordReader(Protocol):
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The pins whose source is this message."""
 
-    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+    async def summaries_over(self, message_id: str) -> Sequence[MemoryRecord]:
         """The summaries whose range includes this message, lowest level first. Their content has `level`,
         `start_seq` and `end_seq`."""
 
@@ -181,10 +190,10 @@ class RecordReader(Protocol):
         """Which of the ids belonged to records that were erased."""
 
     async def scan(
-        self, scope: Scope, *, after_key: int, limit: int, has_forgotten: bool = False
+        self, scope: Scope, *, after: ScanCursor | None, limit: int, has_forgotten: bool = False
     ) -> Sequence[ScannedRecord]:
-        """At most `limit` records of the scope's agent and project, in order of their keys, which are greater than
-        `after_key`. Forgotten ones and the earlier versions of all are left out unless `has_forgotten`."""
+        """At most `limit` records of the scope's agent and project that follow `after`, in the order in which they were
+        stored. Forgotten ones and the earlier versions of all are left out unless `has_forgotten`."""
 
     async def has_forgotten_values(self) -> bool:
         """Whether anything was forgotten since the memory keeps note of it."""

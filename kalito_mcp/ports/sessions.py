@@ -41,11 +41,14 @@ class SessionReader(Protocol):
     async def totals(self, scope: Scope) -> dict[str, int]:
         """How many sessions, messages, pins, summaries, notes, tasks and documents the owner has."""
 
-    async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
-        """At most `limit` sessions of any owner that owe background work, in order of key after `after_key`.
+    async def list_owing(
+        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+    ) -> Sequence[Session]:
+        """At most `limit` sessions of any owner that owe background work, after a session, or from the first, in an
+        order of the store's own.
 
         A session owes work if it has at least `threshold` messages without a summary, more than `max_summaries`
-        summaries of one level that are not folded, or messages not yet searched for pins or not yet in the graph.
+        summaries of one level that are not folded, or messages not yet searched for pins.
         """
 
 

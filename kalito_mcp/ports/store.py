@@ -129,5 +129,6 @@ class Store(Protocol):
     async def secret(self) -> bytes:
         """The database's own 16 random bytes, which never change. Never show them."""
 
-    async def revision(self) -> int:
-        """A number that changes whenever any process commits a write."""
+    async def revision(self, owner: str) -> int:
+        """A number that changes whenever any process commits a change of the owner's memory, tokens or consents. It
+        stays while nobody writes, but may change when another owner's memory does."""

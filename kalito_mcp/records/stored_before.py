@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import Conflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
 from kalito_mcp.ports.records import ErasedText, RecordReader
@@ -35,7 +36,7 @@ async def stored_before(records: RecordReader, place: Scope, drafts: Mapping[int
     for at, draft in drafts.items():
         if (before := known.get(draft.client_key)) is not None:
             check_same_words(draft.client_key, is_same=(before.text, before.role) == (draft.text, draft.role))
-            found[at] = AppendedMessage(before.key, before.seq or 0, is_new=False)
+            found[at] = AppendedMessage(message_number(before.id), before.seq or 0, is_new=False)
     found |= await _erased(records, place, {at: draft for at, draft in drafts.items() if at not in found})
     firsts: dict[str, int] = {}
     repeats: dict[int, int] = {}

@@ -1,7 +1,6 @@
 """One MCP server over one memory, the same on every transport and for both protocol eras."""
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -11,9 +10,8 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 from pydantic import ValidationError
 
 from kalito_mcp.capture.capturer import Capture
@@ -33,18 +31,10 @@ from kalito_mcp.server.session_list import refuse_cursors, register_session_list
 from kalito_mcp.server.state_keys import StateKeys
 from kalito_mcp.server.subscriptions import Subscriptions, except_subscriptions
 from kalito_mcp.server.tools.answers import text_answer
-from kalito_mcp.server.tools.chatgpt import ChatGptTools
-from kalito_mcp.server.tools.conversation import ConversationTools
-from kalito_mcp.server.tools.files import FileTools
-from kalito_mcp.server.tools.forgetting import ForgettingTools
-from kalito_mcp.server.tools.graph import GraphTools
-from kalito_mcp.server.tools.hooks import HookTools
-from kalito_mcp.server.tools.pins import PinTools
-from kalito_mcp.server.tools.records import RecordTools
-from kalito_mcp.server.tools.search import SearchTools
+from kalito_mcp.server.tools.table import CHATGPT_TOOLS, FILE_TOOL, HOOK_TOOL, TOOLS
 from kalito_mcp.server.watcher import Watcher
 from kalito_mcp.version import __version__
-from kalito_mcp.web.arguments import inlined, tidied, unknown_arguments
+from kalito_mcp.web.arguments import tidied, unknown_arguments
 from kalito_mcp.web.faults import in_words
 from kalito_mcp.web.metrics import Metrics
 
@@ -60,15 +50,6 @@ _CACHE_HINTS: Final[Mapping[CacheableMethod, CacheHint]] = {
     "resources/read": CacheHint(ttl_ms=0, scope="private"),
 }
 """Who may keep an answer, and how long. What has memory in it is private."""
-_UNLISTED: Final = ("title", "pattern", "maxLength")
-
-
-class _Arguments(FuncMetadata):
-    """The SDK's argument parser, which parses every string that contains JSON. Here, JSON strings were parsed
-    before."""
-
-    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
-        return data
 
 
 class KalitoServer(MCPServer[None]):
@@ -82,6 +63,7 @@ class KalitoServer(MCPServer[None]):
         tools: list[Tool],
         captures: Captures,
         *,
+        public_url: str = "",
         has_hooks: bool = False,
     ) -> None:
         self._tools_by_name = {tool.name: tool for tool in tools}
@@ -111,12 +93,14 @@ class KalitoServer(MCPServer[None]):
         self.middleware.insert(0, except_subscriptions(self.state_keys.before_calls))
         self.opened = opened
         self.subscriptions = subscriptions
-        self._captures = captures
+        self.captures = captures
+        self.own = OwnConversation(opened, captures)
+        self.public_url = public_url.rstrip("/")
 
     @property
     def capture(self) -> Capture:
         """What takes the reports of this machine's own hooks."""
-        return self._captures.host
+        return self.captures.host
 
     @property
     def tool_names(self) -> frozenset[str]:
@@ -178,7 +162,7 @@ class KalitoServer(MCPServer[None]):
         if isinstance(payload, dict):
             report = {**report, "payload": {name: one for name, one in payload.items() if name != "transcriptPath"}}
         try:
-            return text_answer(await self._captures.current().take(report, is_late=is_late))
+            return text_answer(await self.captures.current().take(report, is_late=is_late))
         except KalitoError as error:
             raise refusal(error, "hook_event") from error
 
@@ -211,14 +195,9 @@ def build_server(
     subscriptions = Subscriptions()
     captures = Captures(Capture(opened.memory), opened.memory)
     opened.alongside = Watcher(subscriptions, opened.memory).run
-    tools = _tools(opened, OwnConversation(opened, captures))
-    if has_memory_tool:
-        tools.append(_memory_tool(opened))
-    if has_hooks:
-        tools.append(_hook_tool(captures, opened))
-    if has_chatgpt:
-        tools += _chatgpt_tools(opened, public_url)
-    server = KalitoServer(opened, subscriptions, tools, captures, has_hooks=has_hooks)
+    more = [FILE_TOOL] * has_memory_tool + [HOOK_TOOL] * has_hooks + [*CHATGPT_TOOLS] * has_chatgpt
+    tools = [row.made() for row in (*TOOLS, *more)]
+    server = KalitoServer(opened, subscriptions, tools, captures, public_url=public_url, has_hooks=has_hooks)
     subscriptions.serve(server)
     register_resources(server, opened)
     register_session_list(server, opened, subscriptions)
@@ -228,104 +207,3 @@ def build_server(
     )
     register_prompts(server, opened)
     return server
-
-
-def _tools(opened: MemoryHandle, own: OwnConversation) -> list[Tool]:
-    conversation, pins = ConversationTools(opened, own), PinTools(opened)
-    search, graph = SearchTools(opened, own), GraphTools(opened)
-    records, forgetting = RecordTools(opened), ForgettingTools(opened)
-    writes = {"read_only": False, "destructive": False}
-    reads = {"read_only": True, "destructive": False}
-    destroys = {"read_only": False, "destructive": True}
-    return [
-        _tool(conversation.record_messages, "Record messages", "save, store, remember the conversation", **writes),
-        _tool(conversation.build_context, "Build context", None, **reads, is_text=True),
-        _tool(search.search_memory, "Search memory", None, **reads),
-        _tool(pins.create_pin, "Pin a fact", "remember a fact, preference, decision", **writes),
-        _tool(conversation.summarize_session, "Summarise the session", "sum up, compact the conversation", **writes),
-        _tool(graph.record_feedback, "Record feedback", "liked, disliked, try again, thumbs up or down", **writes),
-        _tool(
-            conversation.finalize_session,
-            "Finalize the session",
-            "close, end the conversation",
-            **writes,
-            is_idempotent=True,
-        ),
-        _tool(records.remember, "Remember", "note, to-do, task, store a document, reflection", **writes),
-        _tool(records.update_memory, "Update a memory", "correct, edit, complete a task", **destroys),
-        _tool(forgetting.forget, "Forget", "delete, erase, remove", **destroys),
-        _tool(records.restore, "Restore", "undo, bring back, revert", **writes, is_idempotent=True),
-        _tool(records.memory_history, "Memory history", "versions, who changed it, one record in full", **reads),
-        _tool(records.list_tasks, "List tasks", "to-do, what is due", **reads),
-    ]
-
-
-def _memory_tool(opened: MemoryHandle) -> Tool:
-    function = FileTools(opened).memory
-    return _tool(function, "Memory files", None, read_only=False, destructive=True, is_text=True)
-
-
-def _chatgpt_tools(opened: MemoryHandle, public_url: str) -> list[Tool]:
-    tools = ChatGptTools(opened, public_url)
-    reads = {"read_only": True, "destructive": False}
-    return [_tool(tools.search, "Search", None, **reads), _tool(tools.fetch, "Fetch", None, **reads)]
-
-
-def _hook_tool(captures: Captures, opened: MemoryHandle) -> Tool:
-    """The tool that hooks call. Hosts hide it from their model because of its visibility."""
-    tool = _tool(
-        HookTools(captures, opened).hook_event, "Hook event", None, read_only=False, destructive=False, is_text=True
-    )
-    tool.meta = {"ui": {"visibility": ["app"]}}
-    return tool
-
-
-def _tool(
-    function: Callable[..., Any],
-    title: str,
-    hint: str | None,
-    *,
-    read_only: bool,
-    destructive: bool,
-    is_idempotent: bool = False,
-    is_text: bool = False,
-) -> Tool:
-    """A tool as hosts list it. They search it by its `hint`; one without a hint is always loaded."""
-    tool = Tool.from_function(
-        function,
-        title=title,
-        description=" ".join((inspect.getdoc(function) or "").split()),
-        annotations=ToolAnnotations(
-            title=title,
-            read_only_hint=read_only,
-            destructive_hint=destructive,
-            idempotent_hint=is_idempotent or read_only,
-            open_world_hint=False,
-        ),
-        meta={"anthropic/searchHint": hint} if hint else {"anthropic/alwaysLoad": True},
-        structured_output=False if is_text else None,
-    )
-    tool.parameters = _terse(inlined(tool.parameters))
-    tool.parameters["additionalProperties"] = False
-    parsing = dict(tool.fn_metadata) | {"output_schema": _terse(tool.fn_metadata.output_schema)}
-    tool.fn_metadata = _Arguments(**parsing)
-    return tool
-
-
-def _terse(schema: Any) -> Any:
-    """The schema without the titles that pydantic derives from names, and without the null of optional arguments.
-    They add nothing, and would cost a third of the listing. Nor has it patterns and longest lengths, which are checked
-    in the call: servers of local models make a grammar of the schemas, and refuse every tool if they cannot."""
-    if isinstance(schema, list):
-        return [_terse(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = dict(schema)
-    choices = kept.get("anyOf")
-    if isinstance(choices, list) and len(choices) == 2 and {"type": "null"} in choices:  # noqa: PLR2004 - it and null
-        [only] = [choice for choice in choices if choice != {"type": "null"}]
-        kept = {**only, **{key: value for key, value in kept.items() if key != "anyOf"}}
-    if kept.get("default", ...) is None:
-        del kept["default"]
-    # A title is a string; a property of that name is a schema.
-    return {key: _terse(value) for key, value in kept.items() if key not in _UNLISTED or isinstance(value, dict)}

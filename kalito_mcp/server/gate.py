@@ -5,7 +5,7 @@ the server may do everything.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -13,18 +13,16 @@ from mcp.types import INVALID_REQUEST
 
 from kalito_mcp.domain.access import Permission, Principal, denial
 from kalito_mcp.runtime.acting import acting_as
+from kalito_mcp.server.tools.table import PERMISSIONS
 from kalito_mcp.web.guard import PRINCIPAL_KEY, Denied
-
-READS: Final = frozenset({"build_context", "search_memory", "memory_history", "list_tasks", "search", "fetch"})
-"""The tools that change nothing. A test compares them with the hints that the tools carry."""
 
 
 def permission_of(method: str, params: Mapping[str, Any] | None) -> Permission:
-    """The permission that a message needs. Every tool that is not known to only read may write."""
+    """The permission that a message needs: a tool's is in its line of the table, and more if it erases."""
     if method != "tools/call":
         return Permission.READ
     given = params or {}
-    if given.get("name") in READS:
+    if PERMISSIONS.get(str(given.get("name"))) is Permission.READ:
         return Permission.READ
     arguments = given.get("arguments")
     # Whatever is not plainly false may be read as true by the tool's parser.

@@ -6,7 +6,7 @@ opened, or not for writing, the next call tries again: locks end, drives are mou
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -17,13 +17,7 @@ from kalito_mcp.runtime.acting import acting
 from kalito_mcp.server.caller import host_place
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import Context
-
     from kalito_mcp.memory import Memory
-
-
-class _Serving(Protocol):
-    opened: "MemoryHandle"
 
 
 ALL_PROJECTS: Final = "*"
@@ -221,8 +215,3 @@ class MemoryHandle:
         if not chosen:
             raise InvalidInput("session_id is missing; send the one that record_messages returned")
         return checked_name(chosen, "session_id")
-
-
-def handle_of(context: "Context[None, Any]") -> MemoryHandle:
-    """The memory handle of the server that answers this call, for functions outside the tools' classes."""
-    return cast("_Serving", context.mcp_server).opened

@@ -95,9 +95,9 @@ class StoreLayer:
         """As the store's."""
         return await self._store.secret()
 
-    async def revision(self) -> int:
+    async def revision(self, owner: str) -> int:
         """As the store's."""
-        return await self._store.revision()
+        return await self._store.revision(owner)
 
 
 class Reporting(StoreLayer):
@@ -229,10 +229,9 @@ class Auditing(StoreLayer):
         who, action = called.principal, action_name(called.action)
 
         async def logged(transaction: WriteTransaction) -> T:
-            await transaction.audit.begin()
-            result = await work(transaction)
-            if changes := tuple(await transaction.audit.end()):
-                entry = NewEntry(self._now_ms(), who.id, who.owner, action, who.client, changes=changes)
+            result, changes = await transaction.audit.changes_of(lambda: work(transaction))
+            if changes:
+                entry = NewEntry(self._now_ms(), who.id, who.owner, action, who.client, changes=tuple(changes))
                 await transaction.audit.add(entry)
             return result
 

@@ -12,31 +12,13 @@ from typing import Any, Final
 from kalito_mcp.domain.arguments import mended_json
 from kalito_mcp.domain.wording import did_you_mean, shown
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.shapes import is_record_field
+from kalito_mcp.memory.verbs.schemas import Schema, is_record_field
 
 _ALSO: Final[Mapping[str, Sequence[str]]] = {"k": ("limit", "top_k", "max_results")}
 """Other names of an argument, which most search tools use."""
 _SHOWN: Final = 5
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 """What may be half of a pair: as an escape, or as bytes."""
-
-Schema = Mapping[str, Any]
-
-
-def inlined(schema: Schema) -> dict[str, Any]:
-    """A JSON schema without $ref and $defs: many hosts do not resolve them."""
-    definitions: Schema = schema.get("$defs", {})
-
-    def written_out(part: Any) -> Any:
-        if isinstance(part, list):
-            return [written_out(one) for one in part]
-        if not isinstance(part, Mapping):
-            return part
-        named = definitions.get(part.get("$ref", "").rpartition("/")[2], {})
-        return {name: written_out(one) for name, one in {**named, **part}.items() if name not in ("$ref", "$defs")}
-
-    found: dict[str, Any] = written_out(schema)
-    return found
 
 
 def tidied(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:

@@ -161,14 +161,14 @@ async def test_the_number_of_a_pin_or_a_summary_is_no_message(store: Store) -> N
     assert [m is not None for m in found] == [True, False, False, False]
 
 
-async def test_messages_by_key_are_those_of_the_session_in_order(store: Store) -> None:
+async def test_messages_by_number_are_those_of_the_session_in_order(store: Store) -> None:
     mine = await append(store, [drafts.message(f"m{n}") for n in range(3)])
     [other] = await append(store, [drafts.message("other")], Scope(session="other"))
     session = await session_of(store)
     async with store.view() as view:
         keys = [mine[2].id, other.id, mine[0].id, 999_999, mine[0].id]
-        assert [m.text for m in await view.conversations.messages_by_key(session, keys)] == ["m0", "m2"]
-        assert list(await view.conversations.messages_by_key(session, [])) == []
+        assert [m.text for m in await view.conversations.messages_by_number(session, keys)] == ["m0", "m2"]
+        assert list(await view.conversations.messages_by_number(session, [])) == []
 
 
 async def test_the_view_holds_the_newest_messages_oldest_first(store: Store) -> None:

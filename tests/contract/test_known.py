@@ -13,6 +13,7 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.contract.conftest import Backend
+from tests.index_reads import shown
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -113,15 +114,7 @@ async def test_a_pins_reach_is_edited_with_a_history_and_its_search_follows(stor
 
     async def found_in(project: str) -> bool:
         async with store.view() as view:
-            index = await view.search.in_index(
-                Scope(project=project), lambda index: (index.records.projects.tolist(), index.project_keys)
-            )
-            assert index is not None
-            record = await view.records.record(Scope(), "asession")
-            assert record is not None
-            place = record.key - 1
-            projects, ours = index
-            return projects[place] < 0 or projects[place] in (ours or ())
+            return "asession" in {one.record_id for one in await shown(view, Scope(project=project))}
 
     assert (await found_in("A"), await found_in("B")) == (True, False)
     await change(store, "asession", {"scope": "person"})

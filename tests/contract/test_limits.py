@@ -156,7 +156,7 @@ async def test_records_are_named_listed_and_read_within_limits(store: Store, lim
             reached = within(limits, agent)
             tasks = await records.list_records(place, frozenset({RecordType.TASK}), limit=99)
             assert {one.text for one in tasks} == {f"kettle task {name}" for name in reached}
-            scanned = [one.text for one in await records.scan(place, after_key=0, limit=99)]
+            scanned = [one.text for one in await records.scan(place, after=None, limit=99)]
             persons_of_all = {
                 f"kettle person {agent} {project}" for project in PROJECTS if reaches(limits, agent, PERSONAL)
             }
@@ -185,11 +185,12 @@ async def test_a_search_finds_counts_and_corrects_within_limits(store: Store, li
             place = Scope(agent=agent, limits=limits)
             found = await shown(view, place, "kettl")
             assert all(reaches(limits, agent, one.project or PERSONAL) for one in found)
-            scanned = await view.records.scan(place, after_key=0, limit=999)
-            assert {one.key for one in found} == {one.key for one in scanned if "kettle" in one.text}
+            scanned = await view.records.scan(place, after=None, limit=999)
+            assert {one.record_id for one in found} == {one.id for one in scanned if "kettle" in one.text}
             assert {one.session_id for one in found} <= {None, *within(limits, agent)}
-            read = await view.search.in_index(place, lambda index: index.candidates(range(999))) or ()
-            assert {one.key for one in read} >= {one.key for one in found}
+            read = await view.search.in_index(place, lambda index: index.candidates(np.arange(index.records.count)))
+            read = list((read or {}).values())
+            assert {one.record_id for one in read} >= {one.record_id for one in found}
             assert all(reaches(limits, agent, one.project or PERSONAL) for one in read)
             columns = await view.search.in_index(place, lambda index: index.records)
             names = set() if columns is None else set(columns.name_list) - {None}
@@ -207,17 +208,17 @@ async def test_a_search_finds_counts_and_corrects_within_limits(store: Store, li
 async def test_vectors_within_limits_are_of_what_is_reached(store: Store) -> None:
     await filled(store)
     async with store.transaction() as transaction:
-        index = await transaction.vectors.open_index(HASHED, DIMENSION)
-        owed = await transaction.vectors.owed(index, limit=99)
+        await transaction.vectors.open_index(HASHED, DIMENSION)
+        owed = await transaction.vectors.owed(HASHED, limit=99)
         vectors = np.stack([hashed_vector(one.text, DIMENSION) for one in owed])
-        await transaction.vectors.put(index, owed, vectors)
+        await transaction.vectors.put(HASHED, owed, vectors)
     query = hashed_vector("kettle", DIMENSION)
     async with store.view() as view:
         for limits, agent in product(LIMITS, AGENTS):
             place = Scope(agent=agent, limits=limits)
             near = await view.vectors.nearest(place, HASHED, query, k=99)
-            scanned = await view.records.scan(place, after_key=0, limit=99)
-            assert {key for key, _ in near} == {one.key for one in scanned}
+            scanned = await view.records.scan(place, after=None, limit=99)
+            assert {key for key, _ in near} == {one.cursor for one in scanned}
             for project in PROJECTS:
                 of_session = Scope(session=f"{agent} {project}", limits=limits)
                 found = await view.vectors.nearest(of_session, HASHED, query, k=99)

@@ -77,4 +77,4 @@ async def test_chores_keep_everything_that_was_not_erased(backend: Backend) -> N
         async with store.view() as view:
             assert await view.records.record(TRIP, kept.id) == kept
             assert len(list(await shown(view, TRIP, "bergen"))) == 1
-    assert (await message(stores[1], "after")).key == 3
+    assert (await message(stores[1], "after")).id == "msg_3"

@@ -21,6 +21,7 @@ from kalito_mcp.domain.records import Origin, RecordType, Role, SummaryMethod, V
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.validation import message_number
 from kalito_mcp.errors import RecordNotFound, RevisionConflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.ports.records import AlreadyStored, ErasedText, ForgottenValue
@@ -309,14 +310,14 @@ async def test_the_pins_of_a_message_and_the_summaries_over_it_are_found(store: 
     await change(store, pin, FORGET)
     async with store.view() as view:
         assert [one.id for one in await view.records.pins_of(source)] == [pin.id]
-        over = await view.records.summaries_over(source)
+        over = await view.records.summaries_over(source.id)
         assert [one.id for one in over] == ["summary_0_16_30", "summary_1_1_45"]
         assert [over[0].content[name] for name in ("level", "start_seq", "end_seq")] == [0, 16, 30]
         last = await view.records.record(TRIP, f"msg_{appended[-1].id}")
         assert last is not None
-        assert [one.id for one in await view.records.summaries_over(last)] == ["summary_0_46_60"]
+        assert [one.id for one in await view.records.summaries_over(last.id)] == ["summary_0_46_60"]
         assert not await view.records.pins_of(last)
-        assert not await view.records.summaries_over(pin)
+        assert not await view.records.summaries_over(pin.id)
 
 
 # Changing one
@@ -447,12 +448,12 @@ async def test_what_is_forgotten_is_in_no_context_and_no_count_until_it_is_resto
         assert session is not None
         parts = await view.conversations.view(session, tail=9, pins=9)
         places = await view.conversations.messages(session, first_seq=1, last_seq=9)
-        [place] = await view.conversations.messages_by_key(session, [two.key])
-        assert await view.conversations.message(TRIP, two.key) == place
+        [place] = await view.conversations.messages_by_number(session, [message_number(two.id)])
+        assert await view.conversations.message(TRIP, message_number(two.id)) == place
         [uncovered] = await view.conversations.uncovered_summaries(session)
         assert (await view.sessions.totals(Scope()))["messages"] == 1
         assert await record_count(view, Scope()) == 1
-    assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([one.key], (), ())
+    assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([message_number(one.id)], (), ())
     assert [(m.seq, m.text, m.is_hidden) for m in places] == [(1, "one", False), (2, "", True)]
     assert (place.text, place.is_hidden) == ("", True)
     assert (uncovered.summary, uncovered.end_seq) == ("", 2)
@@ -498,7 +499,7 @@ async def test_new_importance_is_an_edit_by_the_memory_itself_and_passes_over_th
     await change(store, three, FORGET)
     session = await session_of(store)
     async with store.transaction() as transaction:
-        scores = [(one.key, 0.9), (two.key, 0.5), (three.key, 0.9)]
+        scores = [(message_number(one.id), 0.9), (message_number(two.id), 0.5), (message_number(three.id), 0.9)]
         await transaction.conversations.set_importance(session, scores, now_ms=START_MS + 3)
     changed = await read(store, one.id)
     async with store.view() as view:
@@ -640,7 +641,7 @@ async def test_erased_texts_are_those_of_the_owner_and_the_type_and_say_where_th
     record = await message(store, "secret", client_key="k", created_at=START_MS - 5)
     [task] = await add(store, drafts.record(RecordType.TASK, "secret"), scope=Scope())
     await purge(store, record, task)
-    of_message = ErasedText("secret", record.key, 1, "k", START_MS - 5, START_MS + 9)
+    of_message = ErasedText("secret", message_number(record.id), 1, "k", START_MS - 5, START_MS + 9)
     asked = {"secret", "boots"}
     async with store.view() as view:
         erased = view.records.erased_texts
@@ -685,7 +686,7 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
     await append(store, drafts.message("Elsewhere."), scope=Scope(session="other", agent="ann"))
     await append(store, drafts.message("In a project."), scope=Scope(session="work", project="harbour"))
     async with store.transaction() as transaction:
-        [first, *_] = await transaction.records.scan(Scope(), after_key=0, limit=1)
+        [first, *_] = await transaction.records.scan(Scope(), after=None, limit=1)
         record = await transaction.records.record(Scope(), first.id)
         assert record is not None
         await transaction.records.change(record, drafts.edit(record, {"text": "Another line."}))
@@ -696,10 +697,10 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
 
         async def scanned(scope: Scope, **asked: bool) -> list[str]:
             found: list[str] = []
-            after_key = 0
-            while page := await view.records.scan(scope, after_key=after_key, limit=2, **asked):
+            after = None
+            while page := await view.records.scan(scope, after=after, limit=2, **asked):
                 found += [one.text for one in page]
-                after_key = page[-1].key
+                after = page[-1].cursor
             return found
 
         lines = ["Line 1.", "Line 2.", "Line 3.", "Line 4."]
@@ -709,7 +710,7 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
         assert await scanned(Scope(agent="ann")) == ["Elsewhere."]
         assert await scanned(Scope(agent="bob")) == []
         assert await scanned(Scope(), has_forgotten=True) == ["Another line.", *lines, "In a project."]
-        [whole, *_] = await view.records.scan(Scope(), after_key=0, limit=1, has_forgotten=True)
+        [whole, *_] = await view.records.scan(Scope(), after=None, limit=1, has_forgotten=True)
         assert (whole.earlier_texts, whole.revision) == ("Line 0.", 3)
 
 

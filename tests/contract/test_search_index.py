@@ -36,8 +36,7 @@ async def keys_with(store: Store, scope: Scope, *terms: str) -> list[int]:
 async def holding(store: Store, scope: Scope, term: str, *, types: frozenset[RecordType] = frozenset()) -> list[int]:
     """The records that a search of the scope finds by a term, newest first."""
     async with store.view() as view:
-        found = await index_reads.shown(view, scope, term, filters=SearchFilters(types=types))
-    return sorted((one.key for one in found), reverse=True)
+        return await index_reads.keys_shown(view, scope, term, filters=SearchFilters(types=types))
 
 
 async def set_forgotten(store: Store, key: int, *, is_forgotten: bool) -> MemoryRecord:
@@ -53,7 +52,8 @@ async def test_a_term_has_every_record_that_contains_it_oldest_first(store: Stor
     keys = await append(store, Scope(session="trip"), "apple pear", "pear", "apple", "plum")
 
     def read(index: SearchIndex) -> list[list[int]]:
-        return [index.records.keys[index.places(term)].tolist() for term in ("apple", "pear", "quince")]
+        found = index.places(["apple", "pear", "quince"])
+        return [index_reads.all_keys(index)[places].tolist() for places in found.values()]
 
     async with store.view() as view:
         assert await view.search.in_index(Scope(), read) == [[keys[0], keys[2]], keys[:2], []]

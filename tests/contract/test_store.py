@@ -1,10 +1,13 @@
-"""`ports.store.Store`: consistent views, atomic writes, and a revision that changes with every commit."""
+"""`ports.store.Store`: consistent views, atomic writes, and a revision that changes with every commit of an owner.
+
+Whether it also changes with commits of other owners is up to the store."""
 
 import anyio
 import pytest
 
+from kalito_mcp.domain.access import Permission, Token
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.records.sessions import ensure_session
@@ -196,31 +199,45 @@ async def test_writes_of_two_stores_take_turns_and_none_is_lost(backend: Backend
         assert [m.text for m in messages if m.text[0] == name] == [f"{name}{number}" for number in range(25)]
 
 
-async def test_the_revision_changes_with_every_commit_of_this_store_and_of_another(backend: Backend) -> None:
+async def test_an_owner_s_revision_changes_with_every_commit_of_this_store_and_of_another(
+    backend: Backend,
+) -> None:
     one, other = await backend.open(), await backend.open()
-    revisions = [await one.revision()]
+    revisions = [await one.revision(LOCAL_OWNER)]
     for store in (one, other, one, other):
         async with store.transaction() as transaction:
             await write_everything(transaction)
-        revisions.append(await one.revision())
+        revisions.append(await one.revision(LOCAL_OWNER))
     assert len(set(revisions)) == len(revisions)
 
 
+async def test_an_owner_s_revision_changes_with_their_tokens(store: Store) -> None:
+    made = Token("tok_1", "kal_", "tests", "ann", Permission.READ, NO_LIMITS, created_at=START_MS)
+    revisions = [await store.revision("ann")]
+    async with store.transaction() as transaction:
+        await transaction.access.add_token(made, bytes(32))
+    revisions.append(await store.revision("ann"))
+    async with store.transaction() as transaction:
+        await transaction.access.revoke_tokens("tok_1", owner="ann", now_ms=START_MS)
+    revisions.append(await store.revision("ann"))
+    assert len(set(revisions)) == 3
+
+
 async def test_the_revision_stays_while_nothing_is_committed(store: Store) -> None:
-    before = await store.revision()
+    before = await store.revision(LOCAL_OWNER)
     await seen(store, "word")
     with pytest.raises(Abandoned):
         async with store.transaction() as transaction:
             await write_everything(transaction)
             raise Abandoned
-    assert await store.revision() == before
+    assert await store.revision(LOCAL_OWNER) == before
 
 
 async def test_many_may_ask_for_the_revision_at_once(store: Store) -> None:
     answers: list[int] = []
 
     async def ask() -> None:
-        answers.append(await store.revision())
+        answers.append(await store.revision(LOCAL_OWNER))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(20):

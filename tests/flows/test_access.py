@@ -14,7 +14,7 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Limits
 from kalito_mcp.memory import Memory
-from kalito_mcp.server.gate import READS
+from kalito_mcp.server.tools.table import PERMISSIONS
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.web.talking import Caller, talking
@@ -315,4 +315,4 @@ async def check_untouched(database: Path, named: Mapping[tuple[int, str], Anns])
 
 def test_the_tools_that_only_read_are_those_that_a_reading_token_may_call() -> None:
     readers = {row.what for row in TABLE if row.what.isidentifier() and "denied" not in row.expected.split()[0]}
-    assert readers == READS
+    assert readers == {name for name, needed in PERMISSIONS.items() if needed is Permission.READ}

@@ -15,7 +15,7 @@ import pytest
 from kalito_mcp import Memory, open_memory
 from kalito_mcp.domain.records import MessageWithImportance, NewMessage, RecordType, Repetition, Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.kinds.kinds import Sentence
+from kalito_mcp.kinds.judged import Sentence
 from kalito_mcp.pins.automatic import pinnable
 from kalito_mcp.runtime.long_texts import LONG_CHARS
 from kalito_mcp.text.repetition import keys_to_forget

@@ -16,6 +16,7 @@ from mcp.types import CallToolResult, TextResourceContents
 from kalito_mcp import Conflict, open_memory
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.projects import ProjectPolicy
+from kalito_mcp.runtime.database_address import address_of
 from tests.flows.harness import asked, said, served, text_of
 from tests.server.wire import clean_environment
 
@@ -230,7 +231,7 @@ async def test_two_projects_may_have_a_document_of_one_source(database: Path, er
 
 
 async def test_nothing_is_remembered_in_an_ignored_project_and_all_can_be_read(database: Path, era: str) -> None:
-    ignoring = Settings(database=database, projects=ProjectPolicy(ignored=("client",)))
+    ignoring = Settings(database=address_of(database), projects=ProjectPolicy(ignored=("client",)))
     async with served(database, era, project="personal") as h:
         await h.facts("record_messages", session_id="s", messages=said("The string is red."))
     async with served(database, era, settings=ignoring, project="client") as h:

@@ -13,9 +13,10 @@ import anyio
 import pytest
 
 from kalito_mcp import Memory, open_memory
+from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.ports.maintenance import OwedErasures
 from kalito_mcp.runtime.crash_points import VARIABLE
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.maintenance import MaintenanceOfSqlite
 from tests.flows.test_erasure import CANARY, TALK, holding
 from tests.scripted import ScriptedClock

@@ -13,7 +13,7 @@ import pytest
 from kalito_mcp.domain.graph import (
     GraphState,
 )
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sleep import (
     SleepCycleTrigger,
 )
@@ -244,10 +244,10 @@ async def test_a_refusal_that_changed_nothing_keeps_the_graph_in_memory(one: Pro
 async def test_nothing_is_written_where_nothing_changed(one: Process, other: Process) -> None:
     await one.ask("Where is Ann?")
     await one.change(lambda graph: graph.run_sleep_cycle(force=True))
-    state, revision = await one.state(), await other.store.revision()
+    state, revision = await one.state(), await other.store.revision(LOCAL_OWNER)
     await one.change(lambda graph: graph.search_similar_queries("Where is Ann?"))
     assert await one.state() == state
-    assert await other.store.revision() == revision
+    assert await other.store.revision(LOCAL_OWNER) == revision
 
 
 async def test_a_read_does_not_wait_for_a_writer_that_waits_for_its_turn(one: Process, other: Process) -> None:

@@ -35,10 +35,10 @@ async def remember_apart(store: SqliteStore, *said: str | MessageDraft) -> list[
 async def embed(store: SqliteStore, embedder: Embedder) -> None:
     """Give every record its vector."""
     async with store.transaction() as transaction:
-        owed = await transaction.vectors.owed(None, limit=1_000)
+        owed = await transaction.vectors.owed(embedder.fingerprint, limit=1_000)
         vectors = await embedder.embed([one.text for one in owed])
-        index = await transaction.vectors.open_index(embedder.fingerprint, vectors.shape[1])
-        await transaction.vectors.put(index, owed, vectors)
+        await transaction.vectors.open_index(embedder.fingerprint, vectors.shape[1])
+        await transaction.vectors.put(embedder.fingerprint, owed, vectors)
 
 
 async def page_of(

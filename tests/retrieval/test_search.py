@@ -44,7 +44,7 @@ async def test_equal_hits_come_newest_first_whatever_the_clocks_said(store: Sqli
     told = [drafts.message(f"ferry {tree}", created_at=START_MS - n * 1000) for n, tree in enumerate(trees)]
     keys = await remember_apart(store, *told)
     hits = await search(store, "ferry")
-    assert [hit.key for hit in hits] == list(reversed(keys))
+    assert [hit.record_id for hit in hits] == [f"msg_{key}" for key in reversed(keys)]
     assert len({hit.score for hit in hits}) == 1
 
 
@@ -63,7 +63,7 @@ async def test_a_hit_says_what_was_found_and_where(store: SqliteStore) -> None:
     [hit] = await search(store, "ferry")
     assert (hit.record_id, hit.type, hit.session_id) == (f"msg_{key}", RecordType.MESSAGE, "trip")
     assert (hit.role, hit.name, hit.text) == (Role.ASSISTANT, "Ann", "The ferry.")
-    assert (hit.created_at, hit.client_key, hit.key) == (START_MS, "k", key)
+    assert (hit.created_at, hit.client_key, hit.record_id) == (START_MS, "k", f"msg_{key}")
 
 
 async def test_a_word_is_found_in_every_form_in_which_it_is_written(store: SqliteStore) -> None:

@@ -15,7 +15,6 @@ from mcp.types import TextContent
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.memory import Memory
 from kalito_mcp.server.build import build_server
-from kalito_mcp.server.gate import READS
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.web.rest.served import Served, served
@@ -70,14 +69,6 @@ async def test_a_document_is_fetched_whole_and_what_is_forgotten_is_not(tmp_path
             [block] = result.content
             assert isinstance(block, TextContent)
             assert block.text.startswith("record_not_found")
-
-
-async def test_the_gate_knows_every_tool_that_only_reads(tmp_path: Path) -> None:
-    database = lay_empty_database(tmp_path / "memory.db")
-    server = build_server(lambda: open_memory(database), has_memory_tool=True, has_hooks=True, has_chatgpt=True)
-    async with Client(server) as client:
-        tools = (await client.list_tools()).tools
-    assert {one.name for one in tools if one.annotations and one.annotations.read_only_hint} == READS
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.domain.backups import Backup
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.errors import Conflict, InvalidInput, SchemaTooNew, StorageDamaged, StorageError
 from kalito_mcp.storage.sqlite import backups as module
-from kalito_mcp.storage.sqlite.backups import Backup, back_up, backup_folder, backups, restore_backup
+from kalito_mcp.storage.sqlite.backups import back_up, backup_folder, backups, restore_backup
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests.scripted import START_MS
 from tests.server import prepared
 from tests.server.wire import clean_environment

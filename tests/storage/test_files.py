@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import StorageDamaged, StorageError, StorageReadOnly
 from kalito_mcp.ports.storage_policy import StoragePolicy
@@ -46,7 +46,7 @@ async def read_everything(store: Store) -> set[str]:
     texts: set[str] = set()
     async with store.view() as view:
         await view.sessions.totals(Scope())
-        await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=0, limit=100)
+        await view.sessions.list_owing(threshold=15, max_summaries=3, after=None, limit=100)
         for session in await view.sessions.list_recent(Scope(), limit=100):
             texts |= {m.text for m in await view.conversations.messages(session, first_seq=1, last_seq=10_000)}
             parts = await view.conversations.view(session, tail=8, pins=99)
@@ -309,13 +309,13 @@ async def test_a_store_that_was_closed_keeps_no_thread_and_no_descriptor(copy: P
     async with anyio.create_task_group() as tasks:
         for _ in range(10):
             tasks.start_soon(read_everything, store)
-            tasks.start_soon(store.revision)
+            tasks.start_soon(store.revision, LOCAL_OWNER)
     for steps in range(0, 800, 40):
         await store.close()
         store = await SqliteStore.open(copy)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read_everything, store)
-            tasks.start_soon(store.revision)
+            tasks.start_soon(store.revision, LOCAL_OWNER)
             for _ in range(steps):
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.records import Origin, Reach, RecordType, Role
 from kalito_mcp.domain.scope import Scope
@@ -19,7 +20,7 @@ from kalito_mcp.errors import StorageDamaged
 from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access, users
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect, wal_reset_exposure
+from kalito_mcp.storage.sqlite.inspection import inspect, wal_reset_exposure
 from tests import drafts
 from tests.scripted import START_MS
 from tests.server import prepared

@@ -51,9 +51,9 @@ async def remember(store: SqliteStore, *said: str, scope: Scope = HOME) -> list[
         session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         batch = [drafts.message(text) for text in said]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
-        index = await transaction.vectors.open_index("hashed", DIMENSION)
-        owed = await transaction.vectors.owed(index, limit=10_000)
-        await transaction.vectors.put(index, owed, leaning(*(one.text for one in owed)))
+        await transaction.vectors.open_index("hashed", DIMENSION)
+        owed = await transaction.vectors.owed("hashed", limit=10_000)
+        await transaction.vectors.put("hashed", owed, leaning(*(one.text for one in owed)))
         return [one.id for one in appended]
 
 

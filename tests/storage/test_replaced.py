@@ -12,11 +12,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
+from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import users
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests import drafts
 from tests.scripted import START_MS
 from tests.server import prepared
@@ -163,7 +165,7 @@ async def test_nothing_is_read_from_files_that_are_gone(database: Path, backup: 
     with pytest.raises(StorageReplaced):
         await texts(store)
     with pytest.raises(StorageReplaced):
-        await store.revision()
+        await store.revision(LOCAL_OWNER)
     await store.close()
 
 

@@ -30,7 +30,7 @@ from kalito_mcp.storage.sqlite.conversations import (
     SELECT_LEVEL_END,
     SELECT_MESSAGE,
     SELECT_MESSAGES,
-    SELECT_MESSAGES_BY_KEY,
+    SELECT_MESSAGES_BY_NUMBER,
     SELECT_OWNERSHIP,
     SELECT_PIN_BY_CLIENT_KEY,
     SELECT_SCORED,
@@ -89,7 +89,7 @@ HOT = {
     "view": SELECT_VIEW,
     "messages": SELECT_MESSAGES,
     "message": SELECT_MESSAGE,
-    "messages by key": SELECT_MESSAGES_BY_KEY,
+    "messages by number": SELECT_MESSAGES_BY_NUMBER,
     "candidates": SELECT_CANDIDATES,
     "new columns": SELECT_NEW_COLUMNS,
     "changed columns": SELECT_CHANGED_COLUMNS,
@@ -198,7 +198,9 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
         opened.execute(text_index_check._CREATE_TERMS_OF)
         opened.execute(text_index_check._CREATE_TERMS)
         opened.execute(audit.CREATE_NOTICED)
-        opened.execute(audit.CREATE_NAMED)
+        opened.execute(audit.CREATE_NOTICING)
+        for name in ("row_hash", "record_hash"):
+            opened.create_function(name, -1, lambda *_: b"")
         yield opened
 
 
@@ -226,7 +228,7 @@ def prepare(connection: sqlite3.Connection, statement: str) -> None:
     for table in ("terms_of", "terms"):
         if f"temp.{table} USING" in statement:
             connection.execute(f"DROP TABLE temp.{table}")
-    for table in ("audit_noticed", "audit_named"):
+    for table in ("audit_noticed", "audit_noticing"):
         if f"CREATE TEMP TABLE {table} " in statement:
             connection.execute(f"DROP TABLE temp.{table}")
     # Made in a file of its own, or during a rebuild.

@@ -13,6 +13,7 @@ from typing import Final
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -20,7 +21,7 @@ from kalito_mcp.errors import StorageFull, StorageReadOnly
 from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import sweeping, text_index, unused_bytes
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.unused_bytes import UnusedBytes
 from tests import drafts

@@ -15,13 +15,14 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageBusy, StorageReadOnly
 from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import text_rebuild
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.schema import migrations
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 from tests import drafts

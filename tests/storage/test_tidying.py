@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from kalito_mcp import NewMessage, Role, open_memory
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.maintenance import MaintenanceOfSqlite
@@ -59,9 +59,9 @@ async def test_what_is_tidy_is_left_alone(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "memory.db")
     await _write(store, 30)
     await store.maintenance.tidy()
-    written = await store.revision()
+    written = await store.revision(LOCAL_OWNER)
     await store.maintenance.tidy()
-    assert await store.revision() == written
+    assert await store.revision(LOCAL_OWNER) == written
     await store.close()
 
 

@@ -300,14 +300,14 @@ async def test_messages_that_come_while_a_model_writes_wait_for_the_next_summary
 
 async def test_no_transaction_is_open_while_a_model_writes(store: SqliteStore) -> None:
     await record(store, 15)
-    wrote: list[int] = []
+    wrote: list[str] = []
 
     class Writing(SlowModel):
         async def complete(self, request: ChatRequest) -> str:
             with anyio.fail_after(5):
                 async with store.transaction() as transaction:
                     session = await ensure_session(transaction.sessions, Scope(session="other"), now_ms=0)
-                    wrote.append(session.key)
+                    wrote.append(session.id)
             return await super().complete(request)
 
     assert await keeper(store, models=Writing()).summarize_due(TRIP) is not None

@@ -6,7 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.store import WriteTransaction
@@ -105,7 +105,7 @@ async def test_calls_do_not_wait_for_each_other(store: SqliteStore) -> None:
 
 async def test_everything_else_is_passed_on(reporting: Reporting, store: SqliteStore, reported: list[int]) -> None:
     assert await reporting.secret() == await store.secret()
-    assert await reporting.revision() == await store.revision()
+    assert await reporting.revision(LOCAL_OWNER) == await store.revision(LOCAL_OWNER)
     assert reported == []
     assert await reporting.maintenance.finish_erasures() == {}
     assert reported == [1], "the file of fast vector search must be built again"

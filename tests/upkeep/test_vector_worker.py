@@ -53,7 +53,10 @@ async def running(worker: VectorWorker) -> AsyncIterator[None]:
 async def indexes(store: SqliteStore) -> dict[str, tuple[bool, int]]:
     """By fingerprint: whether the index is active, and how many vectors it has."""
     async with store.view() as view:
-        return {one.fingerprint: (one.is_active, await view.vectors.count(one)) for one in await view.vectors.indexes()}
+        return {
+            one.fingerprint: (one.is_active, await view.vectors.count(one.fingerprint))
+            for one in await view.vectors.indexes()
+        }
 
 
 async def nearest(store: SqliteStore, query: str, fingerprint: str = "scripted:64") -> list[int]:
@@ -379,7 +382,7 @@ async def test_vectors_of_a_dropped_index_that_a_killed_rebuild_left_are_cleared
     await first.pay()
     async with store.transaction() as transaction:
         [index] = await transaction.vectors.indexes()
-        await transaction.vectors.drop(index)
+        await transaction.vectors.drop(index.fingerprint)
     assert len(vectors(database)) == 3
     await worker_of(store, ScriptedEmbedder("second")).pay()
     assert {row[0] for row in vectors(database)} == {"second"}

@@ -14,9 +14,10 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.errors import RecordNotFound
+from kalito_mcp.memory.verbs.shapes import Input, RecordName
 from kalito_mcp.safety.escaping import escape_json, json_text
-from kalito_mcp.server.memory_handle import MemoryHandle
 from kalito_mcp.server.tools.answers import text_answer
+from kalito_mcp.server.tools.serving import Serving, ToolContext, serving
 from kalito_mcp.server.tools.shapes import Output
 
 _HITS: Final = 10
@@ -48,54 +49,58 @@ class FetchedRecord(Output):
     metadata: dict[str, str]
 
 
-class ChatGptTools:
-    """The two tools. `public_url` is where clients reach the server; without it, records have their resource's URI."""
+class Query(Input):
+    """The arguments of search."""
 
-    def __init__(self, opened: MemoryHandle, public_url: str = "") -> None:
-        self._opened = opened
-        self._public_url = public_url.rstrip("/")
+    query: Annotated[str, Field(description="What to look for, in any words.", min_length=1)]
 
-    async def search(
-        self, query: Annotated[str, Field(description="What to look for, in any words.", min_length=1)]
-    ) -> Annotated[CallToolResult, FoundResults]:
-        """Find what is remembered: messages, documents, tasks, pins and summaries, best first. Returns ids; fetch
-        returns one in full."""
-        memory = await self._opened.memory_asked(None)
-        page = await memory.search_memory(SearchRequest(query=query, k=_HITS))
-        results = [
-            FoundResult(
-                id=hit.record_id,
-                title=_title(str(hit.type), hit.text, hit.created_at),
-                url=self._url(hit.record_id),
-                text=hit.text,
-            )
-            for hit in page.hits
-        ]
-        return _answer(FoundResults(results=results))
 
-    async def fetch(
-        self,
-        id: Annotated[str, Field(description="An id that search returned.", min_length=1, max_length=200)],  # noqa: A002 - the name that ChatGPT sends
-    ) -> Annotated[CallToolResult, FetchedRecord]:
-        """Return one remembered record in full, with where and when it is from."""
-        memory = await self._opened.memory()
-        shown = [one for one in await memory.records.get_all(id) if not one.is_deleted]
-        if not shown:
-            raise RecordNotFound(f"{id} was forgotten; restore brings it back")
-        first = shown[0]
-        return _answer(
-            FetchedRecord(
-                id=id,
-                title=str(first.content.get("title") or _title(str(first.type), first.text, first.created_at)),
-                text="\n\n".join(one.text for one in shown),
-                url=self._url(id),
-                metadata=_metadata(shown),
-            )
+class Fetch(Input):
+    """The arguments of fetch."""
+
+    id: Annotated[RecordName, Field(description="An id that search returned.")]
+
+
+async def search(context: ToolContext, sent: Query) -> Annotated[CallToolResult, FoundResults]:
+    """Find what is remembered: messages, documents, tasks, pins and summaries, best first. Returns ids; fetch
+    returns one in full."""
+    server = serving(context)
+    page = await (await server.opened.memory_asked(None)).search_memory(SearchRequest(query=sent.query, k=_HITS))
+    results = [
+        FoundResult(
+            id=hit.record_id,
+            title=_title(str(hit.type), hit.text, hit.created_at),
+            url=_url(server, hit.record_id),
+            text=hit.text,
         )
+        for hit in page.hits
+    ]
+    return _answer(FoundResults(results=results))
 
-    def _url(self, record_id: str) -> str:
-        name = quote(record_id, safe="")
-        return f"{self._public_url}/api/records/{name}" if self._public_url else f"memory://records/{name}"
+
+async def fetch(context: ToolContext, sent: Fetch) -> Annotated[CallToolResult, FetchedRecord]:
+    """Return one remembered record in full, with where and when it is from."""
+    server = serving(context)
+    memory = await server.opened.memory()
+    shown = [one for one in await memory.records.get_all(sent.id) if not one.is_deleted]
+    if not shown:
+        raise RecordNotFound(f"{sent.id} was forgotten; restore brings it back")
+    first = shown[0]
+    return _answer(
+        FetchedRecord(
+            id=sent.id,
+            title=str(first.content.get("title") or _title(str(first.type), first.text, first.created_at)),
+            text="\n\n".join(one.text for one in shown),
+            url=_url(server, sent.id),
+            metadata=_metadata(shown),
+        )
+    )
+
+
+def _url(server: Serving, record_id: str) -> str:
+    """Where the record is, for who reads the answer: below the server's URL, or else its resource."""
+    name = quote(record_id, safe="")
+    return f"{server.public_url}/api/records/{name}" if server.public_url else f"memory://records/{name}"
 
 
 def _metadata(records: Sequence[MemoryRecord]) -> dict[str, str]:

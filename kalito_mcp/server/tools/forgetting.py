@@ -2,29 +2,52 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
-from mcp.server.mcpserver import Context, Elicit, Resolve
+from mcp.server.mcpserver import Elicit, Resolve
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
-from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
+from kalito_mcp.domain.erasing import ForgetPreview, PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.errors import Conflict, InvalidInput, RecordErased
 from kalito_mcp.memory import Memory
-from kalito_mcp.server.memory_handle import MemoryHandle, handle_of
+from kalito_mcp.memory.verbs import forgetting as verbs
+from kalito_mcp.memory.verbs.shapes import Input
+from kalito_mcp.memory.verbs.verb import Caller
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.derived import derived_from, excerpt, listed, more, shown
-from kalito_mcp.server.tools.records import editor_of
+from kalito_mcp.server.tools.serving import ToolContext, caller_of, serving
 from kalito_mcp.server.tools.shapes import ForgottenRecords
 from kalito_mcp.text.plurals import plural
 
-RecordIds = list[Annotated[str, Field(min_length=1, max_length=200)]]
 _ASKED: Final = 10
 _SHOWN: Final = 50
 _NOT_CONFIRMED: Final = "Nothing was erased: the user did not confirm."
 _FIRST: Final = "a purge cannot be undone: ask the user first, then call again with confirmed=true"
+
+
+class Forget(Input):
+    """The arguments of forget."""
+
+    record_ids: verbs.RecordIds | None = None
+    about: Annotated[
+        str | None, Field(description="Or: everything on this person, thing or topic.", max_length=200)
+    ] = None
+    identifier: Annotated[
+        str | None, Field(description="Or: everything with this number, key or email.", max_length=200)
+    ] = None
+    token: Annotated[str | None, Field(description="From the preview.", max_length=20)] = None
+    purge: Annotated[bool, Field(description="Erase for good, everywhere; only if the user explicitly asks.")] = False
+    confirmed: Annotated[bool, Field(description="The user has confirmed the purge; if the host cannot ask.")] = False
+    project: Annotated[
+        str | None, Field(description="For about and identifier, as in search_memory.", max_length=1_000)
+    ] = None
+
+    def to_preview(self) -> verbs.SubjectToPreview:
+        """The subject."""
+        return verbs.SubjectToPreview(about=self.about, identifier=self.identifier, purge=self.purge)
 
 
 class Confirmation(BaseModel):
@@ -33,41 +56,32 @@ class Confirmation(BaseModel):
     erase: bool = Field(description="Erase for good. This cannot be undone.")
 
 
-async def ask_before_erasing(
-    context: Context[None, Any],
-    record_ids: list[str] | None,
-    purge: bool,
-    confirmed: bool,
-    about: str | None,
-    identifier: str | None,
-    token: str | None,
-    project: str | None,
-) -> Elicit[Confirmation] | Confirmation:
+async def ask_before_erasing(context: ToolContext, sent: Forget) -> Elicit[Confirmation] | Confirmation:
     """Ask the user before records are erased, if the host can ask. A preview erases nothing.
 
     Raises:
         Conflict: the host cannot ask, and `confirmed` is false. RecordNotFound: a record does not exist.
     """
-    if not purge or (not record_ids and not token):
+    if not sent.purge or (not sent.record_ids and not sent.token):
         return Confirmation(erase=False)
-    memory = await handle_of(context).memory_for(project)
-    if record_ids:
-        found = await _to_erase(memory, record_ids)
+    caller = caller_of(context, await serving(context).opened.memory_for(sent.project))
+    if sent.record_ids:
+        found = await _to_erase(caller.memory, sent.record_ids)
     else:
-        preview = await memory.records.preview_forgetting(ForgetRequest(about, identifier, is_purge=True))
-        if preview.token != token:
+        preview = await verbs.preview(caller, sent.to_preview())
+        if preview.token != sent.token:
             return Confirmation(erase=False)  # the answer is a new preview
-        found = await _to_erase(memory, [one.id for one in preview.records])
+        found = await _to_erase(caller.memory, [one.id for one in preview.records])
     if not found:
         return Confirmation(erase=True)  # all are erased already; the files are cleaned once more
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
-        if not confirmed:
+        if not sent.confirmed:
             raise Conflict(_FIRST)
         return Confirmation(erase=True)
     listed: list[str] = []
     for one in found[:_ASKED]:
-        pins, _ = await memory.records.derived_from(one.id)
+        pins, _ = await caller.memory.records.derived_from(one.id)
         listed += [f"- {each.id}: {excerpt(each.text)!r}" for each in (one, *pins)]
     rest = [f"- and {len(found) - _ASKED} more"] if len(found) > _ASKED else []
     return Elicit("\n".join(["Erase this from the memory for good?", *listed, *rest]), Confirmation)
@@ -82,102 +96,71 @@ async def _to_erase(memory: Memory, record_ids: Sequence[str]) -> list[MemoryRec
     return found
 
 
-class ForgettingTools:
-    """The tool that forgets and erases records."""
-
-    def __init__(self, opened: MemoryHandle) -> None:
-        self._opened = opened
-
-    async def forget(
-        self,
-        context: Context[None, Any],
-        confirmation: Annotated[ElicitationResult[Confirmation], Resolve(ask_before_erasing)],
-        record_ids: Annotated[
-            RecordIds | None, Field(description="As returned: `msg_45`.", min_length=1, max_length=100)
-        ] = None,
-        about: Annotated[
-            str | None, Field(description="Or: everything on this person, thing or topic.", max_length=200)
-        ] = None,
-        identifier: Annotated[
-            str | None, Field(description="Or: everything with this number, key or email.", max_length=200)
-        ] = None,
-        token: Annotated[str | None, Field(description="From the preview.", max_length=20)] = None,
-        purge: Annotated[
-            bool, Field(description="Erase for good, everywhere; only if the user explicitly asks.")
-        ] = False,
-        confirmed: Annotated[
-            bool, Field(description="The user has confirmed the purge; if the host cannot ask.")
-        ] = False,
-        project: Annotated[
-            str | None, Field(description="For about and identifier, as in search_memory.", max_length=1_000)
-        ] = None,
-    ) -> Annotated[CallToolResult, ForgottenRecords]:
-        """Hide records from every context and search, until `restore` or the user says them again. With about or
-        identifier it first returns a preview: ask the user, then call again with its token."""
-        memory = await self._opened.memory_for(project)
-        is_agreed = isinstance(confirmation, AcceptedElicitation) and confirmation.data.erase
-        if about is None and identifier is None:
-            if not record_ids:
-                raise InvalidInput("nothing to forget is named; send record_ids, about or identifier")
-            if token is not None:
-                raise InvalidInput("token belongs to about or identifier; send the arguments of its preview")
-            if not purge:
-                return await self._forget(context, memory, record_ids)
-            found = await _to_erase(memory, record_ids)
-            return await self._erased(await memory.purge(record_ids), found) if is_agreed else _not_erased()
-        if record_ids:
-            raise InvalidInput("send record_ids, or about and identifier, not both")
-        request = ForgetRequest(about, identifier, is_purge=purge)
-        preview = await memory.records.preview_forgetting(request)
-        if token is None or token != preview.token:
-            return _preview(preview, request, is_changed=token is not None)
-        if purge and not is_agreed:
-            return _not_erased()
-        if purge:
-            found = await _to_erase(memory, [one.id for one in preview.records])
-            return await self._erased(await memory.records.purge_previewed(request, token), found)
-        forgotten = await memory.records.forget_previewed(request, token, editor=editor_of(context))
-        return await self._forgotten(memory, forgotten)
-
-    async def _forget(self, context: Context[None, Any], memory: Memory, record_ids: Sequence[str]) -> CallToolResult:
-        given = list(dict.fromkeys(record_ids))
-        for record_id in given:
-            await memory.records.get_all(record_id)
-        editor = editor_of(context)
-        hidden = {one.id: one for record_id in given for one in await memory.forget(record_id, editor=editor)}
-        return await self._forgotten(memory, list(hidden.values()))
-
-    async def _forgotten(self, memory: Memory, forgotten: Sequence[MemoryRecord]) -> CallToolResult:
-        ids = [one.id for one in forgotten]
-        derived = await derived_from(memory, forgotten)
-        return answer(
-            "\n".join([f"Forgot {listed(ids)}. `restore` brings them back.", *derived.lines()]),
-            ForgottenRecords(
-                forgotten=shown(ids),
-                rewritten=shown(derived.rewritten),
-                more=more(forgotten=ids, rewritten=derived.rewritten, still_says=derived.still_says),
-                still_says=derived.pins or None,
-            ),
-        )
-
-    async def _erased(self, report: PurgeReport, found: Sequence[MemoryRecord]) -> CallToolResult:
-        lines = [f"Erased for good: {listed(report.erased)}."]
-        if report.rewritten:
-            lines.append(f"Rewritten without the erased text: {listed(report.rewritten)}.")
-        lines += [f"Could not clean {place}: {why}" for place, why in report.remaining.items()]
-        return answer(
-            "\n".join(lines),
-            ForgottenRecords(
-                erased=shown(report.erased),
-                rewritten=shown(report.rewritten),
-                more=more(erased=report.erased, rewritten=report.rewritten),
-                not_reached=dict(report.remaining),
-            ),
-        )
+async def forget(
+    context: ToolContext,
+    sent: Forget,
+    confirmation: Annotated[ElicitationResult[Confirmation], Resolve(ask_before_erasing)],
+) -> Annotated[CallToolResult, ForgottenRecords]:
+    """Hide records from every context and search, until `restore` or the user says them again. With about or
+    identifier it first returns a preview: ask the user, then call again with its token."""
+    caller = caller_of(context, await serving(context).opened.memory_for(sent.project))
+    is_agreed = isinstance(confirmation, AcceptedElicitation) and confirmation.data.erase
+    if sent.about is not None or sent.identifier is not None:
+        return await _forget_subject(caller, sent, is_agreed=is_agreed)
+    if not sent.record_ids:
+        raise InvalidInput("nothing to forget is named; send record_ids, about or identifier")
+    if sent.token is not None:
+        raise InvalidInput("token belongs to about or identifier; send the arguments of its preview")
+    named = verbs.Forget(record_ids=sent.record_ids)
+    if not sent.purge:
+        return await _forgotten(caller, await verbs.forget(caller, named))
+    return _erased(await verbs.purge(caller, named)) if is_agreed else _not_erased()
 
 
-def _preview(preview: ForgetPreview, request: ForgetRequest, *, is_changed: bool) -> CallToolResult:
-    does = "erase for good" if request.is_purge else "forget"
+async def _forget_subject(caller: Caller, sent: Forget, *, is_agreed: bool) -> CallToolResult:
+    if sent.record_ids:
+        raise InvalidInput("send record_ids, or about and identifier, not both")
+    preview = await verbs.preview(caller, sent.to_preview())
+    if sent.token is None or sent.token != preview.token:
+        return _preview(preview, is_purge=sent.purge, is_changed=sent.token is not None)
+    subject = verbs.PreviewedSubject(about=sent.about, identifier=sent.identifier, token=sent.token)
+    if not sent.purge:
+        return await _forgotten(caller, await verbs.forget_previewed(caller, subject))
+    return _erased(await verbs.purge_previewed(caller, subject)) if is_agreed else _not_erased()
+
+
+async def _forgotten(caller: Caller, forgotten: Sequence[MemoryRecord]) -> CallToolResult:
+    ids = [one.id for one in forgotten]
+    derived = await derived_from(caller.memory, forgotten)
+    return answer(
+        "\n".join([f"Forgot {listed(ids)}. `restore` brings them back.", *derived.lines()]),
+        ForgottenRecords(
+            forgotten=shown(ids),
+            rewritten=shown(derived.rewritten),
+            more=more(forgotten=ids, rewritten=derived.rewritten, still_says=derived.still_says),
+            still_says=derived.pins or None,
+        ),
+    )
+
+
+def _erased(report: PurgeReport) -> CallToolResult:
+    lines = [f"Erased for good: {listed(report.erased)}."]
+    if report.rewritten:
+        lines.append(f"Rewritten without the erased text: {listed(report.rewritten)}.")
+    lines += [f"Could not clean {place}: {why}" for place, why in report.remaining.items()]
+    return answer(
+        "\n".join(lines),
+        ForgottenRecords(
+            erased=shown(report.erased),
+            rewritten=shown(report.rewritten),
+            more=more(erased=report.erased, rewritten=report.rewritten),
+            not_reached=dict(report.remaining),
+        ),
+    )
+
+
+def _preview(preview: ForgetPreview, *, is_purge: bool, is_changed: bool) -> CallToolResult:
+    does = "erase for good" if is_purge else "forget"
     changed = "That token is of another list. " if is_changed else ""
     if preview.token is None:
         note = f"{changed}Nothing to {does}: no record matches (0)."

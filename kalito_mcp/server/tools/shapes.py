@@ -3,20 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from kalito_mcp.domain.search import MOST_ALSO
-from kalito_mcp.domain.wording import camel_case
-from kalito_mcp.shapes import Hit, OriginName, PastQuestion, Pin, RoleName, Summary
+from kalito_mcp.memory.verbs.shapes import Hit, PastQuestion, Pin, SessionName, Summary
 
 SessionId = Annotated[
-    str | None,
-    Field(
-        description="As record_messages returned it. Leave it out if the host names it.",
-        max_length=200,
-    ),
+    SessionName | None, Field(description="As record_messages returned it. Leave it out if the host names it.")
 ]
-AgentId = Annotated[str | None, Field(description="Which agent's memory; default: `default`.", max_length=200)]
 Project = Annotated[
     str | None, Field(description="Its folder or name, or `personal`; default: the host's.", max_length=1_000)
 ]
@@ -27,29 +20,6 @@ ReadProject = Annotated[
         max_length=1_000,
     ),
 ]
-Also = Annotated[
-    list[str] | None,
-    Field(
-        description="Always send it: 2 to 4 other ways the user may have said it, in their words, names and "
-        'languages, one a sentence that answers. For "What did Kirsty charge?": '
-        '`["Kirsty charged me ... pounds", "vet bill for the dog", "paid, receipt, kennel cough"]`.'
-    ),
-    WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": MOST_ALSO}),
-]
-"""The search takes the first four. A fifth is no reason to refuse a call."""
-
-MessageRef = Annotated[str | None, Field(description="As returned: `msg_45`.", max_length=40)]
-
-
-def _sentences(description: str, **more: int) -> WithJsonSchema:
-    return WithJsonSchema({"type": "array", "items": {"type": "string"}, "description": description, **more})
-
-
-Decided = Annotated[list[str] | None, _sentences("What was decided, and why.")]
-Learned = Annotated[list[str] | None, _sentences("Lasting facts.")]
-Done = Annotated[list[str] | None, _sentences("What is finished.")]
-Open = Annotated[list[str] | None, _sentences("All that is open now; `[]`: nothing.", minItems=0)]
-"""An empty list is not the same as none: it closes what was open."""
 
 
 def _plainly(kind: str, description: str) -> WithJsonSchema:
@@ -87,49 +57,6 @@ class Output(BaseModel):
     of the tool."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=_undescribed)
-
-
-class MessageInput(BaseModel):
-    """One message. camelCase is accepted as well."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, camel_case(name))),
-    )
-
-    role: Annotated[RoleName, Field(description="Who sent it.")]
-    text: Annotated[str, Field(description="What was said, word for word.", min_length=1)]
-    name: Annotated[
-        str | None, Field(description="The speaker's name, if more than two take part.", max_length=200)
-    ] = None
-    created_at: Annotated[str | None, Field(description="When it was sent, ISO 8601; default: now.", max_length=40)] = (
-        None
-    )
-    model_id: Annotated[str | None, Field(description="The model that wrote it.", max_length=200)] = None
-    token_usage: Annotated[
-        int | None, Field(description="Tokens used, as the model reported.", ge=0, le=1_000_000_000)
-    ] = None
-    client_key: Annotated[
-        str | None,
-        Field(
-            description="Your own id for it; a resend is not stored twice.",
-            min_length=1,
-            max_length=200,
-        ),
-    ] = None
-    origin: Annotated[
-        OriginName | None,
-        Field(description="Whose words: `tool` or `document` if they are not the sender's own."),
-    ] = None
-    details: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="tags, attachments, message_type, critical, visibility (`internal`: not for chat), "
-            "supersedes (ids of records that it makes outdated)."
-        ),
-    ] = None
 
 
 class RecordedMessages(Output):

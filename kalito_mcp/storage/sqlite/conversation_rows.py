@@ -187,16 +187,15 @@ def summaries(session: Session, rows: Iterable[Row], *, include_internal: bool =
         ]
 
 
-def candidates(rows: Iterable[Row]) -> list[Candidate]:
-    """Rows of SELECT_CANDIDATES as candidates."""
+def candidates(rows: Iterable[Row]) -> dict[int, Candidate]:
+    """Rows of SELECT_CANDIDATES as candidates, by key."""
     with intact_rows():
-        return [_candidate(row) for row in rows]
+        return {row[0]: _candidate(row) for row in rows}
 
 
 def _candidate(row: Row) -> Candidate:
     task = {} if row[16] is None else json.loads(row[16])
     return Candidate(
-        key=row[0],
         record_id=row[2] or message_record_id(row[0]),
         type=_TYPES[row[1]],
         session_id=row[3],

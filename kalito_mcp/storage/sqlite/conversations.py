@@ -12,6 +12,7 @@ from kalito_mcp.domain.records import (
     MessageWithImportance,
     RecordType,
     SemanticPin,
+    SessionView,
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
@@ -19,12 +20,12 @@ from kalito_mcp.ports.conversations import (
     AppendedMessage,
     MessageDraft,
     PinDraft,
-    SessionView,
     SummaryDraft,
 )
 from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
+from kalito_mcp.storage.sqlite.numbered import key_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import (
     INSERT_EDIT,
@@ -69,9 +70,9 @@ SELECT s.id, {RECORD_COLUMNS} FROM records r JOIN sessions s ON s.key = r.sessio
 WHERE r.key = :number AND r.type = 'message' AND s.owner = :owner AND (:session IS NULL OR s.id = :session)
     AND {within("s")}
 """
-SELECT_MESSAGES_BY_KEY: Final = f"""
+SELECT_MESSAGES_BY_NUMBER: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records r
-WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.session_key = :session_key AND r.type = 'message'
+WHERE r.key IN (SELECT value FROM json_each(:numbers)) AND r.session_key = :session_key AND r.type = 'message'
 ORDER BY r.seq
 """
 SELECT_SUMMARIES: Final = f"""
@@ -147,7 +148,7 @@ class ConversationQueries(Queries):
 
     async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
         found = await self._all(
-            SELECT_VIEW, session_key=session.key, tail=tail, pins=pins, include_internal=include_internal
+            SELECT_VIEW, session_key=key_of(session), tail=tail, pins=pins, include_internal=include_internal
         )
         newest = [row for row in found if row[1] == RecordType.MESSAGE]
         summaries = (row for row in found if row[1] == RecordType.SUMMARY)
@@ -158,7 +159,7 @@ class ConversationQueries(Queries):
         )
 
     async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES, session_key=session.key, first_seq=first_seq, last_seq=last_seq)
+        found = await self._all(SELECT_MESSAGES, session_key=key_of(session), first_seq=first_seq, last_seq=last_seq)
         return rows.messages(session.id, found)
 
     async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
@@ -166,27 +167,29 @@ class ConversationQueries(Queries):
         found = await self._all(SELECT_MESSAGE, **parameters, **limits_of(scope))
         return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
 
-    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES_BY_KEY, session_key=session.key, keys=json.dumps(list(keys)))
+    async def messages_by_number(self, session: Session, numbers: Sequence[int]) -> Sequence[MessageWithImportance]:
+        found = await self._all(
+            SELECT_MESSAGES_BY_NUMBER, session_key=key_of(session), numbers=json.dumps(list(numbers))
+        )
         return rows.messages(session.id, found)
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
-        found = await self._all(SELECT_SUMMARIES, session_key=session.key, level=level, after_seq=after_seq)
+        found = await self._all(SELECT_SUMMARIES, session_key=key_of(session), level=level, after_seq=after_seq)
         return rows.summaries(session, found)
 
     async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
-        return rows.summaries(session, await self._all(SELECT_UNCOVERED_SUMMARIES, session_key=session.key))
+        return rows.summaries(session, await self._all(SELECT_UNCOVERED_SUMMARIES, session_key=key_of(session)))
 
     async def summarized_to(self, session: Session, level: int) -> int:
-        ends = await self._all(SELECT_LEVEL_END, session_key=session.key, level=level)
+        ends = await self._all(SELECT_LEVEL_END, session_key=key_of(session), level=level)
         return int(ends[0][0]) if ends else 0
 
     async def summary_by_client_key(self, session: Session, client_key: str) -> ConversationSummary | None:
-        found = await self._all(SELECT_SUMMARY_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
+        found = await self._all(SELECT_SUMMARY_BY_CLIENT_KEY, session_key=key_of(session), client_key=client_key)
         return next(iter(rows.summaries(session, found)), None)
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
-        found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
+        found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=key_of(session), client_key=client_key)
         return next(iter(rows.pins(session, found)), None)
 
 
@@ -203,7 +206,7 @@ class ConversationStatements(ConversationQueries):
         agent_key, project_key = await self._ownership(session)
         entries: list[tuple[rows.Row, IndexedText]] = []
         for one, draft in zip(appended, drafts, strict=True):
-            row = rows.message_row(one.id, agent_key, session.key, one.seq, draft, now_ms=now_ms)
+            row = rows.message_row(one.id, agent_key, key_of(session), one.seq, draft, now_ms=now_ms)
             entries.append(((*row, project_key, None), draft.indexed))
         await self._insert(entries)
         for one, draft in zip(appended, drafts, strict=True):
@@ -217,7 +220,7 @@ class ConversationStatements(ConversationQueries):
             return
         first_key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
         entries = [
-            (rows.pin_row(key, agent_key, session.key, project_key, draft), draft.indexed)
+            (rows.pin_row(key, agent_key, key_of(session), project_key, draft), draft.indexed)
             for key, draft in enumerate(drafts, first_key)
         ]
         await self._insert(entries)
@@ -228,20 +231,20 @@ class ConversationStatements(ConversationQueries):
             UPDATE_COUNTERS_OF_PINS,
             pins=len(drafts),
             now_ms=max(draft.created_at for draft in drafts),
-            session_key=session.key,
+            session_key=key_of(session),
         )
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
         key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
-        row = rows.summary_row(key, agent_key, session.key, draft)
+        row = rows.summary_row(key, agent_key, key_of(session), draft)
         await self._insert([((*row, project_key, None), draft.indexed)])
-        place = {"session_key": session.key, "level": draft.level, "end_seq": draft.end_seq}
+        place = {"session_key": key_of(session), "level": draft.level, "end_seq": draft.end_seq}
         await self._all(UPDATE_COVERED, start_seq=draft.start_seq, **place)
         await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         wanted = {key: real(importance) for key, importance in scores}
-        found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=session.key)
+        found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=key_of(session))
         scored: list[StoredRow] = []
         edits: list[rows.Row] = []
         change = 0.0
@@ -256,11 +259,11 @@ class ConversationStatements(ConversationQueries):
             change += importance - before["importance"]
         await self._connection.executemany(UPDATE_RECORD, scored)
         await self._connection.executemany(INSERT_EDIT, edits)
-        await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=session.key)
+        await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=key_of(session))
 
     async def _ownership(self, session: Session) -> tuple[int, int | None]:
         """The keys of the session's agent and project."""
-        [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=session.key)
+        [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=key_of(session))
         return agent_key, project_key
 
     async def _insert(self, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
@@ -284,7 +287,7 @@ class ConversationStatements(ConversationQueries):
             oldest=min(moments),
             newest=max(moments),
             now_ms=now_ms,
-            session_key=session.key,
+            session_key=key_of(session),
         )
 
     async def _next_key(self) -> int:

@@ -212,8 +212,10 @@ class SqliteStore:
     def _transaction_on(self, connection: aiosqlite.Connection) -> WriteTransactionOfSqlite:
         return WriteTransactionOfSqlite(connection, self._points)
 
-    async def revision(self) -> int:
-        """SQLite's data_version: it changes when any connection of any process commits."""
+    async def revision(self, owner: str) -> int:
+        """SQLite's data_version, which is one for all owners: it changes when any connection of any process commits. A
+        counter for each owner would have to be raised by every write, and would help only where several people share
+        a file."""
         self._files.check_names()
         statement = "PRAGMA data_version"
         [[version]] = await self._glances.run(lambda db: db.execute(statement).fetchall(), self._reader_mode)

@@ -19,6 +19,7 @@ from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT, stored_once
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
+from kalito_mcp.storage.sqlite.numbered import key_of
 from kalito_mcp.storage.sqlite.projects import rename_project
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
@@ -105,7 +106,7 @@ class RecordStatements(RecordQueries):
         with stored_once():
             await self._all(UPDATE_RECORD, **after)
         changes = changed_fields(rows.content_of(before), rows.content_of(after))
-        row = rows.edit_row(record.key, version, edit.type, edit.editor, edit.edited_at, changes)
+        row = rows.edit_row(key_of(record), version, edit.type, edit.editor, edit.edited_at, changes)
         await self._connection.execute_fetchall(INSERT_EDIT, row)
         await self._update_derived(before, after, indexed)
         return await self._reread(record)
@@ -116,7 +117,7 @@ class RecordStatements(RecordQueries):
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         await self._stored(record)
-        await self._all(DELETE_EDITS, key=record.key)
+        await self._all(DELETE_EDITS, key=key_of(record))
         return await self._reread(record)
 
     async def purge(
@@ -132,12 +133,12 @@ class RecordStatements(RecordQueries):
         tombstones = Tombstones(self._connection)
         await tombstones.add(before, texts, owner=await self._owner(before), now_ms=now_ms)
         await tombstones.owe_sweep(text_keys)
-        for effect in await self._all(SELECT_EFFECTS, key=record.key):
+        for effect in await self._all(SELECT_EFFECTS, key=key_of(record)):
             await self._all(UPDATE_RECORD, **rows.hashed({**rows.stored(effect), "caused_by": None}))
         if record.type in (RecordType.MESSAGE, RecordType.SUMMARY):
-            await self._all(DELETE_EDITS, key=record.key)
-            await self._all(DELETE_USAGE, key=record.key)
-            await self._all(DELETE_FEEDBACK, key=record.key)
+            await self._all(DELETE_EDITS, key=key_of(record))
+            await self._all(DELETE_USAGE, key=key_of(record))
+            await self._all(DELETE_FEEDBACK, key=key_of(record))
             stub = _stub(before, now_ms)
             await self._all(UPDATE_RECORD, **stub)
             await self._update_derived(before, stub, (indexed, None))
@@ -145,7 +146,7 @@ class RecordStatements(RecordQueries):
             if record.type is RecordType.MESSAGE and model is not None:
                 await self._all(UPDATE_MODEL, session_key=before["session_key"], model=model)
         else:
-            await self._all(DELETE_RECORD, key=record.key)
+            await self._all(DELETE_RECORD, key=key_of(record))
             await self._update_derived(before, None, (indexed, None))
 
     async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
@@ -168,8 +169,8 @@ class RecordStatements(RecordQueries):
         if scope.session is not None:
             session = await SessionStatements(self._connection).get(scope)
             assert session is not None  # noqa: S101 - the caller knows it
-            [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=session.key)
-            return rows.Place(agent_key, session.key, project_key)
+            [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=key_of(session))
+            return rows.Place(agent_key, key_of(session), project_key)
         scope = replace(scope, agent=scope.agent or DEFAULT_AGENT)
         await self._all(INSERT_AGENT, owner=scope.owner, agent=scope.agent)
         agent_key = await self._agent_key(scope)
@@ -201,14 +202,14 @@ class RecordStatements(RecordQueries):
         """The key of the owner's record of this id."""
         found = await self.record(Scope(owner), record_id)
         assert found is not None  # noqa: S101 - the caller knows it
-        return found.key
+        return key_of(found)
 
     async def _owner(self, row: StoredRow) -> str:
         [[owner]] = await self._all(SELECT_OWNER, agent_key=row["agent_key"])
         return str(owner)
 
     async def _stored(self, record: MemoryRecord, *, is_revision_checked: bool = True) -> StoredRow:
-        found = [rows.stored(row) for row in await self._all(SELECT_STORED, key=record.key)]
+        found = [rows.stored(row) for row in await self._all(SELECT_STORED, key=key_of(record))]
         if not found or found[0]["purged_at"] is not None:
             raise RecordNotFound(f"{record.id} was erased; nothing was written")
         if is_revision_checked and found[0]["revision"] != record.revision:
@@ -216,7 +217,7 @@ class RecordStatements(RecordQueries):
         return found[0]
 
     async def _reread(self, record: MemoryRecord) -> MemoryRecord:
-        [found] = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps([record.key]))
+        [found] = await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps([key_of(record)]))
         return found
 
     async def _update_derived(

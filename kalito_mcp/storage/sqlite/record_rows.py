@@ -14,7 +14,6 @@ from kalito_mcp.domain.memory_records import (
     Editor,
     EditorType,
     EditType,
-    MemoryRecord,
     RecordDraft,
     StoredEdit,
     with_changes,
@@ -22,6 +21,7 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import Reach, RecordType, Role, Visibility, message_record_id
 from kalito_mcp.storage.sqlite.conversation_rows import origin_of, packed, packed_list, stored_origin, stored_reach
 from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.numbered import NumberedRecord
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record, real, row_hash
 
 STORED_COLUMNS: Final = """
@@ -80,13 +80,13 @@ def stored(row: Row) -> StoredRow:
     return dict(zip((*_STORED_NAMES, "cause", "project"), row, strict=False))
 
 
-def record(row: Row) -> MemoryRecord:
+def record(row: Row) -> NumberedRecord:
     """A record from a row: STORED_COLUMNS, ids of agent and session, usage, last use, ids of its effects as JSON."""
     agent_id, session_id, usage_count, last_used, led_to = row[STORED_WIDTH:]
     with intact_rows():
         fields = stored(row)
         kind = RecordType(fields["type"])
-        return MemoryRecord(
+        return NumberedRecord(
             key=fields["key"],
             id=fields["id"] or message_record_id(fields["key"]),
             type=kind,

@@ -2,9 +2,12 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
@@ -12,13 +15,10 @@ from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
+from kalito_mcp.storage.sqlite.records import message_key
 from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
 from kalito_mcp.text.analysis import stem
 from kalito_mcp.text.spelling import is_spellable, spellings
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 SELECT_TERMS_OF_HEADS: Final = """
 WITH asked (head, first, last, least, most) AS MATERIALIZED (
@@ -71,7 +71,6 @@ class SqliteSearchIndex:
         scope: Scope,
         *,
         agent_key: int,
-        session_key: int | None = None,
         project_keys: Sequence[int] | None = None,
     ) -> None:
         self._connection = connection
@@ -79,13 +78,8 @@ class SqliteSearchIndex:
         self._parameters = {"owner": scope.owner, "agent_key": agent_key, **limits_of(scope)}
         self._prefix = f"{agent_key}:"
         self._state = columns.current(connection)
-        self.session_key = session_key
-        self.project_keys = project_keys
-        self.records = self._state.columns
-        self._within: NDArray[np.bool_] | None = None
-        if scope.limits.project is not None:
-            self._within = self._reached()
-            self.records = _narrowed(self.records, self._within)
+        self._within = self._reached() if scope.limits.project is not None else None
+        self.records = self._narrowed(scope.session, project_keys)
 
     @property
     def reaches_any(self) -> bool:
@@ -93,10 +87,21 @@ class SqliteSearchIndex:
         records."""
         return self._within is None or bool(self._within.any())
 
-    def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
-        """The places of the agent's records that contain the term this often; see the port."""
-        found = self._columns.places(self._connection, f"{COUNT_MARKS[times]}{self._prefix}{term}", self._state)
-        return found if self._within is None else found[self._within[found]]
+    def places(self, terms: Collection[str], *, times: int = 1) -> Mapping[str, NDArray[np.int32]]:
+        """For each term, the places of the agent's records that contain it this often; see the port."""
+        return {term: self._places(f"{COUNT_MARKS[times]}{self._prefix}{term}") for term in terms}
+
+    def places_of_messages(self, message_ids: Sequence[str]) -> NDArray[np.int64]:
+        """The places of the messages with these ids; see the port."""
+        return self.places_of_keys([key for one in message_ids if (key := message_key(one)) is not None])
+
+    def keys(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The keys of the records at these places."""
+        return self._state.keys[places]
+
+    def places_of_keys(self, keys: Sequence[int]) -> NDArray[np.int64]:
+        """The places of the records with these keys; see the port."""
+        return self._columns.places_of(np.array(keys, np.int64), self._state).astype(np.int64)
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word, the agent's terms that it may be a mistyped form of; see the port."""
@@ -107,7 +112,7 @@ class SqliteSearchIndex:
         known = self._indexed_terms(set().union(*meant.values()))
         if self._within is not None:
             # How often others say a word would decide which one is meant, and so be found out.
-            known = {term: count for term in known if (count := len(self.places(term)))}
+            known = {term: len(places) for term, places in self.places(known).items() if len(places)}
         found = {
             word: sorted(((term, known[term]) for term in terms & known.keys()), key=lambda one: (-one[1], one[0]))
             for word, terms in meant.items()
@@ -122,21 +127,47 @@ class SqliteSearchIndex:
         found = {prefix: sorted(terms) for prefix, terms in self._terms_between(lengths).items()}
         if self._within is None:
             return found
-        reached = {prefix: [term for term in terms if len(self.places(term))] for prefix, terms in found.items()}
+        places = self.places(frozenset().union(*found.values()))
+        reached = {prefix: [term for term in terms if len(places[term])] for prefix, terms in found.items()}
         return {prefix: terms for prefix, terms in reached.items() if terms}
 
-    def candidates(self, keys: Sequence[int]) -> Sequence[Candidate]:
-        """The records with these keys, with their texts."""
-        found = self._connection.execute(SELECT_CANDIDATES, {"keys": json.dumps(list(keys)), **self._parameters})
-        return rows.candidates(found.fetchall())
+    def candidates(self, places: NDArray[np.int64]) -> Mapping[int, Candidate]:
+        """The records at these places, with their texts, by place."""
+        place_of = dict(zip(self._state.keys[places].tolist(), places.tolist(), strict=True))
+        parameters = {"keys": json.dumps(list(place_of)), **self._parameters}
+        found = self._connection.execute(SELECT_CANDIDATES, parameters).fetchall()
+        return {place_of[key]: one for key, one in rows.candidates(found).items()}
 
-    def _reached(self) -> "NDArray[np.bool_]":
+    def _places(self, marked: str) -> NDArray[np.int32]:
+        found = self._columns.places(self._connection, marked, self._state)
+        return found if self._within is None else found[self._within[found]]
+
+    def _reached(self) -> NDArray[np.bool_]:
         """Which records are of the project of the limits, or personal."""
-        projects = self.records.projects
+        projects = self._state.columns.projects
         found: NDArray[np.bool_] = projects < 0
         for [key] in self._connection.execute(SELECT_LIMIT_PROJECT, self._parameters):
             found = found | (projects == key)
         return found
+
+    def _narrowed(self, session_id: str | None, project_keys: Sequence[int] | None) -> RecordColumns:
+        """The columns for the scope: with what is shown in it, and without the speakers of records beyond its
+        limits."""
+        records = self._state.columns
+        is_shown, names = records.is_shown, records.name_list
+        if self._within is not None:
+            is_shown = is_shown & self._within
+            spoken = set(records.names[self._within].tolist())
+            names = [name if at in spoken else None for at, name in enumerate(names)]
+        if project_keys is not None:
+            is_ours = records.projects < 0
+            for key in project_keys:
+                is_ours = is_ours | (records.projects == key)
+            is_shown = is_shown & is_ours
+        if session_id is not None:
+            # A session without a record has no number.
+            is_shown = is_shown & (records.sessions == records.session_numbers.get(session_id, records.count))
+        return replace(records, is_shown=is_shown, name_list=names)
 
     def _terms_between(self, lengths: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
         """For each prefix, its terms of this many letters, and how many records contain each."""
@@ -153,10 +184,3 @@ class SqliteSearchIndex:
         # Sorted like the index itself: that saves a quarter of the time.
         parameters = {"prefix": self._prefix, "terms": json.dumps(sorted(terms)), "cap": _COUNTED_RECORDS}
         return dict(self._connection.execute(SELECT_INDEXED_TERMS, parameters))
-
-
-def _narrowed(records: RecordColumns, is_reached: "NDArray[np.bool_]") -> RecordColumns:
-    """The columns without the speakers of other records, which are not shown."""
-    spoken = set(records.names[is_reached].tolist())
-    names = [name if at in spoken else None for at, name in enumerate(records.name_list)]
-    return replace(records, is_shown=records.is_shown & is_reached, name_list=names)

@@ -4,6 +4,7 @@ from typing import Final
 
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.storage.sqlite.numbered import key_of
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
 
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
@@ -42,7 +43,7 @@ class SessionStatements(SessionQueries):
 
     async def move(self, session: Session, project: str | None) -> None:
         await self._add_project(session.owner, project)
-        parameters = {"owner": session.owner, "project": project, "key": session.key}
+        parameters = {"owner": session.owner, "project": project, "key": key_of(session)}
         await self._all(UPDATE_PROJECT_OF_SESSION, **parameters)
         await self._all(UPDATE_PROJECT_OF_RECORDS, **parameters)
 
@@ -51,13 +52,13 @@ class SessionStatements(SessionQueries):
             await self._all(INSERT_PROJECT, owner=owner, project=project)
 
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
-        await self._all(UPDATE_STATE, state=str(state), now_ms=now_ms, key=session.key)
+        await self._all(UPDATE_STATE, state=str(state), now_ms=now_ms, key=key_of(session))
 
     async def set_pinned_seq(self, session: Session, seq: int) -> None:
-        await self._all(UPDATE_PINNED_SEQ, seq=seq, key=session.key)
+        await self._all(UPDATE_PINNED_SEQ, seq=seq, key=key_of(session))
 
     async def set_observed_seq(self, session: Session, seq: int) -> None:
-        await self._all(UPDATE_OBSERVED_SEQ, seq=seq, key=session.key)
+        await self._all(UPDATE_OBSERVED_SEQ, seq=seq, key=key_of(session))
 
     async def set_stage(self, session: Session, stage: str | None) -> None:
-        await self._all(UPDATE_STAGE, stage=stage, key=session.key)
+        await self._all(UPDATE_STAGE, stage=stage, key=key_of(session))

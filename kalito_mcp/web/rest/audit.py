@@ -7,9 +7,9 @@ from pydantic import Field
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.audit import AuditEntry
 from kalito_mcp.domain.time import from_iso, to_iso
-from kalito_mcp.shapes import Output
+from kalito_mcp.memory.verbs.shapes import Input, Output
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, Input, Nothing, Reply
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, Nothing, Reply
 
 
 class AuditQuery(Input):

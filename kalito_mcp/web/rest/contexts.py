@@ -1,29 +1,19 @@
 """The endpoint that builds a context for a model, or shows what it would be."""
 
-from typing import Annotated, Final, Literal
+from dataclasses import replace
+from typing import Annotated, Final
 
 from pydantic import Field
 
-from kalito_mcp.domain.access import Permission
-from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
-from kalito_mcp.shapes import Hit, Output, Pin, Summary
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Reply
-from kalito_mcp.web.rest.shapes import AgentName, Known, Message, SessionName, message_body
+from kalito_mcp.memory.verbs import conversation as verbs
+from kalito_mcp.memory.verbs.shapes import Hit, Output, Pin, Summary
+from kalito_mcp.web.rest.endpoint import Call, InProject, Reply, serves
+from kalito_mcp.web.rest.shapes import Known, Message, message_body
 
 
-class BuildContext(Input):
+class BuildContext(verbs.BuildContext):
     """What a context is built for."""
 
-    session_id: SessionName | None = None
-    max_tokens: Annotated[
-        int | None, Field(description="Budget of the text. Default: as configured.", ge=1, le=MOST_TOKENS)
-    ] = None
-    query: Annotated[str | None, Field(description="What the user asks now.", min_length=1)] = None
-    also: Annotated[list[str], Field(default_factory=list, description="Other wordings of it; the first four count.")]
-    agent_id: AgentName = None
-    seen_messages: Annotated[int, Field(description="How many of the newest to leave out.", ge=0, le=1_000_000)] = 0
-    pending_input: Annotated[bool, Field(description="Leave out the newest message if it is the user's.")] = False
-    include: Annotated[list[Literal["internal", "untrusted"]], Field(default_factory=list, max_length=2)]
     preview: Annotated[bool, Field(description="Only to look at: nothing in it counts as used.")] = False
 
 
@@ -46,20 +36,10 @@ class MemoryContextBody(Output):
 
 async def build_context(call: Call[BuildContext, InProject]) -> Reply:
     """A context for a model."""
-    body = call.body
-    is_placed = call.query.project is not None
-    memory = call.memory if is_placed else await call.memory.for_question(body.session_id)
-    build = memory.manager.build_context if body.preview else memory.build_context
-    context: MemoryContext = await build(
-        body.session_id,
-        body.max_tokens,
-        agent_id=body.agent_id,
-        query=body.query,
-        also=body.also,
-        pending_input=body.pending_input,
-        seen_messages=body.seen_messages,
-        include=[Include(one) for one in body.include],
-    )
+    caller, body = await call.caller(), call.body
+    if call.query.project is None:
+        caller = replace(caller, memory=await call.memory.for_question(body.session_id))
+    context = await verbs.build_context(caller, body, is_preview=body.preview)
     return Reply(
         MemoryContextBody(
             sessionId=context.session_id,
@@ -79,8 +59,8 @@ async def build_context(call: Call[BuildContext, InProject]) -> Reply:
 
 
 CONTEXTS: Final = (
-    Endpoint(
-        "POST", "/context", Permission.READ, "Build the context of a conversation for a model", build_context,
-        MemoryContextBody, BuildContext, InProject, tag="sessions", is_idempotent=True,
+    serves(
+        verbs.CONTEXT, "POST", "/context", build_context, MemoryContextBody, body=BuildContext, tag="sessions",
+        is_idempotent=True,
     ),
 )  # fmt: skip

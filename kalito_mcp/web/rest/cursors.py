@@ -7,7 +7,8 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.web.rest.endpoint import Call, Input
+from kalito_mcp.memory.verbs.shapes import Input
+from kalito_mcp.web.rest.endpoint import Call
 
 _LARGEST: Final = 1 << 62
 _SIZE: Final = 6

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
-from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.memory_records import Editor, EditorType
-from kalito_mcp.domain.wording import camel_case
+from kalito_mcp.memory.verbs.shapes import Input
+from kalito_mcp.memory.verbs.verb import Caller, Verb
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -21,17 +22,6 @@ Exporter = Callable[["Memory", Selection], AsyncGenerator[bytes]]
 """The lines of an archive, some hundred at a time."""
 REST: Final = Editor(EditorType.AGENT, "rest")
 """Who edits. Which principal it was, the audit log knows."""
-
-
-class Input(BaseModel):
-    """What is sent. A field may be named in snake_case or in camelCase."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, camel_case(name))),
-    )
 
 
 class Nothing(Input):
@@ -75,9 +65,14 @@ class Call(Generic[Body, Query]):
     is_placed: bool
     """Whether the request named a project."""
 
-    async def memory_of(self, session_id: str) -> "Memory":
-        """The memory for the project of a session, unless the request named another."""
-        return self.memory if self.is_placed else await self.memory.in_project_of(session_id)
+    async def memory_of(self, session_id: str | None) -> "Memory":
+        """The memory for the project of a session, unless the request named another, or no session."""
+        return self.memory if self.is_placed or session_id is None else await self.memory.in_project_of(session_id)
+
+    async def caller(self, session_id: str | None = None) -> Caller:
+        """Who calls a verb: for the project of a session, unless the request named another."""
+        memory = await self.memory_of(session_id)
+        return Caller(memory, REST, session_id or "", self.request_key, self.expected_revision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +119,32 @@ class Endpoint(Generic[Body, Query]):
 
 
 AnyEndpoint = Endpoint[Any, Any]
+
+
+def serves(
+    verb: Verb[Any, Any],
+    method: str,
+    path: str,
+    handler: Handler[Any, Any],
+    answer: type[BaseModel],
+    *,
+    summary: str | None = None,
+    body: type[Input] | None = None,
+    query: type[Input] = InProject,
+    **more: Any,
+) -> AnyEndpoint:
+    """The endpoint of a verb: with its permission, and unless they are given, its summary and its model as the body."""
+    return Endpoint(
+        method,
+        path,
+        verb.permission,
+        summary or verb.summary,
+        handler,
+        answer,
+        verb.sent if body is None else body,
+        query,
+        **more,
+    )
 
 
 def place_of(path: str, name: str) -> str:

@@ -1,21 +1,11 @@
 """Endpoints that erase, and those that forget or erase all that speaks of a subject, after a preview."""
 
-from typing import Annotated, Final
+from typing import Final
 
-from pydantic import Field
-
-from kalito_mcp.domain.access import Permission
-from kalito_mcp.domain.erasing import ForgetRequest
-from kalito_mcp.shapes import Output
-from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Reply
-from kalito_mcp.web.rest.records import Changed, RecordName, reply_with_changes
-from kalito_mcp.web.rest.shapes import AgentName
-
-
-class Purge(Input):
-    """What to erase for good."""
-
-    record_ids: Annotated[list[RecordName], Field(min_length=1, max_length=100)]
+from kalito_mcp.memory.verbs import forgetting as verbs
+from kalito_mcp.memory.verbs.shapes import Output
+from kalito_mcp.web.rest.endpoint import Call, InProject, Reply, serves
+from kalito_mcp.web.rest.records import Changed, reply_with_changes
 
 
 class Purged(Output):
@@ -25,26 +15,6 @@ class Purged(Output):
     erased: list[str]
     rewritten: list[str]
     remaining: dict[str, str]
-
-
-class Subject(Input):
-    """Everything that speaks of a person, a thing or a topic, or that has a number, a key or an address."""
-
-    about: Annotated[str | None, Field(min_length=1, max_length=200)] = None
-    identifier: Annotated[str | None, Field(min_length=1, max_length=200)] = None
-    agent_id: AgentName = None
-
-
-class PreviewSubject(Subject):
-    """The same, to forget or to erase."""
-
-    purge: Annotated[bool, Field(description="To erase: it includes what is forgotten.")] = False
-
-
-class SubjectToken(Subject):
-    """The same, with the token of its preview."""
-
-    token: Annotated[str, Field(min_length=1, max_length=40)]
 
 
 class FoundRecord(Output):
@@ -62,53 +32,32 @@ class Preview(Output):
     token: str | None = None
 
 
-async def purge_records(call: Call[Purge, InProject]) -> Reply:
+async def purge_records(call: Call[verbs.Forget, InProject]) -> Reply:
     """Erase records for good."""
-    report = await call.memory.purge(call.body.record_ids)
-    return Reply(Purged(**report.to_dict()))
+    return Reply(Purged(**(await verbs.purge(await call.caller(), call.body)).to_dict()))
 
 
-async def preview_forgetting(call: Call[PreviewSubject, InProject]) -> Reply:
+async def preview_forgetting(call: Call[verbs.SubjectToPreview, InProject]) -> Reply:
     """What would be forgotten."""
-    body = call.body
-    request = ForgetRequest(body.about, body.identifier, is_purge=body.purge)
-    found = await call.memory.records.preview_forgetting(request, agent_id=body.agent_id)
+    found = await verbs.preview(await call.caller(), call.body)
     return Reply(Preview(records=[FoundRecord(id=one.id, text=one.text) for one in found.records], token=found.token))
 
 
-async def forget_subject(call: Call[SubjectToken, InProject]) -> Reply:
+async def forget_subject(call: Call[verbs.PreviewedSubject, InProject]) -> Reply:
     """Forget what a preview listed."""
-    body = call.body
-    request = ForgetRequest(body.about, body.identifier)
-    return await reply_with_changes(
-        call,
-        await call.memory.records.forget_previewed(request, body.token, agent_id=body.agent_id, editor=REST),
-    )
+    return await reply_with_changes(call, await verbs.forget_previewed(await call.caller(), call.body))
 
 
-async def purge_subject(call: Call[SubjectToken, InProject]) -> Reply:
+async def purge_subject(call: Call[verbs.PreviewedSubject, InProject]) -> Reply:
     """Erase what a preview listed."""
-    body = call.body
-    request = ForgetRequest(body.about, body.identifier, is_purge=True)
-    report = await call.memory.records.purge_previewed(request, body.token, agent_id=body.agent_id)
-    return Reply(Purged(**report.to_dict()))
+    return Reply(Purged(**(await verbs.purge_previewed(await call.caller(), call.body)).to_dict()))
 
 
 FORGETTING: Final = (
-    Endpoint(
-        "POST", "/purge", Permission.ADMIN, "Erase records, and all that was made from them, for good", purge_records,
-        Purged, Purge, InProject, tag="records", is_idempotent=True,
+    serves(verbs.PURGE, "POST", "/purge", purge_records, Purged, tag="records", is_idempotent=True),
+    serves(
+        verbs.PREVIEW, "POST", "/forgetting/preview", preview_forgetting, Preview, tag="records", is_idempotent=True
     ),
-    Endpoint(
-        "POST", "/forgetting/preview", Permission.READ, "What would be forgotten of a subject", preview_forgetting,
-        Preview, PreviewSubject, InProject, tag="records", is_idempotent=True,
-    ),
-    Endpoint(
-        "POST", "/forgetting", Permission.WRITE, "Forget what a preview listed", forget_subject, Changed,
-        SubjectToken, InProject, tag="records", is_idempotent=True,
-    ),
-    Endpoint(
-        "POST", "/forgetting/purge", Permission.ADMIN, "Erase what a preview listed, for good", purge_subject, Purged,
-        SubjectToken, InProject, tag="records", is_idempotent=True,
-    ),
-)  # fmt: skip
+    serves(verbs.FORGET_SUBJECT, "POST", "/forgetting", forget_subject, Changed, tag="records", is_idempotent=True),
+    serves(verbs.PURGE_SUBJECT, "POST", "/forgetting/purge", purge_subject, Purged, tag="records", is_idempotent=True),
+)

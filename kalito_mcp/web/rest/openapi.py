@@ -6,6 +6,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from kalito_mcp.memory.verbs.schemas import pruned
 from kalito_mcp.version import __version__
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Nothing
 from kalito_mcp.web.rest.problems import ProblemBody
@@ -63,7 +64,7 @@ def document_of(table: Sequence[AnyEndpoint]) -> dict[str, Any]:
         "security": [{"token": []}],
         "paths": paths,
         "components": {
-            "schemas": _without_titles(definitions.get("$defs", {})),
+            "schemas": pruned(definitions.get("$defs", {})),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -103,7 +104,7 @@ def _parameters(endpoint: AnyEndpoint) -> Iterable[dict[str, Any]]:
             yield {"name": part[1:-1], "in": "path", "required": True, "schema": schema}
     schema = endpoint.query.model_json_schema()
     for name, field in schema["properties"].items():
-        shown = _without_null(_without_titles(field))
+        shown = pruned(field, is_short=True)
         described = {"description": shown.pop("description")} if "description" in shown else {}
         is_required = name in schema.get("required", ())
         yield {"name": name, "in": "query", "required": is_required, **described, "schema": shown}
@@ -148,25 +149,3 @@ def _more(endpoint: AnyEndpoint) -> Mapping[int, str]:
     if endpoint.needs_match:
         more[428] = "If-Match is missing, or no ETag of a record"
     return more
-
-
-def _without_titles(schema: Any) -> Any:
-    """The schema without the titles that pydantic derives from names."""
-    if isinstance(schema, list):
-        return [_without_titles(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    # A title is a string; a property of that name is a schema.
-    return {
-        key: _without_titles(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)
-    }
-
-
-def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a parameter that may be left out: in a URL there is no null."""
-    kept = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
-    if len(kept) == 1:
-        schema = {**{key: value for key, value in schema.items() if key != "anyOf"}, **kept[0]}
-    if schema.get("default", ...) is None:
-        del schema["default"]
-    return schema

@@ -21,7 +21,7 @@ from kalito_mcp.errors import (
     StorageError,
     TextTooLarge,
 )
-from kalito_mcp.shapes import Output
+from kalito_mcp.memory.verbs.shapes import Output
 from kalito_mcp.web.faults import describe_error, incident
 
 _STATUSES: Final[Sequence[tuple[type[KalitoError], int]]] = (

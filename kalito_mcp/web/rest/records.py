@@ -8,26 +8,25 @@ from pydantic import ConfigDict, Field
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.shapes import KnownAlready, OriginName, Output, Redacted
-from kalito_mcp.web.rest.cursors import cursor_of, place_in
-from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply, place_of
-from kalito_mcp.web.rest.shapes import (
+from kalito_mcp.memory.verbs import forgetting
+from kalito_mcp.memory.verbs import records as verbs
+from kalito_mcp.memory.verbs.shapes import (
     AgentName,
-    CursorText,
-    NextCursor,
-    PageSize,
-    RecordBody,
+    Input,
+    KnownAlready,
+    OriginName,
+    Output,
+    Redacted,
     SessionName,
-    fields_schema,
-    record_body,
+    Version,
 )
+from kalito_mcp.web.rest.cursors import cursor_of, place_in
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Nothing, Reply, place_of, serves
+from kalito_mcp.web.rest.shapes import CursorText, NextCursor, PageSize, RecordBody, record_body
 
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
-RecordName = Annotated[str, Field(min_length=1, max_length=200)]
 ListedType = Literal["thought", "document", "task", "pin", "summary"]
-Version = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 class Records(InProject):
@@ -63,25 +62,6 @@ class Moment(InProject):
     as_of: Annotated[
         str | None, Field(description="As it was then: ISO 8601. A date means its end.", min_length=1, max_length=40)
     ] = None
-
-
-class Remember(Input):
-    """A record to keep. `fields` are those of its type; a document needs its `source`."""
-
-    type: Literal["note", "task", "document", "thought"]
-    text: Annotated[str, Field(min_length=1, pattern=r"\S")]
-    fields: Annotated[
-        dict[str, Any],
-        Field(
-            default_factory=dict,
-            json_schema_extra=fields_schema(RecordType.DOCUMENT, RecordType.TASK, RecordType.THOUGHT),
-        ),
-    ]
-    session_id: SessionName | None = None
-    agent_id: AgentName = None
-    confirmed: Annotated[
-        bool, Field(description="The user has confirmed a note with the words of a tool or a document.")
-    ] = False
 
 
 class Remembered(Output):
@@ -185,16 +165,10 @@ async def list_pins(call: Call[Nothing, Pins]) -> Reply:
 
 async def read_record(call: Call[Nothing, Moment]) -> Reply:
     """One record, as it is or was."""
-    query, name, memory = call.query, call.path["record_id"], call.memory
-    if query.version is not None and query.as_of is not None:
-        raise InvalidInput("send version or as_of, not both")
-    if query.version is not None:
-        return Reply(record_body(await memory.records.version(name, query.version)))
-    if query.as_of is not None:
-        moment = last_moment(query.as_of, "as_of", memory.zone)
-        return Reply(record_body(await memory.records.as_of(name, moment)))
-    record = await memory.records.get(name)
-    return Reply(record_body(record), revision=record.revision)
+    query = call.query
+    sent = verbs.ReadRecord(record_id=call.path["record_id"], as_of=query.as_of, version=query.version)
+    record = await verbs.read_record(await call.caller(), sent)
+    return Reply(record_body(record), revision=None if sent.is_of_the_past else record.revision)
 
 
 async def read_parts(call: Call[Nothing, InProject]) -> Reply:
@@ -203,21 +177,10 @@ async def read_parts(call: Call[Nothing, InProject]) -> Reply:
     return Reply(RecordPage(records=[record_body(one) for one in found]))
 
 
-async def remember(call: Call[Remember, InProject]) -> Reply:
+async def remember(call: Call[verbs.Remember, InProject]) -> Reply:
     """Store a note, a task, a document or a thought."""
     body = call.body
-    if "text" in body.fields or "type" in body.fields:
-        raise InvalidInput("leave text and type out of fields; they are sent next to it")
-    memory = call.memory if body.session_id is None else await call.memory_of(body.session_id)
-    kept = await memory.remember(
-        body.type,
-        {"text": body.text, **body.fields},
-        session_id=body.session_id,
-        agent_id=body.agent_id,
-        editor=REST,
-        client_key=call.request_key,
-        is_confirmed=body.confirmed,
-    )
+    kept = await verbs.remember(await call.caller(body.session_id), body)
     name = str(kept[0].content.get("document_id", kept[0].id))
     found = Remembered(
         type=body.type,
@@ -237,30 +200,28 @@ async def edit_record(call: Call[Changes, InProject]) -> Reply:
     changes = dict(call.body.model_extra or {})
     if not changes:
         raise InvalidInput("the body names no field; send new values by field, such as text")
-    assert call.expected_revision is not None  # noqa: S101 - the endpoint needs it
-    record = await call.memory.update_memory(
-        call.path["record_id"], changes, expected_revision=call.expected_revision, editor=REST
+    sent = verbs.UpdateMemory.model_construct(
+        record_id=call.path["record_id"], changes=changes, expected_revision=call.expected_revision
     )
-    return await _reply_with_record(call, record)
+    return await _reply_with_record(call, await verbs.update_memory(await call.caller(), sent))
 
 
 async def forget_record(call: Call[Nothing, InProject]) -> Reply:
     """Hide a record, or all parts of a document."""
-    forgotten = await call.memory.forget(call.path["record_id"], editor=REST, expected_revision=call.expected_revision)
-    return await reply_with_changes(call, forgotten)
+    sent = forgetting.Forget.model_construct(record_ids=[call.path["record_id"]])
+    return await reply_with_changes(call, await forgetting.forget(await call.caller(), sent))
 
 
 async def restore_record(call: Call[Nothing, InProject]) -> Reply:
     """Bring back what is forgotten."""
-    restored = await call.memory.restore(call.path["record_id"], editor=REST, expected_revision=call.expected_revision)
-    return await reply_with_changes(call, restored)
+    sent = verbs.Restore.model_construct(record_id=call.path["record_id"])
+    return await reply_with_changes(call, (await verbs.restore(await call.caller(), sent)).records)
 
 
 async def revert_record(call: Call[Revert, InProject]) -> Reply:
     """Go back to an earlier version, as a new one."""
-    record = await call.memory.records.revert(
-        call.path["record_id"], call.body.version, editor=REST, expected_revision=call.expected_revision
-    )
+    sent = verbs.Restore.model_construct(record_id=call.path["record_id"], version=call.body.version)
+    [record] = (await verbs.restore(await call.caller(), sent)).records
     return await _reply_with_record(call, record)
 
 
@@ -317,41 +278,37 @@ RECORDS: Final = (
         "GET", "/records", Permission.READ, "Thoughts, documents, tasks, pins and summaries, newest first",
         list_records, RecordPage, Nothing, Records, tag="records",
     ),
-    Endpoint(
-        "POST", "/records", Permission.WRITE, "Keep a note, a task, a document or a thought", remember, Remembered,
-        Remember, InProject, status=201, tag="records", takes_key=True,
+    serves(verbs.REMEMBER, "POST", "/records", remember, Remembered, status=201, tag="records", takes_key=True),
+    serves(
+        verbs.READ, "GET", "/records/{record_id}", read_record, RecordBody, body=Nothing, query=Moment, tag="records",
     ),
-    Endpoint(
-        "GET", "/records/{record_id}", Permission.READ, "One record, as it is or as it was", read_record, RecordBody,
-        Nothing, Moment, tag="records",
+    serves(
+        verbs.UPDATE, "PATCH", "/records/{record_id}", edit_record, EditedRecord, body=Changes, tag="records",
+        needs_match=True,
     ),
-    Endpoint(
-        "PATCH", "/records/{record_id}", Permission.WRITE, "Change fields of a record", edit_record, EditedRecord,
-        Changes, InProject, tag="records", needs_match=True,
+    serves(
+        forgetting.FORGET, "DELETE", "/records/{record_id}", forget_record, Changed, body=Nothing, tag="records",
+        needs_match=True,
     ),
-    Endpoint(
-        "DELETE", "/records/{record_id}", Permission.WRITE, "Forget a record: it can be restored", forget_record,
-        Changed, Nothing, InProject, tag="records", needs_match=True,
+    serves(
+        verbs.READ, "GET", "/records/{record_id}/parts", read_parts, RecordPage, summary="All parts of a document",
+        body=Nothing, tag="records",
     ),
-    Endpoint(
-        "GET", "/records/{record_id}/parts", Permission.READ, "All parts of a document", read_parts, RecordPage,
-        Nothing, InProject, tag="records",
+    serves(
+        verbs.RESTORE, "POST", "/records/{record_id}/restore", restore_record, Changed, body=Nothing, tag="records",
+        is_idempotent=True,
     ),
-    Endpoint(
-        "POST", "/records/{record_id}/restore", Permission.WRITE, "Bring back a forgotten record", restore_record,
-        Changed, Nothing, InProject, tag="records", is_idempotent=True,
+    serves(
+        verbs.RESTORE, "POST", "/records/{record_id}/revert", revert_record, EditedRecord,
+        summary="Go back to an earlier version", body=Revert, tag="records", is_idempotent=True,
     ),
-    Endpoint(
-        "POST", "/records/{record_id}/revert", Permission.WRITE, "Go back to an earlier version", revert_record,
-        EditedRecord, Revert, InProject, tag="records", is_idempotent=True,
+    serves(
+        verbs.READ, "GET", "/records/{record_id}/history", read_history, History, summary="Who changed what, and when",
+        body=Nothing, tag="records",
     ),
-    Endpoint(
-        "GET", "/records/{record_id}/history", Permission.READ, "Who changed what, and when", read_history, History,
-        Nothing, InProject, tag="records",
-    ),
-    Endpoint(
-        "GET", "/records/{record_id}/diff", Permission.READ, "The differences between two versions", compare_versions,
-        Differences, Nothing, Diff, tag="records",
+    serves(
+        verbs.READ, "GET", "/records/{record_id}/diff", compare_versions, Differences,
+        summary="The differences between two versions", body=Nothing, query=Diff, tag="records",
     ),
     Endpoint(
         "GET", "/pins", Permission.READ, "Pins, newest first", list_pins, RecordPage, Nothing, Pins, tag="records",

@@ -13,11 +13,13 @@ from starlette.datastructures import Headers
 from kalito_mcp.domain.request_keys import request_key
 from kalito_mcp.domain.wording import camel_case, shown
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.memory.verbs.schemas import inlined
+from kalito_mcp.memory.verbs.shapes import Input
 from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.redaction import cleaned
-from kalito_mcp.web.arguments import inlined, tidied, unknown_arguments
+from kalito_mcp.web.arguments import tidied, unknown_arguments
 from kalito_mcp.web.faults import in_words
-from kalito_mcp.web.rest.endpoint import AnyEndpoint, Input
+from kalito_mcp.web.rest.endpoint import AnyEndpoint
 from kalito_mcp.web.rest.problems import Problem
 
 KEY_LENGTHS: Final = (8, 200)

@@ -1,29 +1,16 @@
 """Endpoints of conversations: lists, messages, numbers, graphs, and closing one."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
-from kalito_mcp.domain.finalizing import FinalizeOptions
-from kalito_mcp.domain.records import NewMessage, Origin, RecordType, Role
-from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.sessions import Session, SessionCursor
-from kalito_mcp.domain.time import from_iso
-from kalito_mcp.domain.zone import Zone
-from kalito_mcp.shapes import OriginName, Output, Promoted, Redacted, RoleName, Sleep, Summary
+from kalito_mcp.memory.verbs import conversation as verbs
+from kalito_mcp.memory.verbs.shapes import AgentName, Output, Promoted, Redacted, Sleep, Summary
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
-from kalito_mcp.web.rest.endpoint import REST, Call, Endpoint, InProject, Input, Nothing, Reply
-from kalito_mcp.web.rest.shapes import (
-    AgentName,
-    CursorText,
-    GraphBody,
-    Message,
-    NextCursor,
-    PageSize,
-    fields_schema,
-    message_body,
-)
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Nothing, Reply, serves
+from kalito_mcp.web.rest.shapes import CursorText, GraphBody, Message, NextCursor, PageSize, message_body
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -79,29 +66,6 @@ class MessagePage(Output):
     next_cursor: NextCursor = None
 
 
-class SentMessage(Input):
-    """One message. Without `created_at` it was said now."""
-
-    role: RoleName
-    text: Annotated[str, Field(min_length=1)]
-    name: Annotated[str | None, Field(description="The speaker's name.", min_length=1, max_length=200)] = None
-    created_at: Annotated[str | None, Field(description="ISO 8601.", max_length=40)] = None
-    model_id: Annotated[str | None, Field(min_length=1, max_length=200)] = None
-    token_usage: Annotated[int | None, Field(ge=0, le=1_000_000_000)] = None
-    origin: Annotated[OriginName | None, Field(description="Whose words, if not the sender's own.")] = None
-    details: Annotated[
-        dict[str, Any] | None,
-        Field(description="Further fields.", json_schema_extra=fields_schema(RecordType.MESSAGE)),
-    ] = None
-
-
-class RecordMessages(Input):
-    """Messages, in the order they were said."""
-
-    messages: Annotated[list[SentMessage], Field(min_length=1)]
-    agent_id: AgentName = None
-
-
 class RecordedMessages(Output):
     """What is stored. `left_out` counts messages that were not, because they repeat what was forgotten or erased."""
 
@@ -127,15 +91,6 @@ class MemoryStatsBody(Output):
     summarizedMessages: int  # noqa: N815 - as above
 
 
-class Finalize(Input):
-    """How a conversation is closed."""
-
-    promote: Annotated[bool, Field(description="Copy the best of its graph into the agent's.")] = True
-    checkpoint: Annotated[bool, Field(description="Write a snapshot of the agent's graph.")] = True
-    checkpoint_name: Annotated[str | None, Field(min_length=1, max_length=100)] = None
-    dry_run: Annotated[bool, Field(description="Change nothing; answer what would be done.")] = False
-
-
 class Finalized(Output):
     """The conversation as it is now, and what this call did, or would do."""
 
@@ -151,7 +106,7 @@ class Finalized(Output):
 async def list_sessions(call: Call[Nothing, Sessions]) -> Reply:
     """A page of sessions."""
     query = call.query
-    before = None if query.cursor is None else SessionCursor(*place_in(call, query, query.cursor, int, int))
+    before = None if query.cursor is None else SessionCursor(*place_in(call, query, query.cursor, int, str))
     found = await call.memory.conversations.recent(
         prefix=query.prefix, agent_id=query.agent_id, limit=query.limit + 1, before=before
     )
@@ -193,12 +148,9 @@ async def list_messages(call: Call[Nothing, Messages]) -> Reply:
     return Reply(MessagePage(messages=shown, next_cursor=following))
 
 
-async def record_messages(call: Call[RecordMessages, InProject]) -> Reply:
+async def record_messages(call: Call[verbs.RecordMessages, InProject]) -> Reply:
     """Append messages to a session; a new one is created."""
-    session_id, sent = call.path["session_id"], call.body
-    memory = await call.memory_of(session_id)
-    new = [_new_message(call, place, memory.zone) for place in range(len(sent.messages))]
-    recorded = await memory.record_messages(session_id, new, agent_id=sent.agent_id, client=REST.id)
+    recorded = await verbs.record_messages(await call.caller(call.path["session_id"]), call.body)
     return Reply(
         RecordedMessages(
             session_id=recorded.session.id,
@@ -235,15 +187,13 @@ async def session_graph(call: Call[Nothing, InProject]) -> Reply:
     return Reply(GraphBody(**await call.memory.conversations.graph_overview(session_id=call.path["session_id"])))
 
 
-async def finalize_session(call: Call[Finalize, InProject]) -> Reply:
+async def finalize_session(call: Call[verbs.Finalize, InProject]) -> Reply:
     """Close a session."""
-    body, session_id = call.body, call.path["session_id"]
-    memory = await call.memory_of(session_id)
-    options = FinalizeOptions(body.promote, body.checkpoint, body.checkpoint_name, body.dry_run)
-    done = await memory.finalize_session(session_id, options)
+    caller = await call.caller(call.path["session_id"])
+    done = await verbs.finalize(caller, call.body)
     return Reply(
         Finalized(
-            session=await _body(memory, done.session),
+            session=await _body(caller.memory, done.session),
             dry_run=done.is_dry_run,
             summaries_made=len(done.summaries),
             summaries=[Summary(**one.to_dict()) for one in done.summaries[-_SHOWN_SUMMARIES:]],
@@ -259,22 +209,6 @@ async def _body(memory: "Memory", session: Session) -> SessionBody:
     return SessionBody(**session.to_dict(titles.get(session.id)), model=session.model)
 
 
-def _new_message(call: Call[RecordMessages, InProject], place: int, zone: Zone) -> NewMessage:
-    sent, key = call.body.messages[place], call.request_key
-    moment = sent.created_at
-    return NewMessage(
-        role=Role(sent.role),
-        text=sent.text,
-        name=sent.name,
-        created_at=None if moment is None else from_iso(moment, f"messages[{place}].created_at", zone),
-        model_id=sent.model_id,
-        token_usage=sent.token_usage,
-        client_key=None if key is None else part_key(key, place),
-        origin=None if sent.origin is None else Origin(sent.origin),
-        details=sent.details,
-    )
-
-
 SESSIONS: Final = (
     Endpoint(
         "GET", "/sessions", Permission.READ, "Conversations, the newest message first", list_sessions, SessionPage,
@@ -288,9 +222,9 @@ SESSIONS: Final = (
         "GET", "/sessions/{session_id}/messages", Permission.READ, "The messages of a conversation", list_messages,
         MessagePage, Nothing, Messages, tag="sessions",
     ),
-    Endpoint(
-        "POST", "/sessions/{session_id}/messages", Permission.WRITE, "Record messages, all or none", record_messages,
-        RecordedMessages, RecordMessages, InProject, status=201, tag="sessions", takes_key=True,
+    serves(
+        verbs.RECORD, "POST", "/sessions/{session_id}/messages", record_messages, RecordedMessages, status=201,
+        tag="sessions", takes_key=True,
     ),
     Endpoint(
         "GET", "/sessions/{session_id}/stats", Permission.READ, "A conversation in numbers", session_stats,
@@ -300,8 +234,8 @@ SESSIONS: Final = (
         "GET", "/sessions/{session_id}/graph", Permission.READ, "The overview of a conversation's graph",
         session_graph, GraphBody, Nothing, InProject, tag="sessions",
     ),
-    Endpoint(
-        "POST", "/sessions/{session_id}/finalize", Permission.WRITE, "Close a conversation", finalize_session,
-        Finalized, Finalize, InProject, tag="sessions", is_idempotent=True,
+    serves(
+        verbs.FINALIZE, "POST", "/sessions/{session_id}/finalize", finalize_session, Finalized, tag="sessions",
+        is_idempotent=True,
     ),
 )  # fmt: skip

@@ -2,41 +2,28 @@
 and `MemoryStats`.
 """
 
-from typing import Annotated, Any, Final
+from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.records import MessageWithImportance, RecordType
-from kalito_mcp.domain.validation import checked_name
-from kalito_mcp.shapes import KindName, OriginName, Output, ReachName, Redacted, RoleName, TypeName, sent_fields_schema
-from kalito_mcp.web.arguments import inlined
+from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.memory.verbs.shapes import (
+    KindName,
+    OriginName,
+    Output,
+    ReachName,
+    Redacted,
+    RoleName,
+    TypeName,
+)
 
-_NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
-"""The memory's rule for names, for readers of the schema."""
-SessionName = Annotated[
-    str,
-    Field(description="The id of a conversation.", min_length=1, max_length=200, json_schema_extra=_NAME),
-    AfterValidator(lambda name: checked_name(name, "session_id")),
-]
-AgentName = Annotated[
-    str | None,
-    Field(description="Which agent's memory. Default: `default`, or the session's.", min_length=1, max_length=200),
-]
 PageSize = Annotated[int, Field(description="How many at most.", ge=1, le=200)]
 CursorText = Annotated[
     str | None,
     Field(description="`next_cursor` of the page before, with the same query.", min_length=1, max_length=400),
 ]
 NextCursor = Annotated[str | None, Field(description="For the next page; left out on the last.")]
-
-
-def fields_schema(*types: RecordType) -> dict[str, Any]:
-    """The fields that may be sent of an object with the fields of these types, for readers of the schema."""
-    properties: dict[str, Any] = {}
-    for one in types:
-        properties = {**inlined(sent_fields_schema(one))["properties"], **properties}
-    return {"properties": properties}
 
 
 class Message(Output):

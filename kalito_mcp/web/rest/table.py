@@ -5,7 +5,7 @@ from typing import Final
 from pydantic import ConfigDict
 
 from kalito_mcp.domain.access import Permission
-from kalito_mcp.shapes import Output
+from kalito_mcp.memory.verbs.shapes import Output
 from kalito_mcp.web.rest.audit import AUDIT
 from kalito_mcp.web.rest.contexts import CONTEXTS
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Endpoint, Nothing, Reply

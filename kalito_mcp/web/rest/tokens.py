@@ -8,8 +8,8 @@ from kalito_mcp.domain.access import Permission, Principal, Token
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.time import DAY_MS, to_iso
 from kalito_mcp.errors import AccessDenied
-from kalito_mcp.shapes import Output
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, Input, Nothing, Reply, place_of
+from kalito_mcp.memory.verbs.shapes import Input, Output
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, Nothing, Reply, place_of
 
 PermissionName = Literal["read", "write", "admin"]
 

@@ -8,9 +8,10 @@ from pydantic import Field
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.errors import StorageFull, StorageReadOnly
-from kalito_mcp.shapes import Output, ReachName
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Input, Nothing, Reply
-from kalito_mcp.web.rest.shapes import AgentName, GraphBody, Known, RecordBody, record_body
+from kalito_mcp.memory.verbs import records as verbs
+from kalito_mcp.memory.verbs.shapes import AgentName, Input, Output, ReachName
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Nothing, Reply, serves
+from kalito_mcp.web.rest.shapes import GraphBody, Known, RecordBody, record_body
 
 
 class OfAgent(InProject):
@@ -50,10 +51,8 @@ class ProfileBody(Output):
     pinned_in_a_session: list[OfferedPin]
 
 
-class TasksOf(OfAgent):
+class TasksOf(verbs.ListTasks, InProject):
     """Which tasks to list."""
-
-    is_done: Annotated[bool | None, Field(description="true: finished ones; false: open ones. Default: all.")] = None
 
 
 class TaskPage(Output):
@@ -126,7 +125,7 @@ async def read_profile(call: Call[Nothing, ProfileOf]) -> Reply:
 
 async def list_tasks(call: Call[Nothing, TasksOf]) -> Reply:
     """Tasks, by due date."""
-    found = await call.memory.records.tasks(agent_id=call.query.agent_id, is_done=call.query.is_done)
+    found = await verbs.list_tasks(await call.caller(), call.query)
     return Reply(TaskPage(tasks=[record_body(one) for one in found]))
 
 
@@ -175,7 +174,7 @@ WHOLE: Final[tuple[Endpoint[Any, Any], ...]] = (
         "GET", "/profile", Permission.READ, "What every conversation knows", read_profile, ProfileBody, Nothing,
         ProfileOf,
     ),
-    Endpoint("GET", "/tasks", Permission.READ, "Tasks, the earliest due first", list_tasks, TaskPage, Nothing, TasksOf),
+    serves(verbs.TASKS, "GET", "/tasks", list_tasks, TaskPage, body=Nothing, query=TasksOf, tag="memory"),
     Endpoint(
         "GET", "/graph", Permission.READ, "The overview of an agent's long-term graph", agent_graph, GraphBody,
         Nothing, OfAgent,

@@ -14,6 +14,7 @@ import anyio.to_thread
 import numpy as np
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
@@ -23,7 +24,7 @@ from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.qdrant.collections import MODULE
 from kalito_mcp.storage.qdrant.points import QdrantPoints
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.vector_rows import packed
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 from tests import drafts

@@ -11,6 +11,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.errors import ConfigurationError, VectorsUnreachable
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.vector_points import FoundPoint
@@ -18,7 +19,6 @@ from kalito_mcp.storage.qdrant import points
 from kalito_mcp.storage.qdrant.collections import MODULE, best_first
 from kalito_mcp.storage.qdrant.points import QdrantPoints, configured_points
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict
 from tests.contract.test_vectors import HASHED, TRIP, append, change, nearest, opened, pay, purge
 from tests.qdrant import needs_qdrant, stored_rows
 from tests.qdrant_server import QdrantServer, serving

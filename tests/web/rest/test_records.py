@@ -172,4 +172,4 @@ def test_a_record_as_it_was_at_a_moment(client: httpx2.Client) -> None:
     assert said(client.get(url, params={"as_of": "9999-01-01"}))["text"] == "Rum."
     assert client.get(url, params={"as_of": "1999-01-01"}).status_code == 404
     both = client.get(url, params={"as_of": "1999-01-01", "version": 1})
-    assert both.json()["error_description"] == "send version or as_of, not both"
+    assert both.json()["error_description"] == "send as_of or version, not both"

@@ -1,11 +1,21 @@
-"""The shapes of what is answered alike by MCP's tools and by REST. Fields are named as the specification names them."""
+"""The shapes of what all faces are sent and answer alike. Fields are named as the specification names them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 
-from kalito_mcp.domain.records import RecordType
-from kalito_mcp.records.schemas import field_names, fields_schema
+from kalito_mcp.domain.search import MOST_ALSO
+from kalito_mcp.domain.validation import checked_name
+from kalito_mcp.domain.wording import camel_case
 
 RoleName = Literal["user", "assistant", "system"]
 TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
@@ -18,14 +28,48 @@ Redacted = Annotated[list[str] | None, Field(description="What was removed and n
 KnownAlready = Annotated[Literal[True] | None, Field(description="Nothing was stored: this says the same.")]
 
 
-def is_record_field(name: str) -> bool:
-    """Whether records of some type may be given a field of this name."""
-    return name in field_names()
+_NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
+"""The memory's rule for names, for readers of the schema."""
+SessionName = Annotated[
+    str,
+    Field(min_length=1, max_length=200, json_schema_extra=_NAME),
+    AfterValidator(lambda name: checked_name(name, "session_id")),
+]
+AgentName = Annotated[
+    str | None, Field(description="Which agent's memory; default: `default`.", min_length=1, max_length=200)
+]
+RecordName = Annotated[str, Field(min_length=1, max_length=200)]
+RecordId = Annotated[RecordName, Field(description="As returned: `msg_45`, `task_…`.")]
+MessageName = Annotated[
+    str,
+    BeforeValidator(lambda given: str(given) if type(given) is int else given),
+    Field(description="As returned: `msg_45`.", min_length=1, max_length=40),
+]
+"""Its number alone is taken, too."""
+Version = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+Also = Annotated[
+    list[str] | None,
+    Field(
+        description="Always send it: 2 to 4 other ways the user may have said it, in their words, names and "
+        'languages, one a sentence that answers. For "What did Kirsty charge?": '
+        '`["Kirsty charged me ... pounds", "vet bill for the dog", "paid, receipt, kennel cough"]`.'
+    ),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": MOST_ALSO}),
+]
+"""The search takes the first four. A fifth is no reason to refuse a call."""
 
 
-def sent_fields_schema(record_type: RecordType) -> dict[str, Any]:
-    """The JSON schema of the fields of a new record, except those that are arguments of their own."""
-    return fields_schema(record_type)
+class Input(BaseModel):
+    """What is sent. A field may be named in snake_case or in camelCase."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, camel_case(name))),
+    )
 
 
 class Output(BaseModel):

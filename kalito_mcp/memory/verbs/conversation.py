@@ -1,0 +1,269 @@
+"""What belongs to a conversation: recording it, its context, its summaries, and closing it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
+from kalito_mcp.domain.digest import LISTS, Digest, KeptDigest
+from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
+from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, RecordType, Role
+from kalito_mcp.domain.request_keys import part_key
+from kalito_mcp.domain.sessions import MemoryStats
+from kalito_mcp.domain.time import from_iso
+from kalito_mcp.domain.zone import Zone
+from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.memory.verbs.schemas import fields_given
+from kalito_mcp.memory.verbs.shapes import (
+    AgentName,
+    Also,
+    Input,
+    MessageName,
+    OriginName,
+    RoleName,
+    SessionName,
+)
+from kalito_mcp.memory.verbs.verb import Caller, Verb
+from kalito_mcp.records.recorder import Recorded
+
+
+class MessageInput(Input):
+    """One message. camelCase is accepted as well."""
+
+    role: Annotated[RoleName, Field(description="Who sent it.")]
+    text: Annotated[str, Field(description="What was said, word for word.", min_length=1)]
+    name: Annotated[
+        str | None, Field(description="The speaker's name, if more than two take part.", min_length=1, max_length=200)
+    ] = None
+    created_at: Annotated[
+        str | None, Field(description="When it was sent, ISO 8601; default: now.", min_length=1, max_length=40)
+    ] = None
+    model_id: Annotated[str | None, Field(description="The model that wrote it.", min_length=1, max_length=200)] = None
+    token_usage: Annotated[
+        int | None, Field(description="Tokens used, as the model reported.", ge=0, le=1_000_000_000)
+    ] = None
+    client_key: Annotated[
+        str | None,
+        Field(description="Your own id for it; a resend is not stored twice.", min_length=1, max_length=200),
+    ] = None
+    origin: Annotated[
+        OriginName | None,
+        Field(description="Whose words: `tool` or `document` if they are not the sender's own."),
+    ] = None
+    details: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="tags, attachments, message_type, critical, visibility (`internal`: not for chat), "
+            "supersedes (ids of records that it makes outdated).",
+            json_schema_extra=fields_given(RecordType.MESSAGE),
+        ),
+    ] = None
+
+
+class RecordMessages(Input):
+    """Messages of the caller's conversation."""
+
+    messages: Annotated[
+        list[MessageInput],
+        Field(description="In the order they were said. Either all are stored or none.", min_length=1),
+    ]
+    agent_id: AgentName = None
+
+
+class BuildContext(Input):
+    """What a context is built for."""
+
+    session_id: SessionName | None = None
+    max_tokens: Annotated[
+        int | None,
+        Field(description="Budget of the whole text, in tokens; default: as configured.", ge=1, le=MOST_TOKENS),
+    ] = None
+    query: Annotated[
+        str | None,
+        Field(description="What the user asks now. What matches it in any conversation comes first.", min_length=1),
+    ] = None
+    also: Also = None
+    agent_id: AgentName = None
+    seen_messages: Annotated[
+        int,
+        Field(
+            description="How many of the newest recorded messages you still see: they are left out.",
+            ge=0,
+            le=1_000_000,
+        ),
+    ] = 0
+    pending_input: Annotated[
+        bool, Field(description="The newest recorded message is the user's current input: leave it out.")
+    ] = False
+    include: Annotated[
+        list[Literal["internal", "untrusted"]] | None,
+        Field(
+            description="Also return `internal` thoughts, or `untrusted` text of tools and documents that reads "
+            "like an instruction.",
+            max_length=2,
+        ),
+    ] = None
+
+
+def _sentences(description: str, **more: int) -> WithJsonSchema:
+    return WithJsonSchema({"type": "array", "items": {"type": "string"}, "description": description, **more})
+
+
+class Summarize(Input):
+    """Which messages of the caller's conversation to summarise: those without a summary, or a range. `summary` and the
+    lists are the caller's own words."""
+
+    summary: Annotated[
+        str | None,
+        Field(description="Your own summary of them, under 200 words.", min_length=1, pattern=r"\S"),
+    ] = None
+    decided: Annotated[list[str] | None, _sentences("What was decided, and why.")] = None
+    learned: Annotated[list[str] | None, _sentences("Lasting facts.")] = None
+    done: Annotated[list[str] | None, _sentences("What is finished.")] = None
+    # An empty list closes what was open; a missing one does not.
+    open: Annotated[list[str] | None, _sentences("All that is open now; `[]`: nothing.", minItems=0)] = None
+    start_message_id: MessageName | None = None
+    end_message_id: MessageName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summarized:
+    """The summaries that were made, what was pinned, and the session's numbers. `is_late`: every message had a summary
+    already, so the caller's own was not stored."""
+
+    made: Sequence[ConversationSummary]
+    digest: KeptDigest
+    stats: MemoryStats
+    is_late: bool
+
+    @property
+    def redacted(self) -> list[str]:
+        """What was removed and not stored."""
+        return [one for summary in self.made for one in summary.redacted] or list(self.digest.redacted)
+
+
+class Finalize(Input):
+    """How the caller's conversation is closed."""
+
+    promote: Annotated[
+        bool, Field(description="Copy the best questions and answers into the agent's long-term graph.")
+    ] = True
+    checkpoint: Annotated[bool, Field(description="Write the agent's graph to a snapshot file.")] = True
+    checkpoint_name: Annotated[
+        str | None,
+        Field(
+            description="Name of the snapshot; default: the agent's own, which is replaced.",
+            min_length=1,
+            max_length=100,
+        ),
+    ] = None
+    dry_run: Annotated[bool, Field(description="Change nothing; return what would be merged and promoted.")] = False
+
+
+def new_messages(sent: Sequence[MessageInput], zone: Zone, request_key: str | None = None) -> list[NewMessage]:
+    """The messages. A part of the request's key is the key of each that has none. Raises InvalidInput for a time that
+    cannot be read."""
+    return [
+        NewMessage(
+            role=Role(one.role),
+            text=one.text,
+            name=one.name,
+            created_at=from_iso(one.created_at, f"messages[{place}].created_at", zone) if one.created_at else None,
+            model_id=one.model_id,
+            token_usage=one.token_usage,
+            client_key=one.client_key or (request_key and part_key(request_key, place)),
+            origin=one.origin and Origin(one.origin),
+            details=one.details,
+        )
+        for place, one in enumerate(sent)
+    ]
+
+
+async def record_messages(caller: Caller, sent: RecordMessages) -> Recorded:
+    """Append messages to a session; a new one is created."""
+    new = new_messages(sent.messages, caller.memory.zone, caller.request_key)
+    return await caller.memory.record_messages(caller.session, new, agent_id=sent.agent_id, client=caller.editor.id)
+
+
+async def build_context(
+    caller: Caller, sent: BuildContext, *, as_json: bool = False, is_preview: bool = False
+) -> MemoryContext:
+    """A context for a model, or a preview, in which nothing counts as used. `as_json`: its budget is of the JSON."""
+    memory = caller.memory
+    build = memory.manager.build_context if is_preview else memory.build_context
+    return await build(
+        sent.session_id,
+        sent.max_tokens,
+        agent_id=sent.agent_id,
+        query=sent.query,
+        pending_input=sent.pending_input,
+        seen_messages=sent.seen_messages,
+        include=[Include(one) for one in sent.include or ()],
+        as_json=as_json,
+        seen=caller.seen,
+        also=sent.also or (),
+    )
+
+
+async def summarize(caller: Caller, sent: Summarize, *, message_count: int | None = None) -> Summarized:
+    """Summarise a range, or what has no summary yet, with the caller's words if there are any; keep the lists. A range
+    must have `message_count` messages, if that is given.
+
+    Raises:
+        InvalidInput: only one end of the range is named. Conflict: all has a summary already, so the caller's is late.
+    """
+    session, conversations = caller.session, caller.memory.conversations
+    lists = {name: tuple(one) for name in LISTS if (one := getattr(sent, name)) is not None}
+    digest = Digest(**lists)
+    words = digest.text(sent.summary)
+    made: Sequence[ConversationSummary]
+    if sent.start_message_id is not None or sent.end_message_id is not None:
+        made = [await _of_range(caller, sent, words, message_count)]
+    elif words is not None:
+        adopted = await conversations.adopt_summary(session, words)
+        if adopted is None and not lists:
+            raise Conflict(
+                f"every message of session {session!r} has a summary already, so yours was not stored; "
+                "keep it with create_pin, or send it after the next messages"
+            )
+        made = [adopted] if adopted else []
+    else:
+        made = await conversations.summarize(session)
+    kept = await caller.memory.keep_digest(session, digest, editor=caller.editor) if lists else KeptDigest()
+    return Summarized(made, kept, await conversations.stats(session), sent.summary is not None and not made)
+
+
+async def _of_range(
+    caller: Caller, sent: Summarize, words: str | None, message_count: int | None
+) -> ConversationSummary:
+    if sent.start_message_id is None or sent.end_message_id is None:
+        raise InvalidInput("send start_message_id and end_message_id together, or neither")
+    return await caller.memory.create_summary(
+        CreateSummaryRequest(
+            caller.session,
+            sent.start_message_id,
+            sent.end_message_id,
+            message_count=message_count,
+            summary=words,
+            client_key=caller.request_key,
+        )
+    )
+
+
+async def finalize(caller: Caller, sent: Finalize) -> Finalized:
+    """Close a session."""
+    options = FinalizeOptions(sent.promote, sent.checkpoint, sent.checkpoint_name, sent.dry_run)
+    return await caller.memory.finalize_session(caller.session, options, caller.progress)
+
+
+RECORD: Final = Verb(
+    "record_messages", Permission.WRITE, "Record messages, all or none", RecordMessages, record_messages
+)
+CONTEXT: Final = Verb(
+    "build_context", Permission.READ, "Build the context of a conversation for a model", BuildContext, build_context
+)
+SUMMARIZE: Final = Verb("summarize_session", Permission.WRITE, "Summarise a range of messages", Summarize, summarize)
+FINALIZE: Final = Verb("finalize_session", Permission.WRITE, "Close a conversation", Finalize, finalize)

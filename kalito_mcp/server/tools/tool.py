@@ -1,0 +1,81 @@
+"""Makes the SDK's tools: a function of ours with the model of its arguments, as hosts list it."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, get_type_hints
+
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel, WithJsonSchema
+
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.memory.verbs.schemas import inlined, pruned
+
+_UNLISTED: Final = ("title", "pattern", "maxLength")
+"""Patterns and longest lengths are checked in the call. Servers of local models make a grammar of the schemas, and
+refuse every tool if they cannot."""
+_SENT: Final = "sent"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """One tool. `function` is called with the context and with `sent`, the model of its arguments. Its docstring is
+    what models read of it, and its name the tool's.
+
+    Hosts find it by its `hint`; one without a hint is always loaded. `destroys` and `is_idempotent` are for those that
+    may write. `is_text`: its answer has no structured form. `is_of_host`: the host calls it, not its model.
+    """
+
+    function: Callable[..., Any]
+    title: str
+    permission: Permission
+    hint: str | None = None
+    destroys: bool = False
+    is_idempotent: bool = False
+    is_text: bool = False
+    is_of_host: bool = False
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.function.__name__
+
+    def made(self) -> Tool:
+        """The tool as the SDK serves it."""
+        is_read = self.permission is Permission.READ
+        meta: dict[str, Any] = {"anthropic/searchHint": self.hint} if self.hint else {"anthropic/alwaysLoad": True}
+        tool = Tool.from_function(
+            self.function,
+            title=self.title,
+            description=" ".join((inspect.getdoc(self.function) or "").split()),
+            annotations=ToolAnnotations(
+                title=self.title,
+                read_only_hint=is_read,
+                destructive_hint=self.destroys,
+                idempotent_hint=self.is_idempotent or is_read,
+                open_world_hint=False,
+            ),
+            meta={"ui": {"visibility": ["app"]}} if self.is_of_host else meta,
+            structured_output=False if self.is_text else None,
+        )
+        model: type[BaseModel] = get_type_hints(self.function)[_SENT]
+        tool.parameters = pruned(inlined(model.model_json_schema()), _UNLISTED, is_short=True)
+        tool.parameters.pop("description", None)
+        answer = tool.fn_metadata
+        tool.fn_metadata = _Arguments(
+            arg_model=model,
+            output_model=answer.output_model,
+            output_schema=pruned(answer.output_schema, _UNLISTED, is_short=True),
+        )
+        return tool
+
+
+class _Arguments(FuncMetadata):
+    """The SDK's parser of arguments, for a function that takes all of them as one model."""
+
+    arg_model: Annotated[type[BaseModel], WithJsonSchema(None)]  # type: ignore[assignment]
+
+    def validate_arguments(self, arguments_to_validate: dict[str, Any]) -> dict[str, Any]:
+        return {_SENT: self.arg_model.model_validate(arguments_to_validate)}
