@@ -16,12 +16,7 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.ports.conversations import (
-    AppendedMessage,
-    MessageDraft,
-    PinDraft,
-    SummaryDraft,
-)
+from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS

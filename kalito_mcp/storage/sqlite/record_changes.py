@@ -5,12 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kalito_mcp.domain.memory_records import (
-    EditDraft,
-    MemoryRecord,
-    RecordDraft,
-    changed_fields,
-)
+from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, changed_fields
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.errors import RecordNotFound, RevisionConflict
@@ -19,10 +14,10 @@ from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT, stored_once
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
-from kalito_mcp.storage.sqlite.numbered import key_of
+from kalito_mcp.storage.sqlite.numbered import key_of, message_key
 from kalito_mcp.storage.sqlite.projects import rename_project
 from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
-from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries, message_key
+from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries
 from kalito_mcp.storage.sqlite.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
 from kalito_mcp.storage.sqlite.superseded import named_in, supersede

@@ -1,7 +1,6 @@
 """Reads whole records and their edits. Implements `ports.records.RecordReader`."""
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -9,13 +8,12 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
-from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.client_keys import ClientKeys
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
-from kalito_mcp.storage.sqlite.numbered import key_of
+from kalito_mcp.storage.sqlite.numbered import key_of, message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
@@ -213,7 +211,6 @@ WHERE r.agent_key = :agent_key AND r.key > :after_key AND r.purged_at IS NULL
     )) AND {within("r")}
 ORDER BY r.key LIMIT :limit
 """
-_MESSAGE_ID: Final = re.compile(rf"{MESSAGE_ID_PREFIX}([1-9][0-9]{{0,17}})")
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
 _NEWEST: Final = (1 << 63) - 1
 SELECT_HASHED: Final = f"""
@@ -399,9 +396,3 @@ def _named(record_ids: Sequence[str]) -> dict[str, str]:
 def _places(scope: Scope) -> dict[str, str | None]:
     """The parameters that name the owner, the project and the limits."""
     return {"owner": scope.owner, "project": scope.project, **limits_of(scope)}
-
-
-def message_key(record_id: str) -> int | None:
-    """The number in a message's id; None if the id is not a message's."""
-    number = _MESSAGE_ID.fullmatch(record_id)
-    return None if number is None else int(number[1])
