@@ -36,6 +36,7 @@ from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.conversations import MessageDraft
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.window import SummaryWindowPolicy
@@ -126,7 +127,7 @@ class Growing:
         self, store: SqliteStore, session_id: str, drafts: Sequence[MessageDraft], turns: Sequence[str]
     ) -> None:
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(Scope(session=session_id), now_ms=drafts[0].created_at)
+            session = await ensure_session(transaction.sessions, Scope(session=session_id), now_ms=drafts[0].created_at)
             added = await transaction.conversations.append_messages(session, drafts, now_ms=drafts[0].created_at)
             await transaction.sessions.set_pinned_seq(session, _NEVER)
             await transaction.sessions.set_observed_seq(session, _NEVER)

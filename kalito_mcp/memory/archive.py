@@ -82,5 +82,5 @@ class Archive(Part):
 
         counts = await self.place.store.write(add)
         crash_point("restore.stored")
-        await self.place.store.rebuild_derived()
+        await self.place.store.maintenance.rebuild_derived()
         return counts

@@ -11,6 +11,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.pins.adding import add_new_pins
 from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
 from kalito_mcp.pins.code import asked_code, confirmed_code, subject_of
 from kalito_mcp.pins.found import FoundPin, is_found_pin
@@ -114,7 +115,7 @@ class PinCollector:
             )
             if list(now) != list(searched.messages):
                 return None
-            made = await transaction.conversations.add_pins(session, searched.drafts)
+            made = await add_new_pins(transaction, session, searched.drafts)
             await self._forget_outdated(transaction, session, searched.drafts)
         await transaction.sessions.set_pinned_seq(session, searched.last)
         return made

@@ -33,4 +33,4 @@ class ArchiveWriter(ArchiveReader, Protocol):
 
     async def finish(self) -> None:
         """Settle what a part of a memory lacks, such as causes that it does not have, and mark what is derived to be
-        rebuilt. Call it after the last entry; `Store.rebuild_derived` after the transaction."""
+        rebuilt. Call it after the last entry; `Maintenance.rebuild_derived` after the transaction."""

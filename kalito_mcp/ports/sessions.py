@@ -55,14 +55,9 @@ class SessionReader(Protocol):
 class SessionWriter(SessionReader, Protocol):
     """Writes, inside one transaction."""
 
-    async def ensure(self, scope: Scope, *, now_ms: int) -> Session:
-        """Return the session. A new one is created OPEN under the scope's agent, in its project. One that no release
-        with projects has placed moves into the scope's.
-
-        Raises:
-            InvalidInput: it exists and belongs to another agent, or to another project.
-            AccessDenied: it exists beyond the limits (see `Limits.own_session`).
-        """
+    async def create(self, scope: Scope, *, now_ms: int) -> Session:
+        """Create the session that the scope names, which the owner does not have yet: open, and empty, of the scope's
+        agent and project."""
 
     async def move(self, session: Session, project: str | None) -> None:
         """Give the session and all that belongs to it to a project; None makes it personal."""

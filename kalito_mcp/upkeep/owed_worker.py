@@ -106,7 +106,7 @@ class OwedWorker:
 
     async def _tidy(self) -> None:
         try:
-            await self._store.tidy()
+            await self._store.maintenance.tidy()
         except Exception as error:
             _report(error, "the text index was not merged; searches take a little longer until it is")
 

@@ -95,7 +95,7 @@ class VectorWorker:
         is_owed = True
         while is_owed:
             await self._pay_owed()
-            is_owed = await self._store.move_vectors()
+            is_owed = await self._store.maintenance.move_vectors()
 
     async def _drop_replaced(self) -> None:
         """Stop using the active index if this embedder replaces the one that made it."""
@@ -140,7 +140,7 @@ class VectorWorker:
             ModelError, StorageError: a batch could not be embedded or stored; call again to continue.
             Conflict: another embedder's index was started meanwhile.
         """
-        await self._store.move_vectors(is_whole=True)
+        await self._store.maintenance.move_vectors(is_whole=True)
         await self._clear()
         probe = await self._embedder.embed([_PROBE])
         ours = self._embedder.fingerprint
@@ -163,7 +163,7 @@ class VectorWorker:
             total = max(total, done)
             progress(done, total)
         await self._clear()
-        await self._store.move_vectors()
+        await self._store.maintenance.move_vectors()
 
     async def _activate_if_complete(self) -> bool:
         """Activate our index if no record lacks a vector in it. False, and nothing is written, otherwise."""

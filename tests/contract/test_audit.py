@@ -59,7 +59,7 @@ async def test_only_the_changes_of_the_work_are_noticed(store: Store) -> None:
 
     async def nothing(transaction: WriteTransaction) -> Sequence[Change]:
         await note(transaction, "alone")
-        return (await transaction.audit.changes_of(transaction.records.unswept))[1]
+        return (await transaction.audit.changes_of(transaction.records.has_forgotten_values))[1]
 
     assert await store.write(two_notices) == [[Change("added", 1, ("first",))], [Change("added", 1, ("second",))]]
     assert await store.write(nothing) == []

@@ -8,6 +8,7 @@ import pytest
 from kalito_mcp.domain.records import message_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.index_reads import shown
 from tests.scripted import START_MS
@@ -39,7 +40,7 @@ HOSTILE = [
 
 async def remember(store: Store, scope: Scope, text: str) -> int:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin(text, record_id=f"pin {scope}", client_key="k")])
         batch = [drafts.message(text, client_key="k")]
         [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
@@ -96,7 +97,7 @@ async def test_no_read_under_a_scope_gives_back_another_owners_message(store: St
         if agents.setdefault((scope.owner, scope.session), scope.agent) != scope.agent:
             continue
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             batch = [drafts.message("secret")]
             [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         owned[appended.id] = scope

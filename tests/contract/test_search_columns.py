@@ -12,6 +12,7 @@ from kalito_mcp.domain.validation import message_number
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.turns_around import turns_around
 from tests import drafts
 from tests.contract.conftest import Backend
@@ -27,13 +28,13 @@ MESSAGES = SearchFilters(types=frozenset({RecordType.MESSAGE}))
 
 async def append(store: Store, batch: Sequence[MessageDraft], scope: Scope = TRIP) -> Sequence[AppendedMessage]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         return await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
 
 
 async def add(store: Store, *batch: PinDraft | SummaryDraft, scope: Scope = TRIP) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         for draft in batch:
             if isinstance(draft, PinDraft):
                 await transaction.conversations.add_pins(session, [draft])

@@ -10,6 +10,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.contract.conftest import Backend
 from tests.index_reads import keys_with, record_count, shown
@@ -25,9 +26,9 @@ class Abandoned(Exception):
 
 async def write_everything(transaction: WriteTransaction, word: str = "abandoned") -> None:
     """One of each kind of write."""
-    session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+    session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
     await transaction.conversations.append_messages(session, [drafts.message(f"{word} message")], now_ms=START_MS)
-    session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+    session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
     await transaction.conversations.add_pins(
         session, [drafts.pin(f"{word} pin", record_id=f"pin_{word}_{session.message_count}")]
     )
@@ -111,15 +112,15 @@ async def test_a_write_cancelled_at_any_moment_is_whole_or_absent_and_the_next_o
 
 async def test_a_failed_write_does_not_disturb_the_numbers_of_the_next(store: Store) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
     with pytest.raises(Abandoned):
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
             raise Abandoned
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         [third] = await transaction.conversations.append_messages(session, [drafts.message("two")], now_ms=START_MS)
     assert third.seq == 2
 
@@ -182,7 +183,7 @@ async def test_writes_of_two_stores_take_turns_and_none_is_lost(backend: Backend
     async def append(store: Store, name: str) -> None:
         for number in range(25):
             async with store.transaction() as transaction:
-                session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+                session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
                 draft = drafts.message(f"{name}{number}")
                 await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
 
@@ -301,7 +302,7 @@ async def test_an_error_ends_a_reading_and_the_next_one_works(store: Store) -> N
 async def test_readings_of_many_tasks_do_not_mix(store: Store) -> None:
     async with store.transaction() as transaction:
         for number in range(8):
-            await transaction.sessions.ensure(Scope(session=f"s{number}"), now_ms=START_MS)
+            await ensure_session(transaction.sessions, Scope(session=f"s{number}"), now_ms=START_MS)
     found: dict[int, str] = {}
 
     async def look(number: int) -> None:

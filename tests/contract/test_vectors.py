@@ -15,6 +15,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.contract.conftest import Backend
 from tests.qdrant import needs_qdrant
@@ -32,7 +33,7 @@ DIMENSION: Final = 64
 
 async def append(store: Store, *texts: str, scope: Scope = TRIP, **fields: Any) -> list[int]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         batch = [drafts.message(text, **fields) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
@@ -151,7 +152,7 @@ async def test_the_name_comes_before_the_text(store: Store) -> None:
 async def test_records_of_every_type_have_vectors_also_internal_ones(store: Store) -> None:
     await append(store, "said")
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("pinned")])
         await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="summed"))
         own = [

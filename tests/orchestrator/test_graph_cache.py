@@ -22,6 +22,7 @@ from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig, new_graph
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.orchestrator.conftest import changed
 from tests.scripted import START_MS, ScriptedClock
@@ -81,7 +82,7 @@ class Process:
 
     async def open_session(self, session_id: str, *, agent: str | None = None) -> None:
         async with self.store.transaction() as transaction:
-            await transaction.sessions.ensure(Scope(agent=agent, session=session_id), now_ms=START_MS)
+            await ensure_session(transaction.sessions, Scope(agent=agent, session=session_id), now_ms=START_MS)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.errors import StorageReadOnly
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access
 from kalito_mcp.storage.sqlite.inspection import inspect
@@ -21,7 +22,7 @@ TRIP = Scope(session="trip")
 
 async def append(store: SqliteStore, text: str) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 

@@ -12,6 +12,7 @@ import pytest
 from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -67,7 +68,7 @@ async def found(store: SqliteStore, query: str) -> list[str]:
 async def write(path: Path) -> None:
     store = await SqliteStore.open(path)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(
             session, [drafts.message(text) for text in SAID], now_ms=START_MS
         )

@@ -19,6 +19,7 @@ from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import recent_terms, search
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
@@ -144,7 +145,7 @@ class Writer:
     async def pin(self, scope: Scope, text: str) -> str:
         record_id = f"pin_{len(self.ids)}"
         async with self.store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             await transaction.conversations.add_pins(session, [drafts.pin(text, record_id=record_id)])
         self.ids.append(record_id)
         return record_id
@@ -171,7 +172,7 @@ class Writer:
 
     async def rescore(self, scope: Scope, score: float) -> None:
         async with self.store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             scores = [(int(one[4:]), score) for one in self.ids if one.startswith("msg_")]
             await transaction.conversations.set_importance(session, scores, now_ms=START_MS)
 

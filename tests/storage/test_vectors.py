@@ -16,6 +16,7 @@ from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput, StorageDamaged
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import vector_cache, vector_caches
 from kalito_mcp.storage.sqlite import vectors as statements
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -34,7 +35,7 @@ TRIP: Final = Scope(session="trip")
 
 async def append(store: SqliteStore, *texts: str) -> list[int]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
@@ -86,9 +87,8 @@ async def test_the_vector_of_an_erased_text_is_in_no_file(database: Path) -> Non
         await transaction.vectors.drop("hashed")
     for key in keys:
         await purge(store, key)
-    async with store.view() as view:
-        unswept = await view.records.unswept()
-    assert dict((await store.sweep(unswept.last)).remaining) == {}
+    owed = await store.maintenance.owed_erasures()
+    assert dict(await store.maintenance.finish_erasures(owed)) == {}
     assert [files_with(database.parent, text) for text in [*secrets, "harmless"]] == [[]] * 5
     assert files_with(database.parent, "ordinary message 7")
     await store.close()

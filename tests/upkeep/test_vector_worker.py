@@ -15,6 +15,7 @@ import pytest
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import Conflict, ModelReplyInvalid, ModelUnavailable
 from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep import vector_worker
 from kalito_mcp.upkeep.vector_worker import VectorWorker
@@ -31,7 +32,7 @@ PROGRAM: Final = Path(__file__).with_name("rebuild_until_killed.py")
 
 async def append(store: SqliteStore, *texts: str) -> list[int]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]

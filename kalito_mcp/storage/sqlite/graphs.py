@@ -16,8 +16,8 @@ from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.storage.sqlite import graph_rows as rows
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
+from kalito_mcp.storage.sqlite.numbered import message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
-from kalito_mcp.storage.sqlite.records import message_key
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT
 
 _Item = TypeVar("_Item")

@@ -1,7 +1,6 @@
 """Reads whole records and their edits. Implements `ports.records.RecordReader`."""
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -9,17 +8,17 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
-from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.errors import RecordNotFound
-from kalito_mcp.ports.records import ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone, Unswept
+from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
 from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage.sqlite.client_keys import ClientKeys
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
-from kalito_mcp.storage.sqlite.numbered import key_of
+from kalito_mcp.storage.sqlite.numbered import key_of, message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
-from kalito_mcp.storage.sqlite.tombstones import WITHIN, Tombstones
+from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
 _WHOLE: Final = f"""
 SELECT {STORED_COLUMNS}, a.id, s.id, u.usage_count, u.last_used, (
@@ -185,15 +184,14 @@ WHERE r.key IN (
 ) AND r.end_seq >= (SELECT seq FROM message) AND r.purged_at IS NULL
 ORDER BY r.level
 """
+SELECT_CAUSES: Final = """
+WITH RECURSIVE causes(key) AS (
+    SELECT caused_by FROM records WHERE key = :key AND caused_by IS NOT NULL
+    UNION SELECT r.caused_by FROM causes JOIN records r ON r.key = causes.key WHERE r.caused_by IS NOT NULL
+)
+SELECT coalesce(r.id, 'msg_' || r.key) FROM causes JOIN records r ON r.key = causes.key
+"""
 SELECT_EDITS: Final = f"SELECT {EDIT_COLUMNS} FROM memory_edits e WHERE e.record_key = :key ORDER BY e.version"
-SELECT_TOMBSTONE: Final = f"""
-SELECT t.record_id, t.purged_at FROM tombstones t
-WHERE t.record_id = :record_id AND t.owner = :owner AND {WITHIN} LIMIT 1
-"""
-SELECT_ERASED: Final = """
-SELECT DISTINCT record_id FROM tombstones
-WHERE record_id IN (SELECT value FROM json_each(:record_ids)) AND owner = :owner
-"""
 SELECT_AGENT_KEY: Final = f"""
 SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
     :agent, (SELECT b.id FROM sessions s JOIN agents b ON b.key = s.agent_key
@@ -213,7 +211,6 @@ WHERE r.agent_key = :agent_key AND r.key > :after_key AND r.purged_at IS NULL
     )) AND {within("r")}
 ORDER BY r.key LIMIT :limit
 """
-_MESSAGE_ID: Final = re.compile(rf"{MESSAGE_ID_PREFIX}([1-9][0-9]{{0,17}})")
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
 _NEWEST: Final = (1 << 63) - 1
 SELECT_HASHED: Final = f"""
@@ -333,16 +330,28 @@ class RecordQueries(Queries):
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
         return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=key_of(record))]
 
-    async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
-        return await Tombstones(self._connection).texts(scope, record_type, texts)
+    async def causes(self, record: MemoryRecord) -> frozenset[str]:
+        return frozenset(row[0] for row in await self._all(SELECT_CAUSES, key=key_of(record)))
+
+    async def of_client_keys(
+        self, scope: Scope, record_type: RecordType, client_keys: Collection[str]
+    ) -> Sequence[MemoryRecord]:
+        keys = await ClientKeys(self._connection).records(scope, record_type, client_keys)
+        return await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps(keys)) if keys else []
+
+    async def client_keys(self, scope: Scope, record_type: RecordType, prefix: str) -> Sequence[str]:
+        return await ClientKeys(self._connection).beginning_with(scope, record_type, prefix)
+
+    async def erased_texts(
+        self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str] = ()
+    ) -> Sequence[ErasedText]:
+        return await Tombstones(self._connection).of_texts(scope, record_type, texts, client_keys)
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
-        found = await self._all(SELECT_TOMBSTONE, record_id=record_id, owner=scope.owner, **limits_of(scope))
-        return next((Tombstone(*row) for row in found), None)
+        return await Tombstones(self._connection).of_record(scope, record_id)
 
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
-        found = await self._all(SELECT_ERASED, record_ids=json.dumps(list(record_ids)), owner=scope.owner)
-        return frozenset(row[0] for row in found)
+        return await Tombstones(self._connection).of_records(scope.owner, record_ids)
 
     async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
         found = await self._all(SELECT_HASHED, **_named(record_ids))
@@ -361,9 +370,6 @@ class RecordQueries(Queries):
 
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         return await ForgottenValues(self._connection).of(scope, keys)
-
-    async def unswept(self) -> Unswept:
-        return await Tombstones(self._connection).unswept()
 
     async def _agent_key(self, scope: Scope) -> int | None:
         """The key of the agent that the scope names, else of its session's agent, else of the default one."""
@@ -390,9 +396,3 @@ def _named(record_ids: Sequence[str]) -> dict[str, str]:
 def _places(scope: Scope) -> dict[str, str | None]:
     """The parameters that name the owner, the project and the limits."""
     return {"owner": scope.owner, "project": scope.project, **limits_of(scope)}
-
-
-def message_key(record_id: str) -> int | None:
-    """The number in a message's id; None if the id is not a message's."""
-    number = _MESSAGE_ID.fullmatch(record_id)
-    return None if number is None else int(number[1])

@@ -13,9 +13,9 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
 from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.storage.sqlite import conversation_rows as rows
+from kalito_mcp.storage.sqlite.numbered import message_key
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
-from kalito_mcp.storage.sqlite.records import message_key
 from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
 from kalito_mcp.text.analysis import stem
 from kalito_mcp.text.spelling import is_spellable, spellings
