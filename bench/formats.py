@@ -35,7 +35,7 @@ from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.exchange.archive import restore_archive, write_archive_file
 from kalito_mcp.exchange.conversation import Conversation, Note, Reading
 from kalito_mcp.exchange.importer import Importer, found_in
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 from kalito_mcp.hosts.edits import Part, Wish, has_ours, removed, written
 from kalito_mcp.hosts.facts import HookFile, Launcher
 from kalito_mcp.hosts.known import HOSTS

@@ -31,7 +31,7 @@ from bench.report import emit, latency, options, progress
 from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.exchange.importer import Importer, found_in
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.wiring import open_memory
 

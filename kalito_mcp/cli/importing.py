@@ -13,7 +13,7 @@ import click
 from kalito_mcp.cli.options import settings_of, with_settings
 from kalito_mcp.cli.terminal import tell
 from kalito_mcp.domain.wording import did_you_mean
-from kalito_mcp.exchange.sources import EXPORTS, SOURCES
+from kalito_mcp.exchange.programs import EXPORTS, SOURCES
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.times.expressions import moment_in_words
 

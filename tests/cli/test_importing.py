@@ -20,7 +20,7 @@ from kalito_mcp.errors import Conflict
 from kalito_mcp.exchange.claude_code import ClaudeCode
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading
 from kalito_mcp.exchange.importer import Importer, found_in
-from kalito_mcp.exchange.sources import EXPORTS, SOURCES
+from kalito_mcp.exchange.programs import EXPORTS, SOURCES
 from kalito_mcp.runtime.database_address import LocalFiles
 from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from kalito_mcp.wiring import open_memory

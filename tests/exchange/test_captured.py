@@ -13,7 +13,7 @@ from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.exchange import stored_answers
 from kalito_mcp.exchange.conversation import Turn
 from kalito_mcp.exchange.importer import Importer, found_in
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 from kalito_mcp.exchange.stored import Stored
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory

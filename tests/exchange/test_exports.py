@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kalito_mcp.exchange.conversation import Note, Reading
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 from tests.exchange.files import notes, read
 
 CHATGPT, CLAUDE = SOURCES["chatgpt"], SOURCES["claude-ai"]

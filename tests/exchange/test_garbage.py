@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Note, Reading
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 
 _NAMES = (
     "type role content message uuid parentUuid logicalParentUuid sessionId cwd timestamp isSidechain isMeta payload id "

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.exchange.importer import Importer, found_in
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
 from tests.exchange.files import SESSION, Transcript

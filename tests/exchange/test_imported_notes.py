@@ -13,7 +13,7 @@ from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.exchange.conversation import Home
 from kalito_mcp.exchange.importer import Importer, found_in
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
 from tests.exchange.files import lines, notes

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.exchange.conversation import Conversation, Home, Note, Reading
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 from tests.exchange.files import lines, notes, read
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 from tests.exchange.files import lines, read
 
 ASKED, ANSWERED = "Where is the ferry?", "At pier 4."

@@ -12,7 +12,7 @@ import pytest
 from kalito_mcp.exchange import zed, zstandard
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading
 from kalito_mcp.exchange.importer import Importer, found_in
-from kalito_mcp.exchange.sources import SOURCES
+from kalito_mcp.exchange.programs import SOURCES
 from kalito_mcp.wiring import open_memory
 from tests.exchange.files import needs_zstandard, packed, read
 
