@@ -196,7 +196,7 @@ def build_server(
     captures = Captures(Capture(opened.memory), opened.memory)
     opened.alongside = Watcher(subscriptions, opened.memory).run
     more = [FILE_TOOL] * has_memory_tool + [HOOK_TOOL] * has_hooks + [*CHATGPT_TOOLS] * has_chatgpt
-    tools = [row.made() for row in (*TOOLS, *more)]
+    tools = [row.as_sdk_tool() for row in (*TOOLS, *more)]
     server = KalitoServer(opened, subscriptions, tools, captures, public_url=public_url, has_hooks=has_hooks)
     subscriptions.serve(server)
     register_resources(server, opened)

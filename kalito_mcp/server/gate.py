@@ -22,12 +22,13 @@ def permission_of(method: str, params: Mapping[str, Any] | None) -> Permission:
     if method != "tools/call":
         return Permission.READ
     given = params or {}
-    if PERMISSIONS.get(str(given.get("name"))) is Permission.READ:
-        return Permission.READ
+    needed = PERMISSIONS.get(str(given.get("name")), Permission.WRITE)
+    if needed is Permission.READ:
+        return needed
     arguments = given.get("arguments")
     # Whatever is not plainly false may be read as true by the tool's parser.
     purges = isinstance(arguments, Mapping) and arguments.get("purge", False) not in (False, None)
-    return Permission.ADMIN if purges else Permission.WRITE
+    return Permission.ADMIN if purges else needed
 
 
 def action_of(method: str, params: Mapping[str, Any] | None) -> str:

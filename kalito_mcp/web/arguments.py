@@ -12,7 +12,7 @@ from typing import Any, Final
 from kalito_mcp.domain.arguments import mended_json
 from kalito_mcp.domain.wording import did_you_mean, shown
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.memory.verbs.schemas import Schema, is_record_field
+from kalito_mcp.memory.verbs.json_schemas import Schema, is_record_field
 
 _ALSO: Final[Mapping[str, Sequence[str]]] = {"k": ("limit", "top_k", "max_results")}
 """Other names of an argument, which most search tools use."""

@@ -1,14 +1,21 @@
 """The table of verbs, and the faces that serve it."""
 
-from typing import get_type_hints
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from kalito_mcp.memory.verbs.schemas import pruned
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.kinds import PASSING, Kind
+from kalito_mcp.domain.records import Origin, PinType, Reach, RecordType, Role
+from kalito_mcp.memory.verbs import shapes
+from kalito_mcp.memory.verbs.json_schemas import pruned
 from kalito_mcp.memory.verbs.table import VERBS
 from kalito_mcp.server.tools.table import TOOLS
 from kalito_mcp.server.tools.tool import ToolRow
 from kalito_mcp.web.rest.table import TABLE
+from kalito_mcp.web.rest.tokens import PermissionName
 
 BY_NAME = {verb.name: verb for verb in VERBS}
 
@@ -31,6 +38,22 @@ def test_an_endpoint_of_a_verb_needs_what_the_verb_needs() -> None:
         if one.name in found:
             wanted = {verb.permission for verb in VERBS if issubclass(one.body, verb.sent)}
             assert one.permission in wanted, one.name
+
+
+@pytest.mark.parametrize(
+    ("names", "kinds"),
+    [
+        (shapes.RoleName, Role),
+        (shapes.TypeName, RecordType),
+        (shapes.OriginName, Origin),
+        (shapes.ReachName, Reach),
+        (shapes.KindName, [one for one in Kind if one not in PASSING]),
+        (shapes.PinTypeName, PinType),
+        (PermissionName, Permission),
+    ],
+)
+def test_a_field_takes_every_member_that_there_is(names: Any, kinds: Iterable[StrEnum]) -> None:
+    assert list(get_args(names)) == [str(one) for one in kinds]
 
 
 def test_a_short_schema_keeps_what_a_caller_must_know() -> None:

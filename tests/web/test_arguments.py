@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.memory.verbs.schemas import inlined
+from kalito_mcp.memory.verbs.json_schemas import inlined
 from kalito_mcp.web.arguments import mended_body, tidied, unknown_arguments
 
 SCHEMA: Final[dict[str, Any]] = {

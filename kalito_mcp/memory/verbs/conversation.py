@@ -16,13 +16,14 @@ from kalito_mcp.domain.sessions import MemoryStats
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import Conflict, InvalidInput
-from kalito_mcp.memory.verbs.schemas import fields_given
+from kalito_mcp.memory.verbs.json_schemas import fields_given
 from kalito_mcp.memory.verbs.shapes import (
     AgentName,
     Also,
     Input,
     MessageName,
     OriginName,
+    Repeatable,
     RoleName,
     SessionName,
 )
@@ -30,7 +31,7 @@ from kalito_mcp.memory.verbs.verb import Caller, Verb
 from kalito_mcp.records.recorder import Recorded
 
 
-class MessageInput(Input):
+class MessageInput(Repeatable):
     """One message. Without `created_at` it was said now."""
 
     role: Annotated[RoleName, Field(description="Who sent it.")]
@@ -57,11 +58,6 @@ class MessageInput(Input):
             json_schema_extra=fields_given(RecordType.MESSAGE),
         ),
     ] = None
-
-    @property
-    def own_key(self) -> str | None:
-        """The caller's own id for it, if the face takes one."""
-        return None
 
 
 class RecordMessages(Input):
@@ -132,7 +128,7 @@ class Summarize(Input):
 
 @dataclass(frozen=True, slots=True)
 class Summarized:
-    """The summaries that were made, what was pinned, and the session's numbers. `is_late`: every message had a summary
+    """The summaries that were made, what was pinned, and the session's numbers. `is_late`: every message has a summary
     already, so the caller's own was not stored."""
 
     made: Sequence[ConversationSummary]
@@ -142,7 +138,7 @@ class Summarized:
 
     @property
     def redacted(self) -> list[str]:
-        """What was removed and not stored."""
+        """What was removed and not stored. A summary has the words of the lists, too."""
         return [one for summary in self.made for one in summary.redacted] or list(self.digest.redacted)
 
 

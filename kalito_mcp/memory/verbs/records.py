@@ -11,14 +11,16 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import CreatePinRequest, PinType, RecordType, SemanticPin
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.memory.verbs.schemas import fields_given
+from kalito_mcp.memory.verbs.json_schemas import fields_given
 from kalito_mcp.memory.verbs.shapes import (
     AgentName,
+    Confirmed,
     Input,
     MessageName,
     PinTypeName,
     ReachName,
     RecordId,
+    Repeatable,
     SessionName,
     Text,
     Version,
@@ -26,7 +28,7 @@ from kalito_mcp.memory.verbs.shapes import (
 from kalito_mcp.memory.verbs.verb import Caller, Verb
 
 
-class CreatePin(Input):
+class CreatePin(Repeatable):
     """A fact to pin. Without a session it is known in its project, or to the person."""
 
     content: Annotated[Text, Field(description="The fact, in one sentence that makes sense on its own.")]
@@ -45,14 +47,7 @@ class CreatePin(Input):
         list[str] | None,
         Field(description="What no longer holds because of it: ids, or words as they were stored.", max_length=20),
     ] = None
-    confirmed: Annotated[
-        bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")
-    ] = False
-
-    @property
-    def own_key(self) -> str | None:
-        """The caller's own id for it, if the face takes one."""
-        return None
+    confirmed: Confirmed = False
 
 
 class Remember(Input):
@@ -74,9 +69,7 @@ class Remember(Input):
     ] = None
     session_id: Annotated[SessionName | None, Field(description="Only if it belongs to one conversation.")] = None
     agent_id: AgentName = None
-    confirmed: Annotated[
-        bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")
-    ] = False
+    confirmed: Confirmed = False
 
 
 class UpdateMemory(Input):

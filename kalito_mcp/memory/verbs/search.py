@@ -102,7 +102,7 @@ class Found:
     next_cursor: str | None
 
 
-class AskBefore(Input):
+class PastAnswersQuery(Input):
     """What was asked before like this?"""
 
     query: Text
@@ -134,12 +134,12 @@ class Feedback(Input):
 async def search(caller: Caller, sent: Search) -> Found:
     """One page of hits."""
     memory = caller.memory
-    place, started_ms, zone = _parsed(sent.cursor, memory.zone)
+    place, started_ms, zone = _parsed_cursor(sent.cursor, memory.zone)
     if sent.now is not None:
         now_ms = from_iso(sent.now, "now", memory.zone)
         zone = zone_of(sent.now, now_ms, memory.zone)
     else:
-        # Otherwise `7d` would mean another moment on the next page, and the cursor would be another search's.
+        # The next page counts from the same moment, and its cursor belongs to this search.
         now_ms = memory.place.clock.now_ms() if started_ms is None else started_ms
     request = SearchRequest(
         query=sent.query,
@@ -173,7 +173,7 @@ def _filters(caller: Caller, sent: Search, now_ms: int, zone: Zone) -> SearchFil
     )
 
 
-def _parsed(cursor: str | None, zone: Zone) -> tuple[str | None, int | None, Zone]:
+def _parsed_cursor(cursor: str | None, zone: Zone) -> tuple[str | None, int | None, Zone]:
     """The search's own cursor, the moment that its first page counted from, if the cursor has one, and the zone of its
     days: `zone`, unless `now` gave an offset."""
     found = _CURSOR.fullmatch(cursor or "")
@@ -182,7 +182,7 @@ def _parsed(cursor: str | None, zone: Zone) -> tuple[str | None, int | None, Zon
     return found["place"], int(found["now_ms"]), zone_named(found["offset"]) if found["offset"] else zone
 
 
-async def past_answers(caller: Caller, sent: AskBefore) -> Sequence[PastAnswer]:
+async def past_answers(caller: Caller, sent: PastAnswersQuery) -> Sequence[PastAnswer]:
     """Similar questions, with their answers."""
     return await caller.memory.past_answers(sent.query, session_id=sent.session_id, agent_id=sent.agent_id)
 
@@ -195,5 +195,5 @@ async def record_feedback(caller: Caller, sent: Feedback) -> KeptFeedback:
 
 
 SEARCH: Final = Verb("search_memory", Permission.READ, "Find records, best first, and say why", Search)
-PAST_ANSWERS: Final = Verb("past_answers", Permission.READ, "How similar questions were answered", AskBefore)
+PAST_ANSWERS: Final = Verb("past_answers", Permission.READ, "How similar questions were answered", PastAnswersQuery)
 FEEDBACK: Final = Verb("record_feedback", Permission.WRITE, "Remember what the user thought of an answer", Feedback)

@@ -57,6 +57,9 @@ MessageName = Annotated[
     BeforeValidator(lambda given: str(given) if type(given) is int else given),
 ]
 """The id of a message, or its number."""
+Confirmed = Annotated[
+    bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")
+]
 ClientKey = Annotated[
     str | None,
     Field(description="Your own id for it; a resend is not stored twice.", min_length=1, max_length=200),
@@ -85,6 +88,15 @@ class Input(BaseModel):
         populate_by_name=True,
         alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, camel_case(name))),
     )
+
+
+class Repeatable(Input):
+    """What may be sent again without effect. Some faces take the caller's own id for it."""
+
+    @property
+    def own_key(self) -> str | None:
+        """The caller's own id for it."""
+        return None
 
 
 class Output(BaseModel):

@@ -49,7 +49,7 @@ async def search_memory(context: ToolContext, sent: Search) -> Annotated[CallToo
     past: Sequence[PastAnswer] = ()
     # Past answers are the same on every page, and no filter is about them.
     if sent.cursor is None and request.filters == SearchFilters():
-        ask = verbs.AskBefore(query=sent.query, session_id=sent.session_id, agent_id=sent.agent_id)
+        ask = verbs.PastAnswersQuery(query=sent.query, session_id=sent.session_id, agent_id=sent.agent_id)
         past = await verbs.past_answers(replace(caller, memory=await server.opened.memory_for(sent.project)), ask)
     note = _note(page, request, sent.session_id)
     result = SearchResult(

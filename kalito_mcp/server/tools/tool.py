@@ -1,4 +1,4 @@
-"""Makes the SDK's tools: a function of ours with the model of its arguments, as hosts list it."""
+"""Turns a function and the model of its arguments into a tool of the SDK."""
 
 import inspect
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, WithJsonSchema
 
 from kalito_mcp.domain.access import Permission
-from kalito_mcp.memory.verbs.schemas import inlined, pruned
+from kalito_mcp.memory.verbs.json_schemas import inlined, pruned
 
 _UNLISTED_KEYWORDS: Final = ("title", "pattern", "maxLength")
 """Patterns and longest lengths are checked in the call. Servers of local models make a grammar of the schemas, and
@@ -42,7 +42,7 @@ class ToolRow:
         """The tool's name."""
         return self.function.__name__
 
-    def made(self) -> Tool:
+    def as_sdk_tool(self) -> Tool:
         """The tool as the SDK serves it."""
         is_read = self.permission is Permission.READ
         meta: dict[str, Any] = {"anthropic/searchHint": self.hint} if self.hint else {"anthropic/alwaysLoad": True}

@@ -41,7 +41,7 @@ async def search(call: Call[verbs.Search, InProject]) -> Reply:
     return Reply(Found(hits=hits, next_cursor=found.next_cursor, note=found.page.note))
 
 
-async def past_answers(call: Call[verbs.AskBefore, InProject]) -> Reply:
+async def past_answers(call: Call[verbs.PastAnswersQuery, InProject]) -> Reply:
     """Similar questions, with their answers."""
     found = await verbs.past_answers(await call.caller(), call.body)
     return Reply(PastQuestions(past_answers=[PastQuestion(**one.to_dict()) for one in found]))

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from kalito_mcp.memory.verbs.schemas import pruned
+from kalito_mcp.memory.verbs.json_schemas import pruned
 from kalito_mcp.version import __version__
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Nothing
 from kalito_mcp.web.rest.problems import ProblemBody

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from kalito_mcp.domain.request_keys import request_key
 from kalito_mcp.domain.wording import camel_case, shown
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.memory.verbs.schemas import inlined
+from kalito_mcp.memory.verbs.json_schemas import inlined
 from kalito_mcp.memory.verbs.shapes import Input
 from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.redaction import cleaned

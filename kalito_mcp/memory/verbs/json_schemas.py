@@ -41,8 +41,8 @@ def inlined(schema: Schema) -> dict[str, Any]:
 def pruned(schema: Any, dropped: Collection[str] = ("title",), *, is_short: bool = False) -> Any:
     """The schema without these keywords, such as the titles that pydantic derives from names.
 
-    `is_short`: also without the null of what may be left out, defaults of null, lengths of at least 1, and the fields
-    of an object that takes any.
+    `is_short` also drops the null of optional fields, defaults of null, `minLength` 1, and the properties of objects
+    that take any.
     """
     if isinstance(schema, list):
         return [pruned(one, dropped, is_short=is_short) for one in schema]
