@@ -18,7 +18,7 @@ from kalito_mcp.domain.sessions import MemoryStats, Session, SessionCursor
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.memory.records import Records
-from kalito_mcp.ports.store import ReadView, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.text.titles import is_named, title_of
 from kalito_mcp.upkeep.store_layers import no_new_words
@@ -127,25 +127,7 @@ class Conversations(Part):
 
     async def titles(self, session_ids: Iterable[str]) -> Mapping[str, str]:
         """What these sessions are called, by id; those that have no title are left out (see `titles.title_of`)."""
-        return await self._titles(self.place.scope().anywhere(), session_ids)
-
-    async def _titles(self, scope: Scope, session_ids: Iterable[str]) -> Mapping[str, str]:
-        distinct = list(dict.fromkeys(session_ids))
-        said: dict[str, Sequence[str]] = {}
-        unnamed = [one for one in distinct if not is_named(one)]
-        for place in range(0, len(unnamed), _TITLES_AT_ONCE):
-            part = unnamed[place : place + _TITLES_AT_ONCE]
-            said.update(await self.place.store.read(partial(_first_texts, scope, part)))
-        found = {one: title_of(one, said.get(one, ())) for one in distinct}
-        return {session_id: title for session_id, title in found.items() if title is not None}
-
-    async def titled(self, scope: Scope, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """The hits of a search with the titles of their sessions, except where the id is the title. What the person is
-        may have been said in another project: that session's title, which quotes it, stays there."""
-        ids = {hit.session_id for hit in hits if hit.session_id is not None and not is_named(hit.session_id)}
-        reached = scope if scope.session is None else scope.anywhere()
-        titles = await self._titles(reached, sorted(ids)) if ids else {}
-        return tuple(replace(hit, session_title=titles.get(hit.session_id or "")) for hit in hits)
+        return await _titles(self.place.store, self.place.scope().anywhere(), session_ids)
 
     async def summarize(self, session_id: str) -> Sequence[ConversationSummary]:
         """Summarise all messages without a summary, including the newest, and fold what is due; the new summaries.
@@ -202,6 +184,26 @@ class Conversations(Part):
     async def agents(self) -> Sequence[str]:
         """The ids of the newest ten thousand agents, newest first; within a limit to a project by name."""
         return await self.place.store.read(lambda view: view.sessions.agents(self.place.scope(), limit=_MOST_AGENTS))
+
+
+async def with_titles(store: Store, scope: Scope, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """The hits of a search with the titles of their sessions, except where the id is the title. What the person is may
+    have been said in another project: that session's title, which quotes it, stays there."""
+    ids = {hit.session_id for hit in hits if hit.session_id is not None and not is_named(hit.session_id)}
+    reached = scope if scope.session is None else scope.anywhere()
+    titles = await _titles(store, reached, sorted(ids)) if ids else {}
+    return tuple(replace(hit, session_title=titles.get(hit.session_id or "")) for hit in hits)
+
+
+async def _titles(store: Store, scope: Scope, session_ids: Iterable[str]) -> Mapping[str, str]:
+    distinct = list(dict.fromkeys(session_ids))
+    said: dict[str, Sequence[str]] = {}
+    unnamed = [one for one in distinct if not is_named(one)]
+    for place in range(0, len(unnamed), _TITLES_AT_ONCE):
+        part = unnamed[place : place + _TITLES_AT_ONCE]
+        said.update(await store.read(partial(_first_texts, scope, part)))
+    found = {one: title_of(one, said.get(one, ())) for one in distinct}
+    return {session_id: title for session_id, title in found.items() if title is not None}
 
 
 async def _first_texts(scope: Scope, session_ids: Sequence[str], view: ReadView) -> Mapping[str, Sequence[str]]:

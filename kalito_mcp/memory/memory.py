@@ -26,7 +26,7 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory.access import Access
 from kalito_mcp.memory.archive import Archive
 from kalito_mcp.memory.changes import Changes
-from kalito_mcp.memory.conversations import Conversations
+from kalito_mcp.memory.conversations import Conversations, with_titles
 from kalito_mcp.memory.files import Files
 from kalito_mcp.memory.hooks import Hooks
 from kalito_mcp.memory.imports import Imports
@@ -196,7 +196,7 @@ class Memory(Part):
             page = replace(page, note=await self._services.vectors.absence())
         self._services.usage.used(hit.record_id for hit in page.hits)
         self.counts.searched(len(page.hits))
-        return replace(page, hits=await self.conversations.titled(scope, page.hits))
+        return replace(page, hits=await with_titles(self.place.store, scope, page.hits))
 
     async def past_answers(
         self,

@@ -170,7 +170,7 @@ READS: Final = frozenset(
     "access.audit access.check_audit access.derived_key access.ends_of access.tokens access.why_refused "
     "build_context changes.revision changes.versions conversations.agents conversations.begun_before "
     "conversations.get conversations.graph_overview conversations.messages conversations.recent "
-    "conversations.stats conversations.titled conversations.titles conversations.totals conversations.transcript "
+    "conversations.stats conversations.titles conversations.totals conversations.transcript "
     " files.look for_question hooks.conversation_of hooks.inject hooks.inject_known "
     "hooks.seen_parts hooks.unanswered hooks.warm_up imports.check_not_taken_in imports.files_read "
     "imports.project_of_document in_project in_project_of past_answers projects.all projects.named records.all "
