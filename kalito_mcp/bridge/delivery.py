@@ -4,8 +4,8 @@ Nothing is said to be kept before it is on disk here or there. Everything may be
 it by its keys.
 
 The calls of one process take turns, in the order in which they arrived. A call that the home cannot take is put into
-the outbox before the next one has its turn, so no call overtakes it. A call that cannot wait for its turn is put there
-behind the calls before it, although they may be on their way.
+the outbox before the next one has its turn, so no call overtakes it. A call that cannot wait is put there at once,
+behind earlier calls, even if those are being sent.
 """
 
 import itertools
@@ -27,7 +27,7 @@ from kalito_mcp.errors import KalitoError
 
 _log: Final = logging.getLogger("kalito.bridge")
 ALREADY: Final = "already_taken_in"
-"""The code of a refusal that says that the home has it."""
+"""The error code by which the home says that it already has the call."""
 _FAILED: Final = "internal"
 _TRY_AGAIN: Final = frozenset(
     """storage storage_full storage_busy storage_read_only storage_damaged storage_replaced configuration
@@ -97,8 +97,8 @@ class Delivery:
         may_repeat: bool = True,
         meta: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """As `Home.request`. For as long as the home said, a minute at most, or 2 s after it kept a call waiting, it is
-        not asked."""
+        """As `Home.request`. But while the home is away it is not asked: as long as it said, a minute at most, or 2 s
+        after it kept a call waiting."""
         if self.away is not None and time.monotonic() < self._ask_again_at:
             raise type(self.away)(self.away.reason, may_be_done=False)
         try:
@@ -124,7 +124,7 @@ class Delivery:
         within_s: float = math.inf,
     ) -> dict[str, Any]:
         """The home's result of a change, which is sent after all that arrived before it. If the home cannot take it
-        now, or not `within_s`, its turn included, `to_keep()` is put into the outbox in its place.
+        now, or has not `within_s`, waiting for its turn included, `to_keep()` goes into the outbox instead.
 
         Raises:
             HomePaused: the home remembers nothing now, and nothing was kept. HomeAway: it waits in the outbox.
@@ -228,8 +228,8 @@ class Delivery:
             raise HomeAway(_NOT_YET, may_be_done=False) from error
 
     async def catch_up(self) -> bool:
-        """Deliver what waits, if that takes but a moment: what was recorded last is asked for first. Returns whether
-        nothing waits any more."""
+        """Deliver what waits, if that takes but a moment: questions are mostly about what was recorded last. Returns
+        whether nothing waits any more."""
         if self._is_paused():
             return False
         try:

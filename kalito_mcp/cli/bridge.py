@@ -85,7 +85,7 @@ def _places_of(switch: Path, policy: ProjectPolicy, folder: str | None) -> Machi
 
 
 def _policies(database: str | None, config: Path | None) -> tuple[ProjectPolicy, LimitsPolicy]:
-    """The settings of projects and of limits on this machine. Every policy is imported only if any of these is set."""
+    """The settings of projects and of limits on this machine. The policies are imported only if one of these is set."""
     sources = read_sources(os.environ, config=config, database=database)
     prefixes = tuple(f"{PREFIX}{section.upper()}_" for section in _SECTIONS)
     if any(section in sources.sections for section in _SECTIONS) or any(

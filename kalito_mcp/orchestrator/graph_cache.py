@@ -218,8 +218,7 @@ class GraphCache:
         if state.revision == known.revision:
             # A sleep cycle that merged nothing does not move the revision.
             cached.state, cached.graph.slept_at = state, state.slept_at
-        # If the view is older than this process's own last write, the graph is newer: keep it. Revision 0 is a graph
-        # that was removed.
+        # A view with a lower revision is older than our own last write: keep the graph. Revision 0: it was removed.
         elif not 0 < state.revision < known.revision:
             contents = await graphs.load(scope)
             cached.become(await self.built(scope, contents), contents.state)
