@@ -338,12 +338,12 @@ def flaw_of(result: Mapping[str, Any]) -> str | None:
     Raises:
         HomeAway: the home could not do it now, or the result is not one of a call.
     """
-    if not isinstance(result.get("content"), list):
+    content = result.get("content")
+    if not isinstance(content, list):
         raise not_kalito()
     if not result.get("isError"):
         return None
-    content = result.get("content")
-    first = content[0] if isinstance(content, list) and content else None
+    first = content[0] if content else None
     text = str(first.get("text", "")) if isinstance(first, dict) else ""
     code = text.partition(":")[0]
     if code == ALREADY:
