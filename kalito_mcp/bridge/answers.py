@@ -24,7 +24,7 @@ from kalito_mcp.files import write_whole
 
 _MOST_FILES: Final = 256
 _MOST_BYTES: Final = 32 * 1024 * 1024
-_LONGEST: Final = 1024 * 1024
+_LONGEST_BYTES: Final = 1024 * 1024
 _OLDEST_S: Final = 30 * 86_400
 _TRIM_EVERY: Final = 32
 _ERASURE: Final = "erasure"
@@ -61,7 +61,7 @@ class Answers:
         at_ms = time.time_ns() // 1_000_000
         kept = {"at_ms": at_ms, "last_erasure": last_erasure, "question": question, "result": result}
         data = json.dumps(kept).encode()
-        if len(data) > _LONGEST or last_erasure != self.last_erasure():
+        if len(data) > _LONGEST_BYTES or last_erasure != self.last_erasure():
             return
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

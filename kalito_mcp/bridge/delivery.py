@@ -67,7 +67,7 @@ class Change:
 class _Pending:
     """A change that this process is passing on, or that waits for its turn. `entry` is its copy in the outbox."""
 
-    to_keep: Callable[[], Change]
+    make_copy: Callable[[], Change]
     entry: Entry | None = None
 
 
@@ -118,13 +118,13 @@ class Delivery:
     async def pass_on(
         self,
         change: Change,
-        to_keep: Callable[[], Change],
+        make_copy: Callable[[], Change],
         *,
         on_progress: Progress | None = None,
         within_s: float = math.inf,
     ) -> dict[str, Any]:
         """The home's result of a change, which is sent after all that arrived before it. If the home cannot take it
-        now, or has not `within_s`, waiting for its turn included, `to_keep()` goes into the outbox instead.
+        now, or has not `within_s`, waiting for its turn included, `make_copy()` goes into the outbox instead.
 
         Raises:
             HomePaused: the home remembers nothing now, and nothing was kept. HomeAway: it waits in the outbox.
@@ -132,7 +132,7 @@ class Delivery:
             StorageError: neither could take it.
         """
         place, deadline = self.outbox.next_place(), anyio.current_time() + _MOST_WAITING_S
-        pending = self._pending[place] = _Pending(to_keep)
+        pending = self._pending[place] = _Pending(make_copy)
         has_turn = False
         try:
             with anyio.fail_after(within_s):
@@ -142,7 +142,7 @@ class Delivery:
                 result = await self.ask(
                     change.method, change.params, change.caller, meta=change.meta, on_progress=on_progress
                 )
-                flaw_of(result)  # raises if the home could not do it now, but would do it later
+                refusal_in(result)  # raises if the home could not do it now, but would do it later
         except (HomePaused, RequestRefused):
             await self._drop_copy(pending)
             raise
@@ -181,7 +181,7 @@ class Delivery:
                 if earlier > place or was_cancelled or pending.entry is not None:
                     continue
                 try:
-                    pending.entry = await self.keep(pending.to_keep(), earlier)
+                    pending.entry = await self.keep(pending.make_copy(), earlier)
                 except KalitoError:  # the sender of an earlier one gets its error
                     if earlier == place:
                         raise
@@ -308,7 +308,7 @@ class Delivery:
     async def _deliver_one(self, entry: Entry) -> None:
         failed: HomeFailed | None = None
         try:
-            reason = flaw_of(await self._send(entry.content))
+            reason = refusal_in(await self._send(entry.content))
         except HomeFailed as error:
             failed, reason = error, error.reason
         except RequestRefused as refused:
@@ -332,7 +332,7 @@ class Delivery:
         return await self.ask(_METHOD, dict(given["params"]), caller, meta=meta)
 
 
-def flaw_of(result: Mapping[str, Any]) -> str | None:
+def refusal_in(result: Mapping[str, Any]) -> str | None:
     """Why the result of a call is a refusal for good; None if the call was taken in.
 
     Raises:

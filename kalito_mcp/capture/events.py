@@ -163,7 +163,7 @@ _MAX_FIELD_CHARS: Final = 4_096
 
 def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | None:
     """The event that a host's hook of this name reports; None if it is not kept."""
-    host, name, payload = _in_own_words(host, name, payload)
+    host, name, payload = _normalised(host, name, payload)
     payload = {**payload, "hook_event_name": name}
     kind = EVENTS.get(host, {}).get(name)
     session_id = first(payload, SESSION)
@@ -199,7 +199,7 @@ def _moment(payload: Mapping[str, Any]) -> str | None:
     return str(moment) if isinstance(moment, str | int) and moment else None
 
 
-def _in_own_words(host: str, name: str, payload: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
+def _normalised(host: str, name: str, payload: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
     """Undoes two peculiarities: a hook that two hosts run, and a payload of another shape."""
     if host == "copilot":
         given = first(payload, ("hookEventName", "hook_event_name"))

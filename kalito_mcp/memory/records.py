@@ -17,7 +17,7 @@ from kalito_mcp.records.reached import reached
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 _PAGE: Final = 200
-_MOST_COMPLETED: Final = 200
+_MOST_LOOKED_AT: Final = 200
 
 
 @checks_arguments
@@ -71,10 +71,10 @@ class Records(Part):
             lambda view: view.records.list_records(scope, types, after=after, limit=limit)
         )
 
-    async def ids(self, prefix: str) -> Sequence[str]:
+    async def completions(self, prefix: str) -> Sequence[str]:
         """Of the newest two hundred thoughts, documents, tasks, pins and summaries, those whose id starts with the
         prefix, newest first."""
-        found = await self._page(self.place.scope(), frozenset(), limit=_MOST_COMPLETED)
+        found = await self._page(self.place.scope(), frozenset(), limit=_MOST_LOOKED_AT)
         return [one.id for one in found if one.id.startswith(prefix)]
 
     async def tasks(self, *, agent_id: str | None = None, is_done: bool | None = None) -> list[MemoryRecord]:

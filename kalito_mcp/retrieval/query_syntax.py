@@ -41,7 +41,7 @@ class Query:
     excluded: tuple[str, ...] = ()
     excluded_phrases: tuple[str, ...] = ()
 
-    def phrase_match(self, text: str) -> bool:
+    def has_phrases(self, text: str) -> bool:
         """Whether the text contains every phrase. No phrases: True."""
         if not self.phrases:
             return True
