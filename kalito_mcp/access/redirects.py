@@ -14,7 +14,7 @@ from kalito_mcp.safety.addresses import LOOPBACK_HOSTS
 _KNOWN_SCHEMES: Final = frozenset(
     "claude codex cursor goose lmstudio raycast vscode vscode-insiders warp windsurf zed".split()
 )
-"""Of programs that have one without a dot. A scheme should be a domain read backwards (RFC 8252, 7.1)."""
+"""Schemes without a dot of known programs; others should be a domain read backwards (RFC 8252, 7.1)."""
 _PRIVATE_SCHEME: Final = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+")
 _PLAIN: Final = re.compile(r"[!-~]+")
 _LONGEST: Final = 2_000

@@ -1,11 +1,11 @@
 """The home's last answers, kept for when it is away: a bounded folder that only its owner can read. Standard library
 alone.
 
-They are copies, and can be lost at any time. An erasure through this machine deletes all of them at once, whichever
-process of it keeps them; what was erased from another machine goes with its age.
+They are copies, and can be lost at any time. An erasure through this machine deletes all of them at once, for all its
+processes; what another machine erased goes when the answer is too old.
 
-A file in the folder has the number of the last erasure, a random one. An answer is kept with the number that was there
-when its question was sent, and shown while that is still the number. So an answer that was on its way during an erasure
+A file in the folder has a random token that each erasure renews. An answer is kept with the token that was there when
+its question was sent, and shown while the token is still the same. So an answer that was on its way during an erasure
 is never shown. While an erasure is on its way, nothing is shown; if its process dies, that counts as an erasure.
 """
 
@@ -24,11 +24,11 @@ from kalito_mcp.files import write_whole
 
 _MOST_FILES: Final = 256
 _MOST_BYTES: Final = 32 * 1024 * 1024
-_LONGEST: Final = 1024 * 1024
+_LONGEST_BYTES: Final = 1024 * 1024
 _OLDEST_S: Final = 30 * 86_400
 _TRIM_EVERY: Final = 32
 _ERASURE: Final = "erasure"
-"""The file with the number of the last erasure. Names of files of running erasures begin with it."""
+"""The file with the token of the last erasure. Names of files of running erasures begin with it."""
 _LONGEST_ERASURE_S: Final = 900.0
 
 
@@ -49,7 +49,7 @@ class Answers:
         self._kept = 0
 
     def last_erasure(self) -> str:
-        """The number of the last erasure; empty without erasures."""
+        """The token of the last erasure; empty without erasures."""
         try:
             return (self._folder / _ERASURE).read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):
@@ -57,16 +57,16 @@ class Answers:
 
     def keep(self, question: Mapping[str, Any], result: Mapping[str, Any], *, last_erasure: str) -> None:
         """Keep an answer, in place of the earlier one. If it cannot be written, it is not kept. `last_erasure` is
-        its number when the question was sent."""
+        what it was when the question was sent."""
         at_ms = time.time_ns() // 1_000_000
         kept = {"at_ms": at_ms, "last_erasure": last_erasure, "question": question, "result": result}
         data = json.dumps(kept).encode()
-        if len(data) > _LONGEST or last_erasure != self.last_erasure():
+        if len(data) > _LONGEST_BYTES or last_erasure != self.last_erasure():
             return
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self._file(question), data, is_durable=False)
-            if last_erasure != self.last_erasure():  # it may have looked through the folder before this was there
+            if last_erasure != self.last_erasure():  # the erasure may have listed the folder before this file was there
                 self._file(question).unlink(missing_ok=True)
             if self._kept % _TRIM_EVERY == 0:
                 self._trim()
@@ -79,7 +79,8 @@ class Answers:
             at_ms, result, last_erasure = content["at_ms"], content["result"], content["last_erasure"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        if self._is_erasing() or last_erasure != self.last_erasure():  # in the order in which an erasure ends
+        # An erasure renews the token before it removes its mark, so look for the mark first.
+        if self._is_erasing() or last_erasure != self.last_erasure():
             return None
         age_s = max(0.0, time.time() - at_ms / 1_000)
         return KeptAnswer(result, at_ms, age_s) if age_s <= _OLDEST_S else None

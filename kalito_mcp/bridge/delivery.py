@@ -4,8 +4,8 @@ Nothing is said to be kept before it is on disk here or there. Everything may be
 it by its keys.
 
 The calls of one process take turns, in the order in which they arrived. A call that the home cannot take is put into
-the outbox before the next one has its turn, so no call overtakes it. A call that cannot wait for its turn is put there
-behind the calls before it, although they may be on their way.
+the outbox before the next one has its turn, so no call overtakes it. A call that cannot wait is put there at once,
+behind earlier calls, even if those are being sent.
 """
 
 import itertools
@@ -27,7 +27,7 @@ from kalito_mcp.errors import KalitoError
 
 _log: Final = logging.getLogger("kalito.bridge")
 ALREADY: Final = "already_taken_in"
-"""The code of a refusal that says that the home has it."""
+"""The error code by which the home says that it already has the call."""
 _FAILED: Final = "internal"
 _TRY_AGAIN: Final = frozenset(
     """storage storage_full storage_busy storage_read_only storage_damaged storage_replaced configuration
@@ -67,7 +67,7 @@ class Change:
 class _Pending:
     """A change that this process is passing on, or that waits for its turn. `entry` is its copy in the outbox."""
 
-    to_keep: Callable[[], Change]
+    make_copy: Callable[[], Change]
     entry: Entry | None = None
 
 
@@ -97,8 +97,8 @@ class Delivery:
         may_repeat: bool = True,
         meta: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """As `Home.request`. For as long as the home said, a minute at most, or 2 s after it kept a call waiting, it is
-        not asked."""
+        """As `Home.request`. But while the home is away it is not asked: as long as it said, a minute at most, or 2 s
+        after it kept a call waiting."""
         if self.away is not None and time.monotonic() < self._ask_again_at:
             raise type(self.away)(self.away.reason, may_be_done=False)
         try:
@@ -118,13 +118,13 @@ class Delivery:
     async def pass_on(
         self,
         change: Change,
-        to_keep: Callable[[], Change],
+        make_copy: Callable[[], Change],
         *,
         on_progress: Progress | None = None,
         within_s: float = math.inf,
     ) -> dict[str, Any]:
         """The home's result of a change, which is sent after all that arrived before it. If the home cannot take it
-        now, or not `within_s`, its turn included, `to_keep()` is put into the outbox in its place.
+        now, or has not `within_s`, waiting for its turn included, `make_copy()` goes into the outbox instead.
 
         Raises:
             HomePaused: the home remembers nothing now, and nothing was kept. HomeAway: it waits in the outbox.
@@ -132,7 +132,7 @@ class Delivery:
             StorageError: neither could take it.
         """
         place, deadline = self.outbox.next_place(), anyio.current_time() + _MOST_WAITING_S
-        pending = self._pending[place] = _Pending(to_keep)
+        pending = self._pending[place] = _Pending(make_copy)
         has_turn = False
         try:
             with anyio.fail_after(within_s):
@@ -142,7 +142,7 @@ class Delivery:
                 result = await self.ask(
                     change.method, change.params, change.caller, meta=change.meta, on_progress=on_progress
                 )
-                flaw_of(result)  # raises if the home could not do it now, but would do it later
+                refusal_in(result)  # raises if the home could not do it now, but would do it later
         except (HomePaused, RequestRefused):
             await self._drop_copy(pending)
             raise
@@ -181,7 +181,7 @@ class Delivery:
                 if earlier > place or was_cancelled or pending.entry is not None:
                     continue
                 try:
-                    pending.entry = await self.keep(pending.to_keep(), earlier)
+                    pending.entry = await self.keep(pending.make_copy(), earlier)
                 except KalitoError:  # the sender of an earlier one gets its error
                     if earlier == place:
                         raise
@@ -228,8 +228,8 @@ class Delivery:
             raise HomeAway(_NOT_YET, may_be_done=False) from error
 
     async def catch_up(self) -> bool:
-        """Deliver what waits, if that takes but a moment: what was recorded last is asked for first. Returns whether
-        nothing waits any more."""
+        """Deliver what waits, if that takes but a moment: questions are mostly about what was recorded last. Returns
+        whether nothing waits any more."""
         if self._is_paused():
             return False
         try:
@@ -308,7 +308,7 @@ class Delivery:
     async def _deliver_one(self, entry: Entry) -> None:
         failed: HomeFailed | None = None
         try:
-            reason = flaw_of(await self._send(entry.content))
+            reason = refusal_in(await self._send(entry.content))
         except HomeFailed as error:
             failed, reason = error, error.reason
         except RequestRefused as refused:
@@ -332,18 +332,18 @@ class Delivery:
         return await self.ask(_METHOD, dict(given["params"]), caller, meta=meta)
 
 
-def flaw_of(result: Mapping[str, Any]) -> str | None:
+def refusal_in(result: Mapping[str, Any]) -> str | None:
     """Why the result of a call is a refusal for good; None if the call was taken in.
 
     Raises:
         HomeAway: the home could not do it now, or the result is not one of a call.
     """
-    if not isinstance(result.get("content"), list):
+    content = result.get("content")
+    if not isinstance(content, list):
         raise not_kalito()
     if not result.get("isError"):
         return None
-    content = result.get("content")
-    first = content[0] if isinstance(content, list) and content else None
+    first = content[0] if content else None
     text = str(first.get("text", "")) if isinstance(first, dict) else ""
     code = text.partition(":")[0]
     if code == ALREADY:

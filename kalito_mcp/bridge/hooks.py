@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
+from kalito_mcp.bridge.delivery import Change, Delivery, refusal_in
 from kalito_mcp.bridge.home import Caller
 from kalito_mcp.bridge.places import MachinePlaces
 from kalito_mcp.bridge.replies import HomeAway, HomePaused, RequestRefused
@@ -110,8 +110,8 @@ def _without_secrets(change: Change) -> Change:
 
 def _text_for_host(host: str, result: Mapping[str, Any]) -> str:
     """The home's answer. A final refusal is not reported to the host."""
-    flaw = flaw_of(result)
-    if flaw is not None:
-        _log.warning("the home refuses an event of %s: %s", host, flaw.partition(":")[0])
+    refusal = refusal_in(result)
+    if refusal is not None:
+        _log.warning("the home refuses an event of %s: %s", host, refusal.partition(":")[0])
         return ""
     return "".join(str(one.get("text", "")) for one in result.get("content", []) if isinstance(one, dict))

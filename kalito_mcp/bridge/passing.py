@@ -23,7 +23,7 @@ from mcp.types import INTERNAL_ERROR
 
 from kalito_mcp.bridge.answers import Answers, KeptAnswer
 from kalito_mcp.bridge.checks import OWN_WORDS, check_call
-from kalito_mcp.bridge.delivery import Change, Delivery, flaw_of
+from kalito_mcp.bridge.delivery import Change, Delivery, refusal_in
 from kalito_mcp.bridge.home import Caller
 from kalito_mcp.bridge.replies import HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
 from kalito_mcp.domain.access import Permission
@@ -151,7 +151,7 @@ class Passing:
         arguments, meta = _keyed(call, caller.session)
         session, said_at, redacted = arguments.get("session_id"), datetime.now(UTC), list[str]()
 
-        def to_keep() -> Change:
+        def make_copy() -> Change:
             if call.name in _WITH_SESSION and not session:
                 raise InvalidInput("session_id is missing; send the one that record_messages returned")
             check_call(call.name, arguments, self._limits)
@@ -161,12 +161,12 @@ class Passing:
 
         try:
             change = Change({"name": call.name, "arguments": arguments}, caller, meta)
-            result = await self._delivery.pass_on(change, to_keep, on_progress=on_progress)
+            result = await self._delivery.pass_on(change, make_copy, on_progress=on_progress)
         except HomePaused as paused:
             raise ToolError(paused.reason) from paused
         except HomeAway as away:
             return self._waits(call, session, redacted, away, await self._count_waiting())
-        is_known = bool(result.get("isError")) and flaw_of(result) is None
+        is_known = bool(result.get("isError")) and refusal_in(result) is None
         return _without_ids(call, session, _TAKEN_IN) if is_known else result
 
     async def _change(self, call: ToolCall, caller: Caller, on_progress: Progress | None) -> dict[str, Any]:

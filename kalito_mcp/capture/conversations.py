@@ -32,7 +32,7 @@ _MOST_TOOL_USES: Final = 200
 
 @dataclass(slots=True)
 class Conversation:
-    """One conversation. `name` is the host's own; hosts resume one that was finalized here, and then it goes on as
+    """One conversation. `name` is the host's id. If a host resumes a conversation that is finalized here, it goes on as
     another session: `abc~2` after `abc`."""
 
     name: str
@@ -42,11 +42,11 @@ class Conversation:
     is_heard: bool = False
     """Whether a hook has reported something of it, to this server or another."""
     is_resumed: bool = False
-    """Whether it is older than what is known of it here. What is known of the person was put into it then."""
+    """Whether it began before this process knew it. What is known of the person and the project was put in then."""
     shown: set[str] = field(default_factory=set[str])
     """The ids of the records that were put into it."""
     lost_up_to: int = 0
-    """Up to which message of the session of the number `lost_in` a compaction took its own words from the assistant."""
+    """A compaction took from the assistant all up to message `lost_up_to` of session number `lost_in`."""
     lost_in: int = 1
     work: dict[str, ToolUse] = field(default_factory=dict[str, ToolUse])
     """What the assistant did since its last reply, by the id of the report."""
@@ -55,7 +55,7 @@ class Conversation:
 
     @property
     def session_id(self) -> str:
-        """Under which it is recorded now."""
+        """The session in which it is recorded now."""
         return continued(self.name, self.number)
 
     @property
@@ -81,8 +81,8 @@ class Conversation:
         return {**seen, "is_heard": True} if self.is_heard else seen
 
     def take_over(self, stored: Mapping[str, Any]) -> None:
-        """See what another server, or this one before it was restarted, has put into it. Raises LookupError, TypeError
-        or ValueError if that is damaged; then nothing changes."""
+        """Take over what another server, or this one before a restart, has stored of what the assistant sees. Raises
+        LookupError, TypeError or ValueError if that is damaged; then nothing changes."""
         has_known, lost_up_to = bool(stored["has_known"]), int(stored["lost_up_to"])
         lost_in = int(stored.get("lost_in", self.number if lost_up_to else 1))
         self.shown = set(map(str, stored["shown"]))
@@ -151,7 +151,7 @@ class Conversations:
         return folder / f"{blake2b(name.encode('utf-8', 'surrogatepass'), digest_size=12).hexdigest()}.json"
 
     def clear(self) -> None:
-        """Know of none, as after a restart."""
+        """Forget all, as after a restart."""
         self._by_name.clear()
 
 
@@ -162,5 +162,5 @@ def name_of(session_id: str) -> str:
 
 
 def continued(name: str, number: int) -> str:
-    """Under which name a conversation is recorded after it was closed: `abc~2` after `abc`, of number 1."""
+    """The session of a conversation's `number`-th part: `abc` for 1, `abc~2` for 2."""
     return name if number == 1 else f"{name}~{number}"

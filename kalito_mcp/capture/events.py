@@ -40,8 +40,9 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """One event of a session. `folder` is where the host works, `text` the words of a prompt, a reply or a summary, and
-    `id` the host's own name for the turn, or else of the moment, if it has one; of a tool, for its use."""
+    """One event of a session. `folder` is where the host works, `text` the words of a prompt, a reply or a summary.
+    `id` is the host's id of the turn, or else the moment; for a tool, the id of its use; None if the host sends none of
+    these."""
 
     host: str
     name: str
@@ -88,6 +89,7 @@ _OPENCODE: Final = {
     "session.created": EventKind.STARTED,
     "chat.message": EventKind.PROMPT,
     "session.idle": EventKind.REPLY,
+    # Sent afterwards, and without a summary; but it alone says that the assistant loses what it saw.
     "session.compacted": EventKind.COMPACTING,
 }
 _WINDSURF: Final = {
@@ -109,10 +111,11 @@ EVENTS: Final[Mapping[str, Mapping[str, EventKind]]] = {
 """The events of each host that are listened to. VS Code has its own names, and reads hooks with those of Copilot CLI,
 too."""
 
+_MOMENT: Final = "timestamp"
+"""When a host without ids of its turns ran its hooks. All hooks of one event are given the same."""
+
 # The first of these fields that is there counts.
 _TURN: Final = ("prompt_id", "turn_id", "generation_id", "message_id", "execution_id")
-_MOMENT: Final = "timestamp"
-"""When a host without names for its turns ran its hooks. All hooks of one event are given the same."""
 _TOOL_USE: Final = ("tool_use_id", "tool_call_id", "call_id")
 _WORDS: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.PROMPT: ("prompt", "transformedPrompt", "user_prompt"),
@@ -160,7 +163,7 @@ _MAX_FIELD_CHARS: Final = 4_096
 
 def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | None:
     """The event that a host's hook of this name reports; None if it is not kept."""
-    host, name, payload = _in_own_words(host, name, payload)
+    host, name, payload = _normalised(host, name, payload)
     payload = {**payload, "hook_event_name": name}
     kind = EVENTS.get(host, {}).get(name)
     session_id = first(payload, SESSION)
@@ -196,8 +199,8 @@ def _moment(payload: Mapping[str, Any]) -> str | None:
     return str(moment) if isinstance(moment, str | int) and moment else None
 
 
-def _in_own_words(host: str, name: str, payload: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
-    """Host, event and payload where one hook is run by two hosts, or the payload has another shape than elsewhere."""
+def _normalised(host: str, name: str, payload: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
+    """Undoes two peculiarities: a hook that two hosts run, and a payload of another shape."""
     if host == "copilot":
         given = first(payload, ("hookEventName", "hook_event_name"))
         # Copilot CLI does not name the event; VS Code runs the same hook, and does.

@@ -47,7 +47,7 @@ async def serve_bridge(
     """Serve the host until it leaves. Hooks are listened to, and what waits is delivered, for as long."""
     files = read_sources(os.environ, config=config, database=database).checked_database().files
     policy, limits = _policies(database, config)
-    places = MachinePlaces(files.switch, policy, _folder(project, policy))
+    places = MachinePlaces(files.switch, policy, _project_here(project, policy))
     home = Home(connection, partial(read_token, files.home, os.environ, connection.origin))
     delivery = Delivery(home, Outbox(files.home), places.is_paused)
     hooks = Hooks(delivery, partial(_places_of, files.switch, policy), files.switch)
@@ -85,7 +85,7 @@ def _places_of(switch: Path, policy: ProjectPolicy, folder: str | None) -> Machi
 
 
 def _policies(database: str | None, config: Path | None) -> tuple[ProjectPolicy, LimitsPolicy]:
-    """The settings of projects and of limits on this machine. Every policy is imported only if any of these is set."""
+    """The settings of projects and of limits on this machine. The policies are imported only if one of these is set."""
     sources = read_sources(os.environ, config=config, database=database)
     prefixes = tuple(f"{PREFIX}{section.upper()}_" for section in _SECTIONS)
     if any(section in sources.sections for section in _SECTIONS) or any(
@@ -96,7 +96,7 @@ def _policies(database: str | None, config: Path | None) -> tuple[ProjectPolicy,
     return ProjectPolicy(), LimitsPolicy()
 
 
-def _folder(project: str | None, policy: ProjectPolicy) -> str:
+def _project_here(project: str | None, policy: ProjectPolicy) -> str:
     """The project of the host, as it is called on this machine."""
     named = project or os.environ.get("KALITO_PROJECT")
     if not named:

@@ -19,7 +19,7 @@ from kalito_mcp.bridge.connection import (
     write_connection,
 )
 from kalito_mcp.bridge.outbox import Entry, Outbox
-from kalito_mcp.cli.home_lines import checked, entry_line, home_lines, is_connected, leaving_lines
+from kalito_mcp.cli.home_lines import entry_line, fault_with_token, home_lines, is_connected, leaving_lines
 from kalito_mcp.cli.hosts import Further, written_into
 from kalito_mcp.cli.terminal import ask, tell
 from kalito_mcp.config.sources import read_sources
@@ -51,7 +51,7 @@ def connect(
     connection = connection_to(url, is_plain=is_plain)
     files = database.files
     token = _token(files, connection)
-    fault = anyio.run(_checked_in_time, connection, token)
+    fault = anyio.run(_fault_in_time, connection, token)
     if fault is not None:
         hint = "; is `kalito-mcp serve --transport http` running there?" if fault.startswith(NO_CONNECTION) else "."
         raise ConfigurationError(f"{connection.url} cannot be the home: {fault}{hint} Nothing was written")
@@ -162,9 +162,9 @@ def _token_of_before(files: LocalFiles, connection: Connection) -> str | None:
         return None
 
 
-async def _checked_in_time(connection: Connection, token: str) -> str | None:
+async def _fault_in_time(connection: Connection, token: str) -> str | None:
     with anyio.move_on_after(_WITHIN_S):
-        return await checked(connection, token)
+        return await fault_with_token(connection, token)
     return f"no, not within {_WITHIN_S:g} s"
 
 

@@ -51,7 +51,7 @@ def fault_of(connection: Connection, files: LocalFiles) -> str | None:
 
     async def ask() -> str | None:
         with anyio.move_on_after(_WITHIN_S):
-            return await checked(connection, read_token(files.home, os.environ, connection.origin))
+            return await fault_with_token(connection, read_token(files.home, os.environ, connection.origin))
         return f"no answer within {_WITHIN_S:g} s"
 
     try:
@@ -60,7 +60,7 @@ def fault_of(connection: Connection, files: LocalFiles) -> str | None:
         return str(error)
 
 
-async def checked(connection: Connection, token: str) -> str | None:
+async def fault_with_token(connection: Connection, token: str) -> str | None:
     """Ask the home whether it takes what a bridge sends. What is wrong, in words; None if it does."""
     from kalito_mcp.bridge.home import Caller, Home  # noqa: PLC0415 - as above
     from kalito_mcp.bridge.replies import HomeAway, RequestRefused  # noqa: PLC0415 - as above

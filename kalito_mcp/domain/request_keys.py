@@ -14,7 +14,7 @@ BRIDGE_PREFIX: Final = "bridge:"
 """The prefix of keys that a bridge adds where they are missing."""
 _PREFIX: Final = "request:"
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
-_SHAPE: Final = re.compile(rf"({_PREFIX}[a-p]{{24}}:)[a-p]{{16}}(?::\d+)?", re.ASCII)
+_SHAPE: Final = re.compile(rf"(?P<request>(?P<chosen>{_PREFIX}[a-p]{{24}}:)[a-p]{{16}})(?::\d+)?", re.ASCII)
 
 
 def request_key(chosen: str, content: bytes) -> str:
@@ -30,8 +30,14 @@ def part_key(key: str, place: int) -> str:
 
 def chosen_part(client_key: str | None) -> str | None:
     """The common prefix of all keys with the same choice; None if this is not a request key."""
+    parts = request_parts(client_key)
+    return None if parts is None else parts[0]
+
+
+def request_parts(client_key: str | None) -> tuple[str, str] | None:
+    """`chosen_part`, and the common prefix of all keys of the same request; None if this is not a request key."""
     found = _SHAPE.fullmatch(client_key or "")
-    return None if found is None else found[1]
+    return None if found is None else (found["chosen"], found["request"])
 
 
 def chosen_by_caller(client_key: str | None) -> str | None:

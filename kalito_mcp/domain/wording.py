@@ -1,4 +1,4 @@
-"""Parts of refusals that several places word: a value cut short, and the name that was probably meant. Pure."""
+"""How several places show a value or a name: cut short, corrected, in camel case, in a list. Pure."""
 
 import reprlib
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """What a change of a record takes of its texts, made before the transaction: long texts take long.
 
-A plan is for the record as it was seen: if its revision has moved since, the change is planned again.
+A plan is for the record as it was seen: if its revision has moved since, `again_if_overtaken` plans the change again.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -26,7 +26,7 @@ _MOST_ATTEMPTS: Final = 10
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
     """What a version of a record has in the text index, and what the next one will have; and the keys of
-    `text.repetition` that count: of what is forgotten, of what comes back, or of what is new in its text."""
+    `text.repetition` to forget, to bring back, or new in its text."""
 
     version_id: str
     indexed: IndexedPair
@@ -74,10 +74,10 @@ def _indexed(record_type: RecordType, content: Mapping[str, Any]) -> IndexedText
 
 
 def again_if_overtaken(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """A decorator: the method is called again whenever it is overtaken.
+    """A decorator: the method, which plans and then writes, is called up to ten times while it is overtaken.
 
     Raises:
-        Conflict: it always was; nothing was written.
+        Conflict: it was overtaken each time; nothing was written.
     """
 
     @wraps(method)

@@ -1,6 +1,7 @@
 """Adds, edits and erases whole records, under the rules that other records set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kalito_mcp.domain.memory_records import EditDraft, EditType, MemoryRecord, RecordDraft, scope_of
 from kalito_mcp.domain.records import Reach, RecordType
@@ -36,8 +37,7 @@ async def add_new_records(
         cause = draft.content.get(CAUSE)
         if cause is not None and cause not in new:
             await check_cause(records, place, cause)
-        if draft.content.get("scope") == Reach.PROJECT and place.project in (None, PERSONAL):
-            raise InvalidInput(NO_PROJECT)
+        _check_project(draft.content, place.project)
         new[draft.id] = draft
     try:
         added = {one.id: one for one in await records.add_records(place, list(new.values()), now_ms=now_ms)}
@@ -72,9 +72,15 @@ async def change_record(
         ) from error
     if changed.content.get(SUPERSEDES, ()) != known:
         await check_superseded(records, owner, record.id, known)
-    if edit.type is EditType.UPDATE and edit.content.get("scope") == Reach.PROJECT and changed.project is None:
-        raise InvalidInput(NO_PROJECT)
+    if edit.type is EditType.UPDATE:
+        _check_project(edit.content, changed.project)
     return changed
+
+
+def _check_project(content: Mapping[str, Any], project: str | None) -> None:
+    """Refuse words for a whole project where there is no project."""
+    if content.get("scope") == Reach.PROJECT and project in (None, PERSONAL):
+        raise InvalidInput(NO_PROJECT)
 
 
 async def erase_record(

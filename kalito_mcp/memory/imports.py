@@ -23,7 +23,7 @@ class Imports(Part):
     ) -> Sequence[MemoryRecord]:
         """Store a document that was written elsewhere at `created_at`, in milliseconds since 1970.
 
-        One with a known `source` replaces the former, as in `remember`; its parts keep their dates.
+        It replaces an earlier document of this `source`, as `remember` does; parts that are known keep their dates.
 
         Raises:
             InvalidInput: a field is unknown, missing or wrong, or the date is; nothing was written.

@@ -17,12 +17,12 @@ from kalito_mcp.records.reached import reached
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 _PAGE: Final = 200
-_MOST_COMPLETED: Final = 200
+_MOST_LOOKED_AT: Final = 200
 
 
 @checks_arguments
 class Records(Part):
-    """Reads whole records and their history, and what forgets many of them."""
+    """Reads records and their history, moves them, and forgets many at once."""
 
     async def get(self, record_id: str) -> MemoryRecord:
         """One record as it is, forgotten or not.
@@ -45,7 +45,7 @@ class Records(Part):
         found: list[MemoryRecord] = []
         scope = await self.place.of_session(session_id, agent_id)
         while True:
-            page = await self._page(scope, types, found[-1].id if found else None)
+            page = await self._page(scope, types, after=found[-1].id if found else None)
             if not page:
                 return await reached(self.place.store, scope, found)
             found += page
@@ -62,23 +62,19 @@ class Records(Part):
         """As `list_records`: those that follow the record `after`, at most `limit`. Raises RecordNotFound if `after` is
         gone."""
         scope = await self.place.of_session(session_id, agent_id)
-        found = await self.place.store.read(
+        return await reached(self.place.store, scope, await self._page(scope, types, after=after, limit=limit))
+
+    async def _page(
+        self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int = _PAGE
+    ) -> Sequence[MemoryRecord]:
+        return await self.place.store.read(
             lambda view: view.records.list_records(scope, types, after=after, limit=limit)
         )
-        return await reached(self.place.store, scope, found)
 
-    async def _page(self, scope: Scope, types: frozenset[RecordType], after: str | None) -> Sequence[MemoryRecord]:
-        return await self.place.store.read(
-            lambda view: view.records.list_records(scope, types, after=after, limit=_PAGE)
-        )
-
-    async def ids(self, prefix: str) -> Sequence[str]:
+    async def completions(self, prefix: str) -> Sequence[str]:
         """Of the newest two hundred thoughts, documents, tasks, pins and summaries, those whose id starts with the
         prefix, newest first."""
-        scope = self.place.scope()
-        found = await self.place.store.read(
-            lambda view: view.records.list_records(scope, frozenset(), limit=_MOST_COMPLETED)
-        )
+        found = await self._page(self.place.scope(), frozenset(), limit=_MOST_LOOKED_AT)
         return [one.id for one in found if one.id.startswith(prefix)]
 
     async def tasks(self, *, agent_id: str | None = None, is_done: bool | None = None) -> list[MemoryRecord]:

@@ -35,7 +35,7 @@ _EMPTY: Final = GraphContents((), (), GraphState())
 
 
 @dataclass(slots=True, eq=False)
-class HeldGraph:
+class LoadedGraph:
     """A graph in memory, and the stored state that it was made from. `GraphCache.copy` gives one that nobody shares."""
 
     graph: "GraphStore"
@@ -43,7 +43,7 @@ class HeldGraph:
 
 
 @dataclass(slots=True, eq=False)
-class _Cached(HeldGraph):
+class _Cached(LoadedGraph):
     """A shared graph. `version` is what `graph.version` was when the graph last equalled what is stored."""
 
     version: int = 0
@@ -120,14 +120,14 @@ class GraphCache:
                 one.become(one.graph, state)
         return made
 
-    async def copy(self, scope: Scope) -> HeldGraph:
+    async def copy(self, scope: Scope) -> LoadedGraph:
         """A private copy of the stored graph. For long work that must not block others.
 
         Raises:
             SessionNotFound: the scope names an unknown session, or another agent's.
         """
         contents = await self._store.read(lambda view: self.contents(view, scope))
-        return HeldGraph(await self.built(scope, contents), contents.state)
+        return LoadedGraph(await self.built(scope, contents), contents.state)
 
     async def contents(self, view: ReadView, scope: Scope) -> GraphContents:
         """The stored graph, for `built`. Raises SessionNotFound, as `copy`."""
@@ -145,7 +145,7 @@ class GraphCache:
         return await aside(build)
 
     async def store_copies(
-        self, copies: Mapping[Scope, HeldGraph], only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
+        self, copies: Mapping[Scope, LoadedGraph], only_if: Callable[[WriteTransaction], Awaitable[bool]] | None = None
     ) -> bool | None:
         """Write what was changed in copies, all of it or nothing. True if it was written.
 
@@ -169,7 +169,7 @@ class GraphCache:
             self.drop(scope)
         return True
 
-    def keep(self, scope: Scope, copy: HeldGraph) -> None:
+    def keep(self, scope: Scope, copy: LoadedGraph) -> None:
         """Keep a copy that was stored, in place of the graph in memory. The caller uses it no longer."""
         cached = self._cached[_cache_key(scope)] = _Cached(copy.graph, copy.state)
         cached.become(copy.graph, copy.state)
@@ -218,14 +218,13 @@ class GraphCache:
         if state.revision == known.revision:
             # A sleep cycle that merged nothing does not move the revision.
             cached.state, cached.graph.slept_at = state, state.slept_at
-        # If the view is older than this process's own last write, the graph is newer: keep it. Revision 0 is a graph
-        # that was removed.
+        # A view with a lower revision is older than our own last write: keep the graph. Revision 0: it was removed.
         elif not 0 < state.revision < known.revision:
             contents = await graphs.load(scope)
             cached.become(await self.built(scope, contents), contents.state)
 
 
-async def _save(copy: HeldGraph, transaction: WriteTransaction, scope: Scope) -> GraphState:
+async def _save(copy: LoadedGraph, transaction: WriteTransaction, scope: Scope) -> GraphState:
     """Write what changed in the graph. Returns its stored state after the commit."""
     graph, state = copy.graph, copy.state
     if changes := graph.drain_changes():

@@ -19,7 +19,7 @@ from kalito_mcp.domain.records import MessageWithImportance, Role, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import GraphFull, InvalidInput, RecordNotFound
-from kalito_mcp.orchestrator.graph_cache import GraphCache, HeldGraph
+from kalito_mcp.orchestrator.graph_cache import GraphCache, LoadedGraph
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Observer:
             behind = await self._store.read(lambda view: self._behind(view, scope, most=_MAX_READ))
             if behind is None:
                 return observed
-            copy = HeldGraph(await self._cache.built(scope, behind.contents), behind.contents.state)
+            copy = LoadedGraph(await self._cache.built(scope, behind.contents), behind.contents.state)
             for done in range(behind.done, behind.last, _CHUNK):
                 last = min(done + _CHUNK, behind.last)
                 messages = [one for one in behind.messages if done - LOOK_BACK < one.seq <= last]

@@ -1,8 +1,8 @@
 """Finds code that somebody will want again verbatim: it worked, or somebody wants to keep it. Pure.
 
 A person says so of the code in the same message, or of the code in the assistant's answer before it, or asks for what
-is to be kept. Code that nobody confirms is only a proposal. What is to be kept is pinned whatever it is; what only
-worked if it is a command that may be run again, not one that installs, looks or repairs once.
+is to be kept. Code that nobody confirms is only a proposal. Code to keep is pinned whatever it is; code that only
+worked, if it is a command that may be run again, not one that installs, looks or repairs once.
 """
 
 import re
@@ -218,7 +218,7 @@ def asked_code(said: MessageWithImportance, before: MessageWithImportance, max_c
 
 def subject_of(content: str) -> str:
     """What this code is: the function that it defines, or the command that it runs. Empty if that is unknown. Of
-    two automatic pins of the same, the newer one holds."""
+    two automatic pins with the same subject, the newer one holds."""
     language, _, rest = content.partition(": ")
     block = CodeBlock(language, tuple(rest.split("\n")))
     names = block.definitions()

@@ -1,4 +1,4 @@
-"""Pins the sentences of a digest that its author states, and closes what that no longer calls open."""
+"""Pins the sentences of a digest that its author wrote, and closes open points that it no longer lists."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ _MOST_KNOWN: Final = 1_000
 _MOST_OF_SESSION: Final = 500
 
 Statement = tuple[str | None, frozenset[str]]
-"""The words of a pin, and in one that only its session knows, their kind."""
+"""The kind of a pin, if only its session knows it, and its words."""
 
 
 class DigestPinner:
@@ -68,7 +68,7 @@ class DigestPinner:
                 self._draft(text, what._replace(kind=kind), origin, has_project=session.project is not None)
                 for (kind, text), what, origin in zip(kept.sentences, judged, origins, strict=True)
             ]
-            # In two lists: the later one says what it is.
+            # A sentence in two lists counts for the later one.
             by_words = {words_said(draft.content): draft for draft in drafts}
             pins = await transaction.records.list_records(place, frozenset({RecordType.PIN}), limit=_MOST_OF_SESSION)
             in_reach = replace(place, project=session.project or PERSONAL)

@@ -28,7 +28,7 @@ class FoundPin:
 
 
 ANSWERS: Final = " (to: "
-"""Between a short decision and what the assistant had proposed, in the pin of the decision."""
+"""Joins a short decision to the assistant's proposal that it answers."""
 
 
 def pin_key(content: str) -> str:

@@ -47,8 +47,9 @@ class Maintenance(Protocol):
         """Remove what is left of erased records. Returns the files and places that may still have some of it, each with
         the reason. Takes seconds for a large store.
 
-        Those in `owed` are finished then, if all could be cleaned. Pass it only if nothing outside the store still
-        quotes them. If another call has finished them, nothing is done. None always cleans, and finishes none.
+        `owed` ones are then finished, if everything was cleaned. Pass them only if nothing outside the store still
+        quotes them. If another call has finished them, nothing is done. None cleans always, and marks no erasure as
+        finished.
 
         Raises:
             StorageFull, StorageBusy: as `Store.write`; the erasures stay owed.
@@ -56,10 +57,10 @@ class Maintenance(Protocol):
 
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         """Move vectors to where they are kept, if that is outside the store, and remove there what is gone here.
-        Whether some were missing there, so that they are owed again.
+        Returns whether some were missing there; those are owed again.
 
-        It compares how many there are here and there when the place came within reach, and `is_whole` at once. If no
-        place is configured, `is_whole` makes vectors that were moved owed again, to be kept in the store.
+        Counts are compared when the place comes within reach, and at once if `is_whole`. If no place is configured,
+        `is_whole` makes vectors that were moved owed again, to be kept in the store.
 
         Raises:
             VectorsUnreachable: the place does not answer. What was not moved is still in the store, and what was not

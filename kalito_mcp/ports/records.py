@@ -1,11 +1,11 @@
 """Whole records and their edits: reading, changing and erasing them.
 
 A store numbers its records and sessions: their keys. The writes of one owner are one after the other, and a key is
-greater than all keys that earlier writes of the same owner were given. So who sees a record of an owner sees all that
-have smaller keys. Nothing like it holds across owners.
+greater than all keys that earlier writes of the same owner were given. Anyone who sees a record of an owner therefore
+sees all with smaller keys. Nothing like it holds across owners.
 
-This is for the stores. Above the ports, records and sessions have ids, and an order is that of their moments, of their
-seqs, or the one in which a port returns them. The number in a message's id is a name.
+Only stores rely on this. Above the ports, records and sessions have ids, and an order is that of their moments, of
+their seqs, or the one in which a port returns them. The number in a message's id is a name.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -181,7 +181,7 @@ class RecordReader(Protocol):
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
         """The tombstone of an erased record of this owner; None if no record of this id was erased. Within limits,
-        those of messages and summaries alone are known."""
+        only those of messages and summaries."""
 
     async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
         """Which of the records do not match the hash of their row: they were damaged."""
@@ -196,7 +196,7 @@ class RecordReader(Protocol):
         stored. Forgotten ones and the earlier versions of all are left out unless `has_forgotten`."""
 
     async def has_forgotten_values(self) -> bool:
-        """Whether anything was forgotten since the memory keeps note of it."""
+        """Whether anything was forgotten since this is recorded."""
 
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         """Which of these keys of `text.repetition` are forgotten for the scope's agent and project."""
@@ -222,7 +222,7 @@ class RecordWriter(RecordReader, Protocol):
         Raises:
             RevisionConflict: it is no longer at `record.revision`; nothing was written.
             RecordNotFound: it was erased; nothing was written.
-            AlreadyStored: its id, or its part of a source, is taken.
+            AlreadyStored: its project has this part of a source already.
         """
 
     async def rename_project(self, owner: str, old: str, new: str) -> None:

@@ -77,7 +77,7 @@ class SearchIndex(TermIndex, Protocol):
         """The places of the messages with these ids, in their order. Unknown ids are left out."""
 
     def keys(self, places: "NDArray[np.int64]") -> "NDArray[np.int64]":
-        """By which keys `VectorReader` knows the records at these places."""
+        """The keys by which `VectorReader` knows the records at these places."""
 
     def places_of_keys(self, keys: Sequence[int]) -> "NDArray[np.int64]":
         """The places of the records with these keys, in their order. Unknown keys are left out."""

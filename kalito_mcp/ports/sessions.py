@@ -20,7 +20,8 @@ class SessionReader(Protocol):
         `Session.said_at`), that follow the place `before`."""
 
     async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
-        """At most `limit` sessions that were begun before a session, or of all, newest first. No write moves them."""
+        """At most `limit` sessions that began before `before` (None: all), newest first. No write changes this
+        order."""
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """The user's first words in each of these sessions of the scope's project, or of none, for its title: the
@@ -28,15 +29,15 @@ class SessionReader(Protocol):
         erased and internal ones are left out."""
 
     async def census(self, scope: Scope) -> tuple[float, ...]:
-        """Numbers that differ if other sessions are in the scope than before."""
+        """A fingerprint of the sessions in the scope."""
 
     async def agents(self, scope: Scope, *, limit: int) -> Sequence[str]:
-        """The ids of at most `limit` of the owner's agents, newest first. Within limits those that have something
-        there; within a limit to a project by name."""
+        """The ids of at most `limit` of the owner's agents, newest first; under a limit to a project, in order of
+        name. Within limits only those that have something there."""
 
     async def projects(self, scope: Scope, *, limit: int) -> Sequence[tuple[str, int]]:
         """The ids of at most `limit` of the owner's projects, newest first, each with its number of sessions. Within
-        limits those that have something there."""
+        limits only those that have something there."""
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         """How many sessions, messages, pins, summaries, notes, tasks and documents the owner has."""

@@ -88,18 +88,18 @@ class Store(Protocol):
         """Its chores."""
 
     async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
-        """The result of `work` on a consistent view. It awaits nothing but the view, because a store may run it on
-        another thread, and it may be run again. `is_short`: it reads a row or two by their key, at once.
+        """The result of `work` on a consistent view. `work` awaits only the view: a store may run it on another thread,
+        or again. `is_short`: it reads a row or two by their key, at once.
 
         Raises:
-            StorageReplaced: a file of the database was moved, deleted or replaced.
-            StorageDamaged: the file is not a readable database.
+            StorageReplaced: the database was moved, deleted or replaced.
+            StorageDamaged: the database cannot be read.
             StorageBusy: another program held the database for too long.
         """
 
     def view(self) -> AbstractAsyncContextManager[ReadView]:
         """A consistent view for a block that awaits other things, too, such as an export that is sent while it is read.
-        Keep it short: while it is open, the log cannot be cut.
+        Keep it short: while it is open, the store cannot drop what later writes replace.
 
         Raises:
             StorageReplaced, StorageDamaged: as `read`.
@@ -114,16 +114,16 @@ class Store(Protocol):
         """The result of `work` in a write transaction, which is committed when `work` returns, and rolled back if it
         raises or is cancelled. One at a time, across all processes.
 
-        `work` awaits nothing but the transaction, because a store may run it on another thread, and it may be run
-        again. `before` is awaited when nobody else can write any more, and before `work`. It takes the locks of what
-        `work` changes besides the store. If it raises, nothing was begun.
+        `work` awaits only the transaction: a store may run it on another thread, or again. `before` is awaited when
+        nobody else can write any more, and before `work`. It takes the locks of what `work` changes besides the store.
+        If it raises, nothing was begun.
 
         Raises:
             StorageBusy: another process held the lock too long.
             StorageFull: there is no room to write; nothing was written.
             StorageReadOnly: the database is open for reading only; nothing was written.
-            StorageDamaged: the file is not a readable database; nothing was written.
-            StorageReplaced: a file of the database was moved, deleted, replaced or cut short.
+            StorageDamaged: the database cannot be read; nothing was written.
+            StorageReplaced: the database was moved, deleted, replaced or cut short.
         """
 
     async def secret(self) -> bytes:

@@ -5,16 +5,13 @@ words. The key of a request is chosen for one request (see `domain.request_keys`
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.request_keys import chosen_part
+from kalito_mcp.domain.request_keys import chosen_part, request_parts
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import ClientKeyReused
 from kalito_mcp.ports.records import RecordReader
-
-_REQUEST_LETTERS: Final = 16
 
 
 async def known_by_key(
@@ -28,9 +25,7 @@ async def known_by_key(
     keys = {key for key in client_keys if key is not None}
     if not keys:
         return {}
-    for chosen, request in {
-        (chosen, key[: len(chosen) + _REQUEST_LETTERS]) for key in keys if (chosen := chosen_part(key))
-    }:
+    for chosen, request in {parts for key in keys if (parts := request_parts(key))}:
         if not all(key.startswith(request) for key in await records.client_keys(place, record_type, chosen)):
             raise ClientKeyReused(request)
     return {one.client_key: one for one in await records.of_client_keys(place, record_type, keys)}

@@ -9,8 +9,8 @@ from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 
 
 async def ensure_session(sessions: SessionWriter, scope: Scope, *, now_ms: int) -> Session:
-    """Return the session of the scope. A new one is created under the scope's agent, in its project. One that no
-    release with projects has placed moves into the scope's.
+    """Return the session of the scope. A new one is created under the scope's agent, in its project. A session from
+    before projects moves into the scope's project.
 
     Raises:
         InvalidInput: it exists and belongs to another agent, or to another project.

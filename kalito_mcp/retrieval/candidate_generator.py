@@ -106,7 +106,7 @@ class CandidateGenerator:
         while chosen := list(islice(order, self._policy.phrase_texts if has_phrase else self._policy.read)):
             batch = self._read(chosen)
             if has_phrase:
-                matching = [(at, one) for at, one in batch if self._question.query.phrase_match(one.text)]
+                matching = [(at, one) for at, one in batch if self._question.query.has_phrases(one.text)]
                 # If no text contains the phrase, it was quoted from memory: then its words count.
                 has_phrase = bool(matching)
                 if has_phrase:

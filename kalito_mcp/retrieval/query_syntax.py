@@ -2,11 +2,11 @@
 
     ferry "leaves at seven" -moss -"night train"
 
-- Quotes are straight or curly double quotes at the start and end of a phrase, so `a 12" pipe` has none. - A minus
-excludes only if it follows a space or starts the query, and starts a word of two letters or more: `well-known`, `-5
-degrees`, `--force`, `-v` and a list with dashes exclude nothing. - A query of over 500 characters is a pasted text: its
-quotes and dashes mean nothing. - Anything else is a word. A query that would leave nothing to look for is taken as
-words: no query is a syntax error.
+- Quotes are straight or curly double quotes at the start and end of a phrase, so `a 12" pipe` has none.
+- A minus excludes only if it follows a space or starts the query, and starts a word of two letters or more:
+  `well-known`, `-5 degrees`, `--force`, `-v` and a list with dashes exclude nothing.
+- A query of over 500 characters is a pasted text: its quotes and dashes mean nothing.
+- Anything else is a word. A query that would leave nothing to look for is taken as words: no query is a syntax error.
 
 A phrase is compared word by word, folded (`analysis.words`) but not stemmed. An excluded word is compared as a term, so
 `-ferry` excludes ferries too, and `-"ferry"` does not.
@@ -41,7 +41,7 @@ class Query:
     excluded: tuple[str, ...] = ()
     excluded_phrases: tuple[str, ...] = ()
 
-    def phrase_match(self, text: str) -> bool:
+    def has_phrases(self, text: str) -> bool:
         """Whether the text contains every phrase. No phrases: True."""
         if not self.phrases:
             return True

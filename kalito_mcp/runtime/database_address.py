@@ -40,7 +40,8 @@ class LocalFiles:
 
     @property
     def home(self) -> Path:
-        """The folder of a machine whose memory is on another one: its address, the token, and the calls that wait."""
+        """The folder of a machine whose memory is on another one: the home's address, the token, and the calls that
+        wait."""
         return self._beginning("home")
 
     @property

@@ -134,7 +134,7 @@ async def _snapshot_ids(memory: "Memory", prefix: str) -> list[str]:
 
 
 async def _record_ids(memory: "Memory", prefix: str) -> list[str]:
-    return list(await memory.records.ids(prefix))
+    return list(await memory.records.completions(prefix))
 
 
 _COMPLETIONS: Final = {"session_id": _session_ids, "snapshot_id": _snapshot_ids, "record_id": _record_ids}

@@ -1,7 +1,7 @@
 """Finds identifiers in texts however they are written: numbers of people and things, phone numbers, emails, keys. Pure.
 
-`123-45-6789`, `123 45 6789` and `123456789` are one identifier. `ACME-1` is not in `ACME-12`, nor in `ACME-1-2`: a
-part of a longer identifier is another one.
+`123-45-6789`, `123 45 6789` and `123456789` are one identifier. `ACME-1` is not in `ACME-12`, nor in `ACME-1-2`: part
+of a longer identifier is not that identifier.
 """
 
 import re
@@ -33,7 +33,7 @@ def identifier_key(identifier: str) -> str:
 
 
 def may_contain(text: str, key: str) -> bool:
-    """Whether the characters of the identifier follow one another in the text. Quicker than `identifier_keys`."""
+    """Whether the characters of the identifier stand in a row in the text. Quicker than `identifier_keys`."""
     return key in compact(text)
 
 
@@ -89,7 +89,8 @@ def _identifiers(plain: str, known: dict[str, str]) -> Iterator[list[str]]:
 
 
 def _spaced(numbers: list[str]) -> Iterator[str]:
-    """What numbers with spaces between them may be: all of them, also without a country code or a count beside them."""
+    """What numbers with spaces between them may be: all of them joined; also without a short first one (country code)
+    or a short last one (count)."""
     yield "".join(numbers)
     if len(numbers) > 2 and len(numbers[0]) <= _COUNTRY_CODE:  # noqa: PLR2004 - two numbers must be left
         yield "".join(numbers[1:])

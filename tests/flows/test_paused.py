@@ -175,7 +175,7 @@ READS: Final = frozenset(
     "hooks.seen_parts hooks.unanswered hooks.warm_up imports.check_not_taken_in imports.files_read "
     "imports.project_of_document in_project in_project_of past_answers projects.all projects.named records.all "
     "records.as_of records.derived_from records.derived_from_all records.diff records.get records.get_all "
-    "records.history records.ids records.page records.preview_forgetting records.profile records.tasks "
+    "records.completions records.history records.page records.preview_forgetting records.profile records.tasks "
     "records.version search_memory".split()
 )
 MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename"})

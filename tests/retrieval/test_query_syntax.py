@@ -13,7 +13,7 @@ PARTS = st.lists(
 
 
 def admits(text: str, query: Query) -> bool:
-    return query.phrase_match(text) and not query.is_excluded(text)
+    return query.has_phrases(text) and not query.is_excluded(text)
 
 
 def test_a_phrase_stands_between_double_quotes() -> None:

@@ -158,7 +158,7 @@ class ArchiveStatements(ArchiveQueries):
         )
         await self._all(UPDATE_COUNTS_OF_AGENTS)
         await self._all(INSERT_ALL_SUPERSEDED)
-        # As if an older release had made it: if this process is killed, the next one to open the database rebuilds it.
+        # Marked as an older release's, so that the next process to open it rebuilds the index, even after a kill.
         await self._all(UPDATE_ANALYSIS, version=0)
 
     async def _on_thread(self, work: Callable[[sqlite3.Connection], None]) -> None:

@@ -28,7 +28,7 @@ WHERE created_at < :unused_since
     AND id NOT IN (SELECT client FROM oauth_grants)
     AND id NOT IN (SELECT client FROM oauth_requests)
 """
-DELETE_MOST_UNUSED_CLIENTS: Final = """
+DELETE_UNUSED_CLIENTS_BEYOND: Final = """
 DELETE FROM oauth_clients WHERE id IN (
     SELECT id FROM oauth_clients
     WHERE id NOT IN (SELECT client FROM oauth_grants) AND id NOT IN (SELECT client FROM oauth_requests)
@@ -69,7 +69,7 @@ DELETE FROM oauth_grants
 WHERE created_at < :day_ago AND id NOT IN (SELECT grant_id FROM access_tokens WHERE grant_id IS NOT NULL)
 """
 DELETE_OLD_ATTEMPTS: Final = "DELETE FROM access_attempts WHERE last_at < :day_ago"
-DELETE_MOST_ATTEMPTS: Final = """
+DELETE_ATTEMPTS_BEYOND: Final = """
 DELETE FROM access_attempts WHERE subject IN (
     SELECT subject FROM access_attempts ORDER BY last_at DESC LIMIT -1 OFFSET :most
 )
@@ -106,9 +106,9 @@ UPDATE_TOKENS_REVOKED: Final = """
 UPDATE access_tokens SET revoked_at = :now_ms
 WHERE owner = :owner AND grant_id IS NOT NULL AND revoked_at IS NULL
 """
-SELECT_LOGIN: Final = "SELECT salt, hash, n, r, p FROM passphrases WHERE owner = :owner"
-SELECT_HAS_LOGINS: Final = "SELECT EXISTS (SELECT 1 FROM passphrases)"
-UPSERT_LOGIN: Final = """
+SELECT_PASSPHRASES: Final = "SELECT salt, hash, n, r, p FROM passphrases WHERE owner = :owner"
+SELECT_HAS_PASSPHRASES: Final = "SELECT EXISTS (SELECT 1 FROM passphrases)"
+UPSERT_PASSPHRASES: Final = """
 INSERT INTO passphrases (owner, salt, hash, n, r, p, changed_at) VALUES (:owner, :salt, :hash, :n, :r, :p, :now_ms)
 ON CONFLICT (owner) DO UPDATE
 SET salt = excluded.salt, hash = excluded.hash, n = excluded.n, r = excluded.r, p = excluded.p,
@@ -159,12 +159,12 @@ class SignInQueries(Queries):
         return [_grant(row) for row in await self._all(SELECT_GRANTS, owner=owner, now_ms=now_ms, limit=limit)]
 
     async def passphrase(self, owner: str) -> Passphrase | None:
-        for row in await self._all(SELECT_LOGIN, owner=owner):
+        for row in await self._all(SELECT_PASSPHRASES, owner=owner):
             return Passphrase(*row)
         return None
 
     async def has_passphrases(self) -> bool:
-        return bool((await self._all(SELECT_HAS_LOGINS))[0][0])
+        return bool((await self._all(SELECT_HAS_PASSPHRASES))[0][0])
 
     async def attempts(self, subject: str) -> Attempts | None:
         for row in await self._all(SELECT_ATTEMPTS, subject=subject):
@@ -188,7 +188,7 @@ class SignInStatements(SignInQueries):
 
     async def drop_clients(self, *, unused_since: int, most_unused: int) -> None:
         await self._all(DELETE_UNUSED_CLIENTS, unused_since=unused_since)
-        await self._all(DELETE_MOST_UNUSED_CLIENTS, most=most_unused)
+        await self._all(DELETE_UNUSED_CLIENTS_BEYOND, most=most_unused)
 
     async def add_request(self, handle_hash: bytes, request: SignInRequest) -> None:
         await self._all(
@@ -224,7 +224,7 @@ class SignInStatements(SignInQueries):
         await self._all(DELETE_EXPIRED_CODES, day_ago=day_ago)
         await self._all(DELETE_EMPTY_GRANTS, day_ago=day_ago)
         await self._all(DELETE_OLD_ATTEMPTS, day_ago=day_ago)
-        await self._all(DELETE_MOST_ATTEMPTS, most=_MOST_ATTEMPTS)
+        await self._all(DELETE_ATTEMPTS_BEYOND, most=_MOST_ATTEMPTS)
 
     async def add_grant(self, grant: Grant, code: Code, code_hash: bytes) -> None:
         await self._all(
@@ -258,7 +258,7 @@ class SignInStatements(SignInQueries):
 
     async def put_passphrase(self, owner: str, passphrase: Passphrase, *, now_ms: int) -> None:
         await self._all(
-            UPSERT_LOGIN,
+            UPSERT_PASSPHRASES,
             owner=owner,
             salt=passphrase.salt,
             hash=passphrase.hash,
