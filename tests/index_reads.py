@@ -12,7 +12,7 @@ from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
-from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
+from kalito_mcp.text.analysis import MANY, SEVERAL
 
 NO_FILTERS = SearchFilters()
 
@@ -30,7 +30,7 @@ async def counts_of(view: ReadView, scope: Scope, term: str) -> list[tuple[int, 
 
     def read(index: SearchIndex) -> list[tuple[int, int]]:
         keys = index.records.keys
-        counts = {key: times for times in COUNT_MARKS for key in keys[index.places(term, times=times)].tolist()}
+        counts = {key: times for times in (1, SEVERAL, MANY) for key in keys[index.places(term, times=times)].tolist()}
         return sorted(counts.items())
 
     return await view.search.in_index(scope, read) or []

@@ -5,7 +5,7 @@ place is its position among all records of its agent, oldest first. Terms are de
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kalito_mcp.domain.scope import Scope
@@ -54,6 +54,12 @@ class RecordColumns:
     def count(self) -> int:
         """How many records there are, including forgotten ones."""
         return len(self.keys)
+
+    def narrowed(self, is_reached: "NDArray[np.bool_]") -> "RecordColumns":
+        """The columns with only these records shown, and without the speakers of others."""
+        spoken = set(self.names[is_reached].tolist())
+        names = [name if at in spoken else None for at, name in enumerate(self.name_list)]
+        return replace(self, is_shown=self.is_shown & is_reached, name_list=names)
 
 
 class TermIndex(Protocol):

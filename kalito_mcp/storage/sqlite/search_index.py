@@ -3,18 +3,15 @@
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
-from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
 from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
-from kalito_mcp.text.analysis import stem
-from kalito_mcp.text.spelling import is_spellable, spellings
+from kalito_mcp.text.similar_terms import MOST_ENDING_LETTERS, meant_terms, most_frequent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,10 +48,7 @@ FROM records r LEFT JOIN projects p ON p.key = r.project_key
 WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.agent_key = :agent_key AND r.deleted_at IS NULL
     AND {within("r")}
 """
-# Among 10^6 records with 270,000 terms: 5 ms for one word, 35 to 60 ms for eight with the commonest beginnings.
-_MISTYPED_WORDS: Final = 8
 _COMPARED_TERMS: Final = 4_000
-_MOST_ENDING_LETTERS: Final = 8
 _COUNTED_RECORDS: Final = 1_000
 
 
@@ -85,7 +79,7 @@ class SqliteSearchIndex:
         self._within: NDArray[np.bool_] | None = None
         if scope.limits.project is not None:
             self._within = self._reached()
-            self.records = _narrowed(self.records, self._within)
+            self.records = self.records.narrowed(self._within)
 
     @property
     def reaches_any(self) -> bool:
@@ -100,25 +94,20 @@ class SqliteSearchIndex:
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word, the agent's terms that it may be a mistyped form of; see the port."""
-        spellable = [word for word in dict.fromkeys(words) if is_spellable(word)][:_MISTYPED_WORDS]
-        if not spellable:
+        meant = meant_terms(words)
+        if not meant:
             return {}
-        meant = {word: {stem(one) for one in spellings(word)} - {stem(word)} for word in spellable}
         known = self._indexed_terms(set().union(*meant.values()))
         if self._within is not None:
             # How often others say a word would decide which one is meant, and so be found out.
             known = {term: count for term in known if (count := len(self.places(term)))}
-        found = {
-            word: sorted(((term, known[term]) for term in terms & known.keys()), key=lambda one: (-one[1], one[0]))
-            for word, terms in meant.items()
-        }
-        return {word: terms[:limit] for word, terms in found.items() if terms}
+        return most_frequent(meant, known, limit=limit)
 
     def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """For each prefix, the agent's terms that begin with it; see the port."""
         if not prefixes:
             return {}
-        lengths = {prefix: (len(prefix), len(prefix) + _MOST_ENDING_LETTERS) for prefix in prefixes}
+        lengths = {prefix: (len(prefix), len(prefix) + MOST_ENDING_LETTERS) for prefix in prefixes}
         found = {prefix: sorted(terms) for prefix, terms in self._terms_between(lengths).items()}
         if self._within is None:
             return found
@@ -153,10 +142,3 @@ class SqliteSearchIndex:
         # Sorted like the index itself: that saves a quarter of the time.
         parameters = {"prefix": self._prefix, "terms": json.dumps(sorted(terms)), "cap": _COUNTED_RECORDS}
         return dict(self._connection.execute(SELECT_INDEXED_TERMS, parameters))
-
-
-def _narrowed(records: RecordColumns, is_reached: "NDArray[np.bool_]") -> RecordColumns:
-    """The columns without the speakers of other records, which are not shown."""
-    spoken = set(records.names[is_reached].tolist())
-    names = [name if at in spoken else None for at, name in enumerate(records.name_list)]
-    return replace(records, is_shown=records.is_shown & is_reached, name_list=names)
