@@ -1,0 +1,121 @@
+"""The graphs of a store in memory, and the feedback on messages. Implements `ports.graphs`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kalito_mcp.domain.graph import (
+    FeedbackLabel,
+    GraphChanges,
+    GraphContents,
+    GraphNode,
+    GraphState,
+)
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.errors import InvalidInput, SessionNotFound
+from kalito_mcp.storage.memory.state import Graph, State
+
+_STEPS: Final = 1 << 32
+
+
+class GraphsRead:
+    """`ports.graphs.GraphReader`."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    async def state(self, scope: Scope) -> GraphState:
+        found = self._graph(scope)
+        return GraphState() if found is None else found.state
+
+    async def load(self, scope: Scope) -> GraphContents:
+        found = self._graph(scope) or Graph(GraphState())
+        nodes = [_copied(found.nodes[node_id]) for node_id in sorted(found.nodes)]
+        edges = [replace(found.edges[key]) for key in sorted(found.edges)]
+        return GraphContents(nodes=nodes, edges=edges, state=found.state)
+
+    async def idle_sessions(self, scope: Scope, *, before_ms: int, limit: int) -> Sequence[str]:
+        agent = scope.agent or scope.limits.agent or DEFAULT_AGENT
+        found = [
+            one
+            for one in self._state.sessions.values()
+            if (one.owner, one.agent, one.state) == (scope.owner, agent, SessionState.FINALIZED)
+            and one.updated_at < before_ms
+            and (one.owner, one.agent, one.id) in self._state.graphs
+            and scope.limits.reaches(one.agent, one.project)
+        ]
+        return [one.id for one in sorted(found, key=lambda one: (one.updated_at, one.key))[:limit]]
+
+    async def feedback(self, keys: Sequence[int]) -> Mapping[int, Mapping[FeedbackLabel, int]]:
+        return {key: self._state.feedback[key] for key in keys if key in self._state.feedback}
+
+    def _graph(self, scope: Scope) -> Graph | None:
+        place = self._place(scope)
+        return None if place is None else self._state.graphs.get(place)
+
+    def _place(self, scope: Scope) -> tuple[str, str, str | None] | None:
+        """Where the scope's graph is. An agent's is made of all its projects."""
+        if scope.session is None:
+            agent = scope.agent or scope.limits.agent or DEFAULT_AGENT
+            is_reached = scope.limits.project is None and scope.limits.agent in (None, agent)
+            return (scope.owner, agent, None) if is_reached else None
+        session = self._state.session(scope)
+        return None if session is None else (session.owner, session.agent, session.id)
+
+
+class GraphsWritten(GraphsRead):
+    """`ports.graphs.GraphWriter`."""
+
+    async def save(self, scope: Scope, changes: GraphChanges, *, embedder: str) -> GraphState:
+        if not changes:
+            return await self.state(scope)
+        place, graph = self._existing(scope)
+        nodes = {node_id: node for node_id, node in graph.nodes.items() if node_id not in changes.removed_nodes}
+        nodes |= {node.id: _copied(node) for node in changes.nodes}
+        gone = {*changes.removed_nodes}
+        edges = {
+            key: edge
+            for key, edge in graph.edges.items()
+            if key not in changes.removed_edges and gone.isdisjoint((edge.from_id, edge.to_id))
+        }
+        for edge in changes.edges:
+            if math.isnan(edge.weight) or not {edge.from_id, edge.to_id} <= nodes.keys():
+                raise InvalidInput("an edge's weight is not a number, or one of its ends is not in the graph")
+            edges[edge.key] = replace(edge)
+        state = replace(graph.state, revision=graph.state.revision + 1, embedder=embedder)
+        self._state.graphs[place] = Graph(state, nodes, edges)
+        return state
+
+    async def set_slept_at(self, scope: Scope, slept_at: int) -> None:
+        place, graph = self._existing(scope)
+        self._state.graphs[place] = replace(graph, state=replace(graph.state, slept_at=slept_at))
+
+    async def remove(self, scope: Scope) -> int:
+        place = self._place(scope)
+        removed = None if place is None else self._state.graphs.pop(place, None)
+        return 0 if removed is None else len(removed.nodes)
+
+    async def add_feedback(self, key: int, label: FeedbackLabel, *, at_ms: int) -> None:
+        del at_ms
+        stored = self._state.records.get(key)
+        if stored is not None and stored.record.type is RecordType.MESSAGE and not stored.is_erased:
+            given = self._state.feedback.get(key, {})
+            self._state.feedback[key] = {**given, label: given.get(label, 0) + 1}
+
+    def _existing(self, scope: Scope) -> tuple[tuple[str, str, str | None], Graph]:
+        """The scope's graph and its place; a new one, if it has none."""
+        place = self._place(scope)
+        if place is None:
+            raise SessionNotFound(scope.session or "")
+        if place not in self._state.graphs:
+            self._state.add_agent(*place[:2])
+            # A graph that was removed and made again has a later revision.
+            self._state.graphs[place] = Graph(GraphState(self._state.next_key("graphs") * _STEPS))
+        return place, self._state.graphs[place]
+
+
+def _copied(node: GraphNode) -> GraphNode:
+    return replace(node, weights=replace(node.weights), degree=0)
