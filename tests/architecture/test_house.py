@@ -75,6 +75,8 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "pins/collector.py": 1,
     "reading.py": 1,
     "records/repetitions.py": 1,
+    "storage/memory/record_changes.py": 1,
+    "storage/memory/sessions.py": 1,
     "storage/sqlite/record_changes.py": 3,
     "storage/sqlite/session_changes.py": 1,
     "summaries/existing.py": 1,
