@@ -28,7 +28,8 @@ from bench.ledger import GONE, Entry, State, Violations, compare, holding, inspe
 from bench.mixed_calls import Caller
 from bench.report import emit, options, progress
 from bench.wire import ServerGone, clean_environment
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.domain.findings import Verdict
+from kalito_mcp.storage.sqlite.inspection import inspect
 
 CUTS: Final = ("killed when erased", "no room", "killed after the call")
 REMEDIES: Final = ("next start", "same purge", "next write")

@@ -17,6 +17,7 @@ from bench.corpus import START_MS, Corpus
 from kalito_mcp.domain.records import Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.conversations import MessageDraft, SummaryDraft
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.text.analysis import index_text
 
@@ -96,7 +97,7 @@ class Filler:
         drafts = [_message(text, first + place) for place, text in enumerate(texts)]
         analysed = time.perf_counter()
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             await transaction.conversations.append_messages(session, drafts, now_ms=START_MS)
             await transaction.sessions.set_pinned_seq(session, NEVER)
             await transaction.sessions.set_observed_seq(session, NEVER)
@@ -105,7 +106,7 @@ class Filler:
         costs.analysis_s += analysed - started
         costs.insert_s += stored - analysed
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             for window, text in enumerate(summaries):
                 await transaction.conversations.add_summary(session, _summary(text, session.id, window, first))
         self.sessions += 1

@@ -29,12 +29,14 @@ from bench.plot import Panel, plot
 from bench.recall import DATA_SETS, BenchData, bench_data_options, find_bench_data, pairs
 from bench.report import emit, progress
 from kalito_mcp.config.settings import Settings, checked
-from kalito_mcp.domain.records import Role
+from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.time import from_iso
+from kalito_mcp.domain.validation import message_number
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.conversations import MessageDraft
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.window import SummaryWindowPolicy
@@ -125,7 +127,7 @@ class Growing:
         self, store: SqliteStore, session_id: str, drafts: Sequence[MessageDraft], turns: Sequence[str]
     ) -> None:
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(Scope(session=session_id), now_ms=drafts[0].created_at)
+            session = await ensure_session(transaction.sessions, Scope(session=session_id), now_ms=drafts[0].created_at)
             added = await transaction.conversations.append_messages(session, drafts, now_ms=drafts[0].created_at)
             await transaction.sessions.set_pinned_seq(session, _NEVER)
             await transaction.sessions.set_observed_seq(session, _NEVER)
@@ -161,7 +163,8 @@ class Growing:
 
     async def _page(self, memory: Memory, text: str) -> set[str]:
         page = await memory.search_memory(SearchRequest(text, k=_PAGE))
-        return {self._turn_of[hit.key] for hit in page.hits if hit.key in self._turn_of}
+        found = (message_number(hit.record_id) for hit in page.hits if hit.type is RecordType.MESSAGE)
+        return {self._turn_of[number] for number in found if number in self._turn_of}
 
     def _plain_page(self, text: str) -> set[str]:
         words = list(dict.fromkeys(_WORD.findall(text.lower())))

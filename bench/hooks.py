@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from bench.report import ROOT
 from bench.wire import ServerGone, WireServer, clean_environment, memory_command
-from kalito_mcp.switch import hooks_folder
+from kalito_mcp.runtime.database_address import LocalFiles
 
 LIMIT_S: Final = 0.3
 """The longest that a hook may take."""
@@ -136,7 +136,7 @@ class CommandHost:
 
 def place_of(database: Path, process_id: int) -> Path:
     """Where a server says where it listens."""
-    return hooks_folder(database) / f"server-{process_id}.json"
+    return LocalFiles(database).hooks / f"server-{process_id}.json"
 
 
 def wait_until(is_so: Callable[[], bool], patience_s: float) -> bool:
@@ -162,7 +162,7 @@ def stored(database: Path) -> dict[str, list[str | None]]:
 def kept_for_later(database: Path) -> int:
     """How many events the spool has, also those that a server is about to record."""
     with suppress(OSError):
-        return sum(not file.name.endswith(".broken") for file in (hooks_folder(database) / "spool").iterdir())
+        return sum(not file.name.endswith(".broken") for file in LocalFiles(database).spool.iterdir())
     return 0
 
 

@@ -30,10 +30,11 @@ from bench.corpus import START_MS, Corpus
 from bench.recall import bench_data_options, conversation_limit, find_bench_data
 from bench.report import ROOT, emit, progress
 from bench.wire import clean_environment, memory_command
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.exchange.importer import Importer, found_in
 from kalito_mcp.exchange.sources import SOURCES
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 
 TARGETS: Final = {"reader_cpu_s": 10.0, "rss_mb": 200.0, "violations": 0}
 _TURNS_A_SESSION: Final = 500

@@ -22,7 +22,7 @@ from bench.report import emit, progress
 from kalito_mcp.domain.kinds import PASSING, Kind
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.kinds.head import WEIGHTS, features, shares
-from kalito_mcp.kinds.kinds import Sentence
+from kalito_mcp.kinds.judged import Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
 
 _SETS: Final = Path(__file__).with_name("sets") / "kinds"

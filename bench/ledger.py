@@ -19,7 +19,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.domain.findings import Verdict
+from kalito_mcp.storage.sqlite.inspection import inspect
 
 _LETTERS: Final = "bcdfghjklmnprtvwx"  # stemming cuts none of these endings
 _MARK: Final = "zq"

@@ -63,7 +63,7 @@ async def record(memory: Memory, turns: Sequence[Mapping[str, Any]]) -> list[str
 
 def tells(hit: Hit, ids: set[str], texts: Sequence[str]) -> bool:
     """Whether a hit has one of these messages, or its words."""
-    known = {hit.record_id, *hit.same, *([hit.answer.record_id] if hit.answer is not None else [])}
+    known = {hit.record_id, *hit.same}
     return bool(known & ids) or (hit.type == "pin" and any(hit.text in text for text in texts))
 
 

@@ -32,7 +32,7 @@ from bench.mixed_calls import MIX, Caller
 from bench.report import emit, options, progress
 from bench.wire import ServerGone, clean_environment
 from kalito_mcp.errors import KalitoError
-from kalito_mcp.switch import HOOKS
+from kalito_mcp.runtime.database_address import LocalFiles
 
 _CALLERS: Final = 2
 _MIX: Final = MIX | {"purge": 10, "finalize": 5, "search": 1, "context": 1, "history": 1}
@@ -124,14 +124,12 @@ def look(image: Path, ledgers: Sequence[Ledger], at: float, when: str, tally: Ta
     tally.words_back_in_wal += bool(in_wal)
     if held.keys() - in_wal:
         violations.add("word_left", f"{when}: {held}")
-    for snapshot in image.rglob("[!.]*.json"):
-        if snapshot.parent.name.endswith(HOOKS):
-            continue  # where a server listens: nothing of it outlives the server
+    database = image / "memory.db"
+    for snapshot in LocalFiles(database).snapshots.rglob("[!.]*.json"):
         try:
             json.loads(snapshot.read_bytes())["graph"]
         except (ValueError, KeyError) as error:
             violations.add("torn_snapshot", f"{when}: {snapshot.name}: {error}")
-    database = image / "memory.db"
     if is_reopened or in_wal:
         tally.reopened += 1
         try:

@@ -23,11 +23,12 @@ import anyio
 
 from bench.corpus import Corpus
 from bench.report import emit, latency, options, percentile, progress
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.memory import Memory
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.wiring import open_memory
 
 TARGETS: Final = {"errors": 0, "lost": 0, "longest_wait_s": 2.0, "write_p99_ms": 250.0, "wal_mb": 128}

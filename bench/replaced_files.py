@@ -23,7 +23,8 @@ from bench.ledger import Stored, Violations, copied, read
 from bench.mixed_calls import Caller
 from bench.report import emit, options, progress
 from bench.wire import ServerGone, clean_environment
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.domain.findings import Verdict
+from kalito_mcp.storage.sqlite.inspection import inspect
 
 _WRITING: Final = {"record": 10, "pin": 2, "note": 2, "update": 3}
 _BEFORE: Final = 30

@@ -24,6 +24,7 @@ from bench.report import emit, latency, options, progress, rss_mb
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.conversations import MessageDraft
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.text.analysis import index_text
 
@@ -68,15 +69,15 @@ async def fill(database: Path, size: int) -> dict[str, Any]:
         for first in range(start, start + count, _OF_SESSION):
             batch = [_message(number) for number in range(first, min(first + _OF_SESSION, start + count))]
             async with store.transaction() as transaction:
-                session = await transaction.sessions.ensure(Scope(session=f"s{first}"), now_ms=START_MS)
+                session = await ensure_session(transaction.sessions, Scope(session=f"s{first}"), now_ms=START_MS)
                 await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         recorded_s += time.perf_counter() - started
         vectors = drawn.vectors(count, start)
         started = time.perf_counter()
         async with store.transaction() as transaction:
-            index = await transaction.vectors.open_index(_FINGERPRINT, _DIMENSION)
-            owed = sorted(await transaction.vectors.owed(index, limit=count), key=lambda one: one.record_key)
-            await transaction.vectors.put(index, owed, vectors)
+            await transaction.vectors.open_index(_FINGERPRINT, _DIMENSION)
+            owed = await transaction.vectors.owed(_FINGERPRINT, limit=count)  # the newest first
+            await transaction.vectors.put(_FINGERPRINT, owed[::-1], vectors)
         embedded_s += time.perf_counter() - started
     await store.close()
     return {"record_per_s": size / recorded_s, "put_per_s": size / embedded_s}

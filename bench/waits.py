@@ -26,6 +26,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.runtime.crash_points import VARIABLE
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.text.analysis import index_text
@@ -71,7 +72,7 @@ async def _write(database: str, pipe: Connection) -> None:
 
 
 async def _add(transaction: WriteTransaction) -> None:
-    session = await transaction.sessions.ensure(Scope(session=_BESIDE), now_ms=START_MS)
+    session = await ensure_session(transaction.sessions, Scope(session=_BESIDE), now_ms=START_MS)
     await transaction.conversations.append_messages(session, [_draft("Said beside it.")], now_ms=START_MS)
 
 

@@ -28,10 +28,11 @@ import anyio
 from bench.corpus import Corpus
 from bench.hooks import LIMIT_S, CommandHost, Told, ToolHost, kept_for_later, marked, stored, wait_until
 from bench.report import emit, latency, options, progress
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.exchange.importer import Importer, found_in
 from kalito_mcp.exchange.sources import SOURCES
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.wiring import open_memory
 
 _REPOSITORIES: Final = ("shop", "harbour", "notes")

@@ -1,6 +1,6 @@
 """The composition root of commands that only look: settings to what a database holds.
 
-Apart from `wiring`, which imports every rule and an event loop: a fifth of a second.
+Apart from `wiring`, which imports every rule and an event loop: with it, `stats` takes six times the processor time.
 """
 
 from typing import Any
@@ -23,9 +23,9 @@ def read_stats(settings: ReaderSettings, session_id: str | None) -> dict[str, An
         served = [index for index in await view.vectors.indexes() if index.is_active]
         return {
             "database": str(settings.database),
-            "bytes": settings.database.stat().st_size,
+            "bytes": settings.database.path.stat().st_size,
             **await view.sessions.totals(owned),
-            "vectors": sum([await view.vectors.count(index) for index in served]),
+            "vectors": sum([await view.vectors.count(index.fingerprint) for index in served]),
             "vectors_made_by": served[0].fingerprint if served else None,
         }
 
@@ -35,4 +35,4 @@ def read_stats(settings: ReaderSettings, session_id: str | None) -> dict[str, An
         return (await find_session(view, owned.of_session(session_id or ""))).stats().to_dict()
 
     work = all_of_it if session_id is None else one_session
-    return read_once(settings.database, work, timeout_s=settings.storage.busy_timeout_s)
+    return read_once(settings.database.path, work, timeout_s=settings.storage.busy_timeout_s)

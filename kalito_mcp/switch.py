@@ -1,6 +1,6 @@
 """Whether anything is remembered now: a pause, and folders that are left out. Standard library alone.
 
-It is a small file beside the database, because a host's hook looks at it without opening the database. If it cannot be
+It is a small file outside the database, because a host's hook looks at it without opening the database. If it cannot be
 read, nothing is remembered: a person who paused the memory must not be recorded because a file is damaged.
 """
 
@@ -14,8 +14,6 @@ from typing import Any, Final
 from kalito_mcp.errors import ConfigurationError, Conflict
 from kalito_mcp.files import write_whole
 
-HOOKS: Final = ".hooks"
-"""What the name of the folder ends with that hooks and servers share."""
 FOR_EVER: Final = 0
 """`paused_until` of a pause without an end."""
 
@@ -53,28 +51,12 @@ class Switch:
         return any(known == one or known.startswith(one.rstrip(os.sep) + os.sep) for one in self.excluded)
 
 
-def hooks_folder(database: Path) -> Path:
-    """The folder beside the database with what hooks and servers leave for each other."""
-    return database.with_name(database.name + HOOKS)
-
-
-def switch_file(database: Path) -> Path:
-    """Where the switch of a database is."""
-    return hooks_folder(database) / "switch.json"
-
-
-def trace_file(database: Path, host: str) -> Path:
-    """The file whose modification time is the time of the last event of a host's hooks."""
-    return hooks_folder(database) / f"heard-{host}"
-
-
-def read_switch(database: Path) -> Switch:
-    """The switch of a database; without a file, nothing is paused or excluded.
+def read_switch(file: Path) -> Switch:
+    """The switch in this file; without a file, nothing is paused or excluded.
 
     Raises:
         ConfigurationError: the file cannot be read; the message says what to do.
     """
-    file = switch_file(database)
     try:
         content: Any = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -90,22 +72,21 @@ def read_switch(database: Path) -> Switch:
     return Switch(until, tuple(excluded))
 
 
-def is_off(database: Path, folder: str | None, now_ms: int) -> bool:
+def is_off(file: Path, folder: str | None, now_ms: int) -> bool:
     """Whether nothing is remembered now, or nothing in this folder. True if that cannot be read."""
     try:
-        switch = read_switch(database)
+        switch = read_switch(file)
     except ConfigurationError:
         return True
     return switch.is_paused(now_ms) or switch.is_excluded(folder)
 
 
-def write_switch(database: Path, switch: Switch) -> None:
+def write_switch(file: Path, switch: Switch) -> None:
     """Store the switch, whole or not at all.
 
     Raises:
         OSError: the file cannot be written; the switch is as before.
     """
-    file = switch_file(database)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     content = {"paused_until": switch.paused_until, "excluded": list(switch.excluded)}
     write_whole(file, json.dumps(content).encode("utf-8", "surrogatepass"))

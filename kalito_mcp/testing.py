@@ -12,13 +12,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.runtime.database_address import DatabaseAddress
 from kalito_mcp.storage.memory.store import InMemoryStore
 from kalito_mcp.wiring import memory_over
 
@@ -45,7 +45,7 @@ async def open_in_memory(
         ConfigurationError: a setting cannot be used, or an extra that it needs is not installed.
     """
     with TemporaryDirectory(prefix="kalito-") as folder:
-        settings = replace(settings or Settings(), database=Path(folder) / "memory.db")
-        opened: Any = store or InMemoryStore()
+        settings = replace(settings or Settings(), database=DatabaseAddress(Path(folder) / "memory"))
+        opened = store or InMemoryStore()
         async with memory_over(opened, settings, clock=clock, ids=ids, summarizer=summarizer, emit=emit) as memory:
             yield memory

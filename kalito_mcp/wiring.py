@@ -15,6 +15,8 @@ from kalito_mcp.capture.spool import Spool
 from kalito_mcp.config.settings import Settings, checked
 from kalito_mcp.contexts.injector import Injector
 from kalito_mcp.contexts.manager import MemoryManager
+from kalito_mcp.domain.backups import Backup
+from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
 from kalito_mcp.editing.cascade import Cascade
@@ -44,18 +46,18 @@ from kalito_mcp.ports.store import Store
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.runtime.system import RandomIds, SystemClock
 from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
-from kalito_mcp.storage.sqlite.backups import Backup
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access, log_size, users
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect, wal_reset_exposure
+from kalito_mcp.storage.sqlite.inspection import inspect, wal_reset_exposure
 from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
-from kalito_mcp.switch import Switch, hooks_folder, read_switch
+from kalito_mcp.switch import Switch, read_switch
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
@@ -87,10 +89,10 @@ async def open_memory(
         StorageError: the file cannot be opened, or a newer release wrote it.
     """
     settings = settings or Settings()
-    path = Path(database) if database is not None else settings.database
-    settings = replace(settings, database=path)
+    if database is not None:
+        settings = replace(settings, database=address_of(database))
     clock = clock or SystemClock()
-    opened = await _open_store(path, settings, clock)
+    opened = await _open_store(settings, clock)
     try:
         async with memory_over(opened, settings, clock=clock, ids=ids, summarizer=summarizer, emit=emit) as memory:
             yield memory
@@ -114,18 +116,18 @@ async def memory_over(
     Raises:
         ConfigurationError: a setting cannot be used, or an extra that it needs is not installed.
     """
-    clock = clock or SystemClock()
+    clock, files = clock or SystemClock(), settings.database.files
     registry = _registry(settings, clock)
     try:
         embedder = registry.embedder(settings.vectors)
-        switch = partial(read_switch, settings.database)
+        switch = partial(read_switch, files.switch)
         calls = CallsFirst(Auditing(OncePerKey(opened), clock.now_ms))
         store = Reporting(Pausing(calls, lambda: switch().check_not_paused(clock.now_ms())))
         vectors = None
         if embedder is not None and not opened.is_read_only:
             vectors = VectorWorker(opened, embedder, settings.vectors, give_way=calls.calls_first)
             store.watch(vectors.nudge)
-        snapshots = snapshot_folder(settings.database)
+        snapshots = SnapshotFolder(files.snapshots)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
         memory, owed, usage = await _assemble(
             store,
@@ -158,8 +160,9 @@ async def memory_over(
             await registry.aclose()
 
 
-async def _open_store(path: Path, settings: Settings, clock: Clock) -> SqliteStore:
-    return await SqliteStore.open(path, settings.storage, points=configured_points(settings.vectors, clock.steady_s))
+async def _open_store(settings: Settings, clock: Clock) -> SqliteStore:
+    points = configured_points(settings.vectors, clock.steady_s)
+    return await SqliteStore.open(settings.database.path, settings.storage, points=points)
 
 
 def _registry(settings: Settings, clock: Clock) -> ModelRegistry:
@@ -216,7 +219,7 @@ async def _assemble(
         cascade,
         SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty),
         clock,
-        erase_events=Spool(hooks_folder(settings.database) / "spool").erase,
+        erase_events=Spool(settings.database.files.spool).erase,
         forget_judged=judge.forget,
     )
     most, threshold = settings.context.summaries, settings.window.threshold
@@ -252,11 +255,6 @@ async def _assemble(
     return memory, owed, usage
 
 
-def snapshot_folder(database: Path) -> SnapshotFolder:
-    """The folder of a database's snapshots, next to it: `<name>.snapshots`."""
-    return SnapshotFolder(database.with_name(f"{database.name}.snapshots"))
-
-
 def _orchestrators(
     store: Store,
     settings: Settings,
@@ -281,12 +279,8 @@ def _orchestrators(
 
 
 async def reindex(settings: Settings) -> int:
-    """Rebuild the text index; the number of records in it.
-
-    Raises:
-        ConfigurationError: there is no database.
-    """
-    store = await _open_existing_store(settings)
+    """Rebuild the text index; the number of records in it."""
+    store = await _open_store(settings, SystemClock())
     try:
         return await store.reindex()
     finally:
@@ -308,7 +302,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
     `progress` gets the number of records that have a vector, and of all records.
 
     Raises:
-        ConfigurationError: there is no database, or no embedder that can be used.
+        ConfigurationError: there is no embedder that can be used.
         ModelError: the embedder failed; the vectors made so far stay, and the next call continues.
         VectorsUnreachable: Qdrant does not answer; the vectors made so far stay, and the next call continues.
     """
@@ -317,7 +311,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
         embedder = registry.embedder(settings.vectors)
         if embedder is None:
             raise ConfigurationError('there is no embedder; set models.embedder = "auto"')
-        store = await _open_existing_store(settings)
+        store = await _open_store(settings, SystemClock())
         try:
             await VectorWorker(store, embedder, settings.vectors).rebuild(progress, is_anew=is_anew)
         finally:
@@ -328,22 +322,16 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
             await registry.aclose()
 
 
-async def _open_existing_store(settings: Settings) -> SqliteStore:
-    if not settings.database.exists():
-        raise ConfigurationError(f"{settings.database} does not exist; check --database")
-    return await _open_store(settings.database, settings, SystemClock())
-
-
 def backups(settings: Settings) -> tuple[Path, list[Backup]]:
     """The folder of the backups, and those in it, the newest first."""
-    return backup_files.backup_folder(settings.database), backup_files.backups(settings.database)
+    return backup_files.backup_folder(settings.database.path), backup_files.backups(settings.database.path)
 
 
 def back_up(settings: Settings, keep: int) -> tuple[Backup, list[Path]]:
     """Write a checked copy of the database while others write, and keep the newest `keep`. The copy, and the files that
     were removed. Raises StorageError."""
     timeout_s = settings.storage.busy_timeout_s
-    return backup_files.back_up(settings.database, now_ms=SystemClock().now_ms(), keep=keep, timeout_s=timeout_s)
+    return backup_files.back_up(settings.database.path, now_ms=SystemClock().now_ms(), keep=keep, timeout_s=timeout_s)
 
 
 async def restore_backup(settings: Settings, backup: Path) -> tuple[Backup, Path | None]:
@@ -354,7 +342,7 @@ async def restore_backup(settings: Settings, backup: Path) -> tuple[Backup, Path
         StorageError: the backup is not whole, or a newer release wrote it; nothing was changed.
     """
     return await backup_files.restore_backup(
-        settings.database, backup, now_ms=SystemClock().now_ms(), timeout_s=settings.storage.busy_timeout_s
+        settings.database.path, backup, now_ms=SystemClock().now_ms(), timeout_s=settings.storage.busy_timeout_s
     )
 
 
@@ -368,14 +356,15 @@ def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
         points = configured_points(settings.vectors)
     except ConfigurationError as error:
         yield Finding("models", Verdict.FAILED, str(error))
-    if not settings.database.exists():
+    path = settings.database.path
+    if not path.exists():
         yield Finding("database", Verdict.OK, "does not exist yet; `kalito-mcp serve` creates it")
-        yield users(settings.database)
+        yield users(path)
         return
-    yield access(settings.database)
-    yield log_size(settings.database)
+    yield access(path)
+    yield log_size(path)
     place = None if points is None else points.name
-    yield from inspect(settings.database, is_deep=is_deep, embedder=embedder, place=place)
+    yield from inspect(path, is_deep=is_deep, embedder=embedder, place=place)
     if points is not None:
-        yield points.inspect(settings.database)
-    yield users(settings.database)
+        yield points.inspect(path)
+    yield users(path)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 import anyio
 from mcp.server.mcpserver import Context, UserMessage
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.subscriptions import PromptsListChanged, ServerEvent, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -39,7 +40,7 @@ from pydantic import BaseModel, Field
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.exchange.archive import archive_pieces
 from kalito_mcp.server.build import KalitoServer, build_server
-from kalito_mcp.server.http import serve_http
+from kalito_mcp.server.http_server import serve_http
 from kalito_mcp.server.web_app import http_app
 from kalito_mcp.wiring import open_memory
 
@@ -165,14 +166,19 @@ async def test_reconnection(context: AnyContext) -> str:
     return "Reconnection test completed"
 
 
-async def test_trigger_tool_change(context: AnyContext) -> str:
-    await context.notify_tools_changed()
+def delivered(context: AnyContext, event: ServerEvent) -> str:
+    assert isinstance(context.mcp_server, KalitoServer)
+    for one in context.mcp_server.subscriptions:
+        one.deliver(event)
     return "notified"
+
+
+async def test_trigger_tool_change(context: AnyContext) -> str:
+    return delivered(context, ToolsListChanged())
 
 
 async def test_trigger_prompt_change(context: AnyContext) -> str:
-    await context.notify_prompts_changed()
-    return "notified"
+    return delivered(context, PromptsListChanged())
 
 
 # Questions of the 2025 protocol

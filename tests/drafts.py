@@ -74,6 +74,7 @@ def pin(
     client: str | None = None,
     reach: Reach = Reach.SESSION,
     kind: Kind | None = None,
+    supersedes: tuple[str, ...] = (),
 ) -> PinDraft:
     return PinDraft(
         id=record_id or f"pin_{content}",
@@ -89,6 +90,7 @@ def pin(
         client=client,
         reach=reach,
         kind=kind,
+        supersedes=supersedes,
     )
 
 

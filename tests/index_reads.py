@@ -6,6 +6,7 @@ A scope that does not exist has nothing.
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, SearchFilters
@@ -17,20 +18,25 @@ from kalito_mcp.text.analysis import MANY, SEVERAL
 NO_FILTERS = SearchFilters()
 
 
+def all_keys(index: SearchIndex) -> NDArray[np.int64]:
+    """The key of every record, by place."""
+    return index.keys(np.arange(index.records.count))
+
+
 async def keys_with(view: ReadView, scope: Scope, *terms: str) -> list[int]:
     """The keys of the records of the scope's agent that contain any of the terms, newest first."""
     found = await view.search.in_index(
-        scope, lambda index: {key for term in terms for key in index.records.keys[index.places(term)].tolist()}
+        scope, lambda index: {key for places in index.places(terms).values() for key in all_keys(index)[places]}
     )
-    return sorted(found or (), reverse=True)
+    return sorted(map(int, found or ()), reverse=True)
 
 
 async def counts_of(view: ReadView, scope: Scope, term: str) -> list[tuple[int, int]]:
     """The keys of the records that contain the term, oldest first, each with how often the index says it does."""
 
     def read(index: SearchIndex) -> list[tuple[int, int]]:
-        keys = index.records.keys
-        counts = {key: times for times in (1, SEVERAL, MANY) for key in keys[index.places(term, times=times)].tolist()}
+        places = {times: index.places([term], times=times)[term] for times in (1, SEVERAL, MANY)}
+        counts = {key: times for times, found in places.items() for key in all_keys(index)[found].tolist()}
         return sorted(counts.items())
 
     return await view.search.in_index(scope, read) or []
@@ -40,14 +46,26 @@ async def shown(view: ReadView, scope: Scope, *terms: str, filters: SearchFilter
     """The records that a search of the scope may show, oldest first; only those with any of the terms, if given."""
 
     def read(index: SearchIndex) -> Sequence[Candidate]:
-        records = index.records
-        found = [index.places(term).astype(np.int64) for term in terms] or [np.arange(records.count)]
-        places = np.unique(np.concatenate(found))
-        places = places[in_scope(index, filters)[places]]
-        places = places[is_admitted(records, places, filters)]
-        return sorted(index.candidates(records.keys[places].tolist()), key=lambda one: one.key)
+        found = index.candidates(_places_shown(index, terms, filters))
+        return [one for _, one in sorted(found.items())]
 
     return await view.search.in_index(scope, read) or ()
+
+
+async def keys_shown(view: ReadView, scope: Scope, *terms: str, filters: SearchFilters = NO_FILTERS) -> list[int]:
+    """Their keys, newest first."""
+
+    def read(index: SearchIndex) -> list[int]:
+        return [int(key) for key in index.keys(_places_shown(index, terms, filters))[::-1]]
+
+    return await view.search.in_index(scope, read) or []
+
+
+def _places_shown(index: SearchIndex, terms: Sequence[str], filters: SearchFilters) -> NDArray[np.int64]:
+    found = list(index.places(terms).values()) or [np.arange(index.records.count)]
+    places = np.unique(np.concatenate(found)).astype(np.int64)
+    places = places[in_scope(index, filters)[places]]
+    return places[is_admitted(index.records, places, filters)]
 
 
 async def record_count(view: ReadView, scope: Scope) -> int:

@@ -11,7 +11,7 @@ from kalito_mcp.domain.digest import LISTS, Digest
 from kalito_mcp.domain.memory_records import PROGRAM
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.domain.zone import UTC_ZONE
-from kalito_mcp.editing.kinds import as_record
+from kalito_mcp.editing.new_record import as_record
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory.verbs.conversation import MessageInput, new_messages
 from kalito_mcp.records.recorder import check_messages

@@ -2,7 +2,7 @@
 
 Standard library alone, because every start of the server looks here.
 
-Both are in a folder beside the database that only its owner can read. The address is in a file that may be shown. The
+Both are in a folder that only its owner can read, `LocalFiles.home`. The address is in a file that may be shown. The
 token is in one of its own, together with the origin that it is for, or in the environment. It is never in the
 configuration of a host or on a command line.
 """
@@ -21,8 +21,6 @@ from urllib.parse import urlsplit
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.files import write_whole
 
-FOLDER: Final = ".home"
-"""The suffix of the folder's name."""
 TOKEN_VARIABLE: Final = "KALITO_HOME_TOKEN"  # noqa: S105 - the name of a variable
 NO_CONNECTION: Final = "no connection"
 """The start of the reason if nothing answers at the address."""
@@ -45,11 +43,6 @@ class Connection:
         """Scheme, host and port: where the token may go."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}"
-
-
-def home_folder(database: Path) -> Path:
-    """The folder with all that this machine keeps for its home."""
-    return database.with_name(database.name + FOLDER)
 
 
 def connection_to(url: str, *, is_plain: bool = False) -> Connection:
@@ -97,13 +90,13 @@ def _check_plain(host: str, *, is_plain: bool) -> None:
         )
 
 
-def read_connection(database: Path) -> Connection | None:
+def read_connection(folder: Path) -> Connection | None:
     """Where the memory of this machine is; None if it is here.
 
     Raises: ConfigurationError: the file is damaged, or cannot be read now. The memory on this machine is not used
         instead: the conversation would be stored in two places.
     """
-    file = home_folder(database) / _CONNECTION
+    file = folder / _CONNECTION
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):  # the database reports what is wrong with the folder
@@ -123,7 +116,7 @@ def read_connection(database: Path) -> Connection | None:
         raise ConfigurationError(f"{file}: {error}") from error
 
 
-def write_connection(database: Path, connection: Connection, token: str | None) -> None:
+def write_connection(folder: Path, connection: Connection, token: str | None) -> None:
     """Store where the home is and, unless it comes from the environment, the token.
 
     They are two files. The token is the first, and names its origin, so that it is never sent to an earlier home.
@@ -131,7 +124,6 @@ def write_connection(database: Path, connection: Connection, token: str | None) 
     Raises:
         ConfigurationError: a file cannot be written.
     """
-    folder = home_folder(database)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if token is None:
@@ -146,13 +138,12 @@ def write_connection(database: Path, connection: Connection, token: str | None) 
         ) from error
 
 
-def remove_connection(database: Path) -> None:
+def remove_connection(folder: Path) -> None:
     """Forget the home's address, the token, and the kept answers. Calls that wait for the home stay.
 
     Raises:
         ConfigurationError: a file cannot be deleted.
     """
-    folder = home_folder(database)
     try:
         for name in (_CONNECTION, _TOKEN):
             (folder / name).unlink(missing_ok=True)
@@ -166,7 +157,7 @@ def remove_connection(database: Path) -> None:
             empty.rmdir()
 
 
-def read_token(database: Path, environment: Mapping[str, str], origin: str) -> str:
+def read_token(folder: Path, environment: Mapping[str, str], origin: str) -> str:
     """The token for the home at this origin: from the environment, or else from the file.
 
     Raises:
@@ -176,7 +167,7 @@ def read_token(database: Path, environment: Mapping[str, str], origin: str) -> s
     given = environment.get(TOKEN_VARIABLE)
     if given:
         return checked_token(given)
-    file = home_folder(database) / _TOKEN
+    file = folder / _TOKEN
     try:
         if sys.platform != "win32" and file.stat().st_mode & _OTHERS:
             raise ConfigurationError(

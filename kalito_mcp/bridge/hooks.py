@@ -35,12 +35,13 @@ _NOBODY: Final = Caller()
 
 
 class Hooks:
-    """Takes reports of hooks, as `capture.capturer.Capture` does for a memory on this machine."""
+    """Takes reports of hooks, as `capture.capturer.Capture` does for a memory on this machine. `switch` is the file of
+    the machine's switch."""
 
-    def __init__(self, delivery: Delivery, places: Callable[[str | None], MachinePlaces], database: Path) -> None:
+    def __init__(self, delivery: Delivery, places: Callable[[str | None], MachinePlaces], switch: Path) -> None:
         self._delivery = delivery
         self._places = places
-        self._database = database
+        self._switch = switch
         self.heard: Callable[[str], object] = lambda _: None
         """Called with the host of each report that is passed on."""
 
@@ -80,7 +81,7 @@ class Hooks:
             given = with_reply(name, given or {})
         event = None if given is None else read_event(host, name, given)
         now_ms = time.time_ns() // 1_000_000
-        if event is None or given is None or (not is_late and is_off(self._database, event.folder, now_ms)):
+        if event is None or given is None or (not is_late and is_off(self._switch, event.folder, now_ms)):
             return None
         places = self._places(event.folder)
         try:

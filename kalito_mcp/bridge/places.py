@@ -21,10 +21,11 @@ _SCP_PARTS: Final = 2
 
 
 class MachinePlaces:
-    """The places of one host on this machine. `folder` is the project that it works in, or `PERSONAL`."""
+    """The places of one host on this machine, whose switch is in the file `switch`. `folder` is the project that it
+    works in, or `PERSONAL`."""
 
-    def __init__(self, database: Path, policy: ProjectPolicy, folder: str) -> None:
-        self._database = database
+    def __init__(self, switch: Path, policy: ProjectPolicy, folder: str) -> None:
+        self._switch = switch
         self._policy = policy
         self._folder = folder
 
@@ -44,7 +45,7 @@ class MachinePlaces:
 
     def check_remembered(self, project: str | None = None, *, is_pause_over: bool = False) -> None:
         """Raise Conflict while nothing is recorded on this machine, or not in this project or else the host's."""
-        switch = read_switch(self._database)
+        switch = read_switch(self._switch)
         if not is_pause_over:
             switch.check_not_paused(time.time_ns() // 1_000_000)
         place = project_of(project, self._policy) if project and is_path(project) else project or self._folder
@@ -56,7 +57,7 @@ class MachinePlaces:
     def is_paused(self) -> bool:
         """Whether this machine's memory is paused, or whether that cannot be read."""
         try:
-            return read_switch(self._database).is_paused(time.time_ns() // 1_000_000)
+            return read_switch(self._switch).is_paused(time.time_ns() // 1_000_000)
         except ConfigurationError:
             return True
 

@@ -25,7 +25,8 @@ from kalito_mcp.capture.fields import FOLDER, first
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.errors import KalitoError, StorageError
 from kalito_mcp.files import write_whole
-from kalito_mcp.switch import hooks_folder, is_off
+from kalito_mcp.runtime.database_address import LocalFiles
+from kalito_mcp.switch import is_off
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -45,12 +46,12 @@ class _Taker(Protocol):
 
 
 class Listener:
-    """Listens for one server of a database."""
+    """Listens for one server of a memory."""
 
-    def __init__(self, database: Path, take: _Taker) -> None:
-        self._database = database
-        self._folder = hooks_folder(database)
-        self._spool = Spool(self._folder / "spool")
+    def __init__(self, files: LocalFiles, take: _Taker) -> None:
+        self._switch = files.switch
+        self._folder = files.hooks
+        self._spool = Spool(files.spool)
         self._take = take
         self._greeting, self._token = secrets.token_hex(16), secrets.token_hex(16)
         self._has_warned = False
@@ -122,7 +123,7 @@ class Listener:
         payload, at_ms = report.get("payload"), report.get("at_ms")
         folder = first(payload, FOLDER) if isinstance(payload, Mapping) else None
         now_ms = time.time_ns() // 1_000_000
-        if not is_off(self._database, folder, now_ms):
+        if not is_off(self._switch, folder, now_ms):
             at_ms = at_ms if isinstance(at_ms, int) else now_ms
             self._spool.put(report, at_ms=at_ms, event_id=secrets.token_hex(8))
 
@@ -132,7 +133,7 @@ class Listener:
                 with suppress(OSError):
                     self._spool.reopen(is_start=not look)
             # Messages from before a pause wait for its end.
-            if not is_off(self._database, None, time.time_ns() // 1_000_000):
+            if not is_off(self._switch, None, time.time_ns() // 1_000_000):
                 try:
                     await take_spooled(self._spool, self._take)
                 except OSError as error:
@@ -157,15 +158,15 @@ async def take_spooled(spool: Spool, take: _Taker) -> None:
         file.unlink(missing_ok=True)
 
 
-async def take_waiting(database: Path, memory: "Memory") -> None:
+async def take_waiting(files: LocalFiles, memory: "Memory") -> None:
     """Take in what hooks have put into the spool while no server ran, unless nothing is remembered now."""
-    if is_off(database, None, time.time_ns() // 1_000_000):
+    if is_off(files.switch, None, time.time_ns() // 1_000_000):
         return
 
     async def opened() -> "Memory":
         return memory
 
-    capture, spool = Capture(opened), Spool(hooks_folder(database) / "spool")
-    capture.share_in(hooks_folder(database) / "conversations")
+    capture, spool = Capture(opened), Spool(files.spool)
+    capture.share_in(files.conversations)
     spool.reopen()
     await take_spooled(spool, capture.take)

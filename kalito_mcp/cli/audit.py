@@ -32,7 +32,7 @@ _SHOWN_IDS: Final = 5
 @click.option("--noted", metavar="HEAD", help="With --verify: an earlier head. The log must still begin with it.")
 @with_settings
 def command(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     since: str | None,
     limit: int,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_settings
 def command(
-    database: Path | None, config: Path | None, keep: int, is_list: bool, backup: Path | None, yes: bool
+    database: str | None, config: Path | None, keep: int, is_list: bool, backup: Path | None, yes: bool
 ) -> None:
     """Copy the database into the folder `<database>.backups`, while hosts use it, and check the copy.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from kalito_mcp.bridge.answers import Answers
-from kalito_mcp.bridge.connection import Connection, home_folder, read_token
+from kalito_mcp.bridge.connection import Connection, read_token
 from kalito_mcp.bridge.delivery import Delivery
 from kalito_mcp.bridge.home import Caller, Home
 from kalito_mcp.bridge.hooks import Hooks
@@ -25,6 +25,7 @@ from kalito_mcp.config.sources import PREFIX, read_sources
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.projects import ProjectPolicy, is_path, project_of, project_of_host, working_folder
+from kalito_mcp.runtime.database_address import LocalFiles
 from kalito_mcp.server.first_answers import switches
 from kalito_mcp.server.stdio import serve_stdio
 
@@ -36,28 +37,27 @@ _SECTIONS: Final = ("projects", "limits")
 
 
 async def serve_bridge(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     project: str | None,
     connection: Connection,
     begun: "Begun | None",
-    leave_trace: Callable[[Path, str], None],
+    leave_trace: Callable[[LocalFiles, str], None],
 ) -> None:
     """Serve the host until it leaves. Hooks are listened to, and what waits is delivered, for as long."""
-    path = read_sources(os.environ, config=config, database=database).checked_database()
+    files = read_sources(os.environ, config=config, database=database).checked_database().files
     policy, limits = _policies(database, config)
-    places = MachinePlaces(path, policy, _folder(project, policy))
-    home = Home(connection, partial(read_token, path, os.environ, connection.origin))
-    folder = home_folder(path)
-    delivery = Delivery(home, Outbox(folder), places.is_paused)
-    hooks = Hooks(delivery, partial(_places_of, path, policy), path)
-    hooks.heard = partial(leave_trace, path)
+    places = MachinePlaces(files.switch, policy, _folder(project, policy))
+    home = Home(connection, partial(read_token, files.home, os.environ, connection.origin))
+    delivery = Delivery(home, Outbox(files.home), places.is_paused)
+    hooks = Hooks(delivery, partial(_places_of, files.switch, policy), files.switch)
+    hooks.heard = partial(leave_trace, files)
     session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     host = Host(session, places.project)
     server = build_bridge(
-        Passing(delivery, Answers(folder / "answers"), places, limits), hooks, host, **switches(os.environ)
+        Passing(delivery, Answers(files.answers), places, limits), hooks, host, **switches(os.environ)
     )
-    async with home.open(), _during(server, delivery, Listener(path, hooks.take)):
+    async with home.open(), _during(server, delivery, Listener(files, hooks.take)):
         await serve_stdio(server, begun, delivery.keep_all)
 
 
@@ -79,12 +79,12 @@ async def _connect(delivery: Delivery) -> None:
         await delivery.ask("server/discover", {}, Caller())
 
 
-def _places_of(database: Path, policy: ProjectPolicy, folder: str | None) -> MachinePlaces:
+def _places_of(switch: Path, policy: ProjectPolicy, folder: str | None) -> MachinePlaces:
     """The places of a host that works in this folder, or in none."""
-    return MachinePlaces(database, policy, PERSONAL if folder is None else project_of(folder, policy))
+    return MachinePlaces(switch, policy, PERSONAL if folder is None else project_of(folder, policy))
 
 
-def _policies(database: Path | None, config: Path | None) -> tuple[ProjectPolicy, LimitsPolicy]:
+def _policies(database: str | None, config: Path | None) -> tuple[ProjectPolicy, LimitsPolicy]:
     """The settings of projects and of limits on this machine. Every policy is imported only if any of these is set."""
     sources = read_sources(os.environ, config=config, database=database)
     prefixes = tuple(f"{PREFIX}{section.upper()}_" for section in _SECTIONS)

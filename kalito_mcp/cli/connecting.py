@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -15,7 +14,6 @@ from kalito_mcp.bridge.connection import (
     Connection,
     checked_token,
     connection_to,
-    home_folder,
     read_token,
     remove_connection,
     write_connection,
@@ -26,6 +24,7 @@ from kalito_mcp.cli.hosts import Further, written_into
 from kalito_mcp.cli.terminal import ask, tell
 from kalito_mcp.config.sources import read_sources
 from kalito_mcp.errors import ConfigurationError, InvalidInput
+from kalito_mcp.runtime.database_address import LocalFiles
 from kalito_mcp.text.plurals import plural
 
 _WITHIN_S: Final = 20.0
@@ -50,13 +49,14 @@ def connect(
     """
     database = read_sources(os.environ).checked_database()
     connection = connection_to(url, is_plain=is_plain)
-    token = _token(database, connection)
+    files = database.files
+    token = _token(files, connection)
     fault = anyio.run(_checked_in_time, connection, token)
     if fault is not None:
         hint = "; is `kalito-mcp serve --transport http` running there?" if fault.startswith(NO_CONNECTION) else "."
         raise ConfigurationError(f"{connection.url} cannot be the home: {fault}{hint} Nothing was written")
     tell([f"{connection.url} answers"])
-    folder = home_folder(database)
+    folder = files.home
     state = "changed" if folder.exists() else "new"
     shown = [f"  {folder} ({state}): where the home is, and the token, readable by you alone"]
     if database.exists():
@@ -72,7 +72,7 @@ def connect(
         is_dry_run=is_dry_run,
         is_agreed=is_agreed,
         has_no_hooks=has_no_hooks,
-        further=Further(tuple(shown), lambda: _write(database, connection, token)),
+        further=Further(tuple(shown), lambda: _write(files, connection, token)),
     )
 
 
@@ -84,13 +84,13 @@ def disconnect(*, is_agreed: bool) -> None:
     The token is deleted here; `kalito-mcp token revoke` on the home makes it worthless. Restart the assistants.
     """
     database = read_sources(os.environ).checked_database()
-    if not is_connected(database):
+    if not is_connected(database.files):
         tell(["this machine is not connected"])
         return
-    tell(leaving_lines(database))
+    tell(leaving_lines(database.files))
     if not is_agreed:
         ask("Leave the home?", undone="nothing was changed")
-    remove_connection(database)
+    remove_connection(database.files.home)
     tell([f"this machine uses {database} again; restart the assistants"])
 
 
@@ -103,9 +103,8 @@ def disconnect(*, is_agreed: bool) -> None:
 def home(*, retry: str | None, discard: str | None, is_erased: bool) -> None:
     """Show where the memory of this machine is, what waits for it, and what it refused. The exit code is 1 if
     something is wrong."""
-    database = read_sources(os.environ).checked_database()
-    outbox = Outbox(home_folder(database))
-    answers = Answers(home_folder(database) / "answers")
+    files = read_sources(os.environ).checked_database().files
+    outbox, answers = Outbox(files.home), Answers(files.answers)
     if is_erased:
         tell([f"{plural(answers.count(), 'answer')} deleted"])
         answers.clear()
@@ -119,7 +118,7 @@ def home(*, retry: str | None, discard: str | None, is_erased: bool) -> None:
                 outbox.remove(entry)
                 tell([f"{entry.id} deleted"])
         return
-    lines, is_well = home_lines(database)
+    lines, is_well = home_lines(files)
     tell(lines or ["the memory of this machine is on this machine; `kalito-mcp connect URL` uses another one"])
     tell([f"  waits: {entry_line(entry)}" for entry in outbox.waiting()])
     tell([f"  refused: {entry_line(entry)}" for entry in outbox.refused()])
@@ -129,20 +128,20 @@ def home(*, retry: str | None, discard: str | None, is_erased: bool) -> None:
         sys.exit(1)
 
 
-def _write(database: Path, connection: Connection, token: str) -> None:
-    if token != _token_of_before(database, connection):
+def _write(files: LocalFiles, connection: Connection, token: str) -> None:
+    if token != _token_of_before(files, connection):
         # They may be of another owner, or of more than this token reaches.
-        Answers(home_folder(database) / "answers").clear()
-    write_connection(database, connection, token)
+        Answers(files.answers).clear()
+    write_connection(files.home, connection, token)
     tell([f"this machine is connected to {connection.url}; restart the assistants"])
 
 
-def _token(database: Path, connection: Connection) -> str:
+def _token(files: LocalFiles, connection: Connection) -> str:
     """The token: from the environment, or what is piped in, or typed unseen. Enter keeps the present one."""
     given = os.environ.get(TOKEN_VARIABLE)
     if given:
         return checked_token(given)
-    before = _token_of_before(database, connection)
+    before = _token_of_before(files, connection)
     if not sys.stdin.isatty():
         piped = sys.stdin.readline()
         if piped.strip() or before is None:
@@ -155,10 +154,10 @@ def _token(database: Path, connection: Connection) -> str:
     return checked_token(typed)
 
 
-def _token_of_before(database: Path, connection: Connection) -> str | None:
+def _token_of_before(files: LocalFiles, connection: Connection) -> str | None:
     """The token that this machine has for the same origin, if any."""
     try:
-        return read_token(database, {}, connection.origin)
+        return read_token(files.home, {}, connection.origin)
     except ConfigurationError:
         return None
 

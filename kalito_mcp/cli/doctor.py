@@ -11,11 +11,11 @@ import click
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.cli.home_lines import home_lines, is_connected
 from kalito_mcp.cli.options import settings_of, with_settings
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.hosts.known import HOSTS, hosts_named
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import hook_path, state_of
 from kalito_mcp.projects import working_folder
-from kalito_mcp.switch import hooks_folder
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.version import __version__
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.argument("names", metavar="[HOST...|all]", nargs=-1)
 @with_settings
 @click.option("--deep", "is_deep", is_flag=True, help="Read every record: hashes, counters, text index, vectors.")
-def command(database: Path | None, config: Path | None, names: tuple[str, ...], *, is_deep: bool) -> None:
+def command(database: str | None, config: Path | None, names: tuple[str, ...], *, is_deep: bool) -> None:
     """Check the database and its surroundings, and the way from each assistant to its database.
 
     It starts each assistant's server and hook as the assistant does, sends a prompt through them, finds it in the
@@ -38,16 +38,17 @@ def command(database: Path | None, config: Path | None, names: tuple[str, ...], 
     from kalito_mcp.wiring import diagnose  # noqa: PLC0415 - keeps --help quick
 
     settings = settings_of(database, config)
+    files = settings.database.files
     click.echo(f"kalito-mcp {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
     click.echo(f"database  {settings.database}")
-    lines, is_well = home_lines(settings.database)
+    lines, is_well = home_lines(files)
     for line in lines:
         _tell("ok" if is_well else "FAILED", "home", line)
-    if aside := Spool(hooks_folder(settings.database) / "spool").put_aside_count():
-        _tell("warning", "hooks", _put_aside(aside, hooks_folder(settings.database) / "spool"))
-    is_away = is_connected(settings.database)
+    if aside := Spool(files.spool).put_aside_count():
+        _tell("warning", "hooks", _put_aside(aside, files.spool))
+    is_away = is_connected(files)
     for finding in () if is_away and not settings.database.exists() else diagnose(settings, is_deep=is_deep):
-        is_well = is_well and finding.verdict != "FAILED"
+        is_well = is_well and finding.verdict is not Verdict.FAILED
         _tell(finding.verdict, finding.check, finding.detail)
     if is_away:
         _tell("note", "assistants", "`kalito-mcp status` says whether they start; run doctor on the home, too")

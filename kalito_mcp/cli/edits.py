@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 @with_settings
 def edit(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     record_id: str,
     text: str | None,
@@ -79,7 +79,7 @@ def edit(
 @click.argument("record_id", metavar="ID")
 @click.argument("version", type=int)
 @with_settings
-def revert(database: Path | None, config: Path | None, record_id: str, version: int) -> None:
+def revert(database: str | None, config: Path | None, record_id: str, version: int) -> None:
     """Return the record ID to the content of VERSION, as a new version. The versions in between stay."""
 
     async def act(memory: "Memory") -> tuple[MemoryRecord, MemoryRecord, list[str], list[str]]:

@@ -40,7 +40,7 @@ def with_selection(command: Callable[..., Any]) -> Callable[..., Any]:
 @with_selection
 @with_settings
 def command(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     target: Path,
     is_markdown: bool,
@@ -97,6 +97,6 @@ async def _write_markdown(memory: "Memory", folder: Path, selection: Selection) 
 
 def _report_lines(report: "ArchiveReport", selection: Selection) -> list[str]:
     counted = {"sessions": "session", "records": "record", "memory_edits": "edit", "graph_nodes": "graph node"}
-    parts = [plural(report.rows.get(table, 0), noun) for table, noun in counted.items()]
+    parts = [plural(report.entries.get(kind, 0), noun) for kind, noun in counted.items()]
     note = [] if selection.is_restorable else ["parts of conversations: for reading only, it cannot be restored"]
     return [f"exported {', '.join(parts)}; digest {report.digest[:16]}", *note]

@@ -3,31 +3,31 @@
 import os
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.bridge.connection import Connection, home_folder, read_connection, read_token
+from kalito_mcp.bridge.connection import Connection, read_connection, read_token
 from kalito_mcp.bridge.outbox import Entry, Outbox
 from kalito_mcp.config.sources import read_sources
 from kalito_mcp.errors import ConfigurationError, KalitoError
+from kalito_mcp.runtime.database_address import LocalFiles
 from kalito_mcp.text.plurals import plural
 
 _WITHIN_S: Final = 10.0
 
 
-def home_lines(database: Path | None = None) -> tuple[list[str], bool]:
+def home_lines(files: LocalFiles | None = None) -> tuple[list[str], bool]:
     """Where the memory of this machine is, whether it answers, and what waits for it; and whether all is well. No line
     if the memory is on this machine and nothing waits."""
     try:
-        path = database or read_sources(os.environ).checked_database()
-        connection = read_connection(path)
+        files = files or read_sources(os.environ).checked_database().files
+        connection = read_connection(files.home)
     except ConfigurationError as error:
         return [str(error)], False
-    outbox = Outbox(home_folder(path))
+    outbox = Outbox(files.home)
     waiting, refused = outbox.count(), len(outbox.refused())
     lines, fault = [], None
     if connection is not None:
-        fault = fault_of(connection, path)
+        fault = fault_of(connection, files)
         state = "it answers" if fault is None else f"it cannot be used now: {fault}"
         lines.append(f"the memory of this machine is at {connection.url}; {state}")
     if waiting:
@@ -45,13 +45,13 @@ def home_lines(database: Path | None = None) -> tuple[list[str], bool]:
     return lines, fault is None and not refused and (connection is not None or not waiting)
 
 
-def fault_of(connection: Connection, database: Path) -> str | None:
+def fault_of(connection: Connection, files: LocalFiles) -> str | None:
     """Why the home does not answer this machine, in words; None if it does."""
     import anyio  # noqa: PLC0415 - keeps --help quick
 
     async def ask() -> str | None:
         with anyio.move_on_after(_WITHIN_S):
-            return await checked(connection, read_token(database, os.environ, connection.origin))
+            return await checked(connection, read_token(files.home, os.environ, connection.origin))
         return f"no answer within {_WITHIN_S:g} s"
 
     try:
@@ -81,17 +81,17 @@ async def checked(connection: Connection, token: str) -> str | None:
     return None
 
 
-def is_connected(database: Path) -> bool:
+def is_connected(files: LocalFiles) -> bool:
     """Whether the memory is on another machine, or whether that cannot be read."""
     try:
-        return read_connection(database) is not None
+        return read_connection(files.home) is not None
     except ConfigurationError:
         return True
 
 
-def leaving_lines(database: Path) -> list[str]:
+def leaving_lines(files: LocalFiles) -> list[str]:
     """A sentence on what happens when this machine leaves its home."""
-    folder = home_folder(database)
+    folder = files.home
     waiting = Outbox(folder).count()
     lines = [f"  {folder} (deleted): where the home is, the token, and the answers that were kept"]
     if waiting:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kalito_mcp.capture.fields import FOLDER, first
 from kalito_mcp.capture.spool import Spool
-from kalito_mcp.runtime.default_places import default_config, default_database
-from kalito_mcp.switch import hooks_folder, is_off
+from kalito_mcp.runtime.database_address import DatabaseAddress, address_of, default_database
+from kalito_mcp.runtime.default_places import default_config
+from kalito_mcp.switch import is_off
 
 if TYPE_CHECKING:
     import socket
@@ -63,9 +64,9 @@ def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, s
     if host in _RUN_IN_THEIR_FOLDER:
         with suppress(OSError):  # somebody has deleted it
             payload.setdefault("cwd", str(Path.cwd()))
-    database = _database(environment)
+    files = _database(environment).files
     now_ms = time.time_ns() // 1_000_000
-    if is_off(database, first(payload, FOLDER), now_ms):
+    if is_off(files.switch, first(payload, FOLDER), now_ms):
         return ""
     completed = _with_reply(name, payload, until=started + _MOST_WRITING_S) if host == _WITHOUT_REPLY else payload
     # It tells two events apart where the host names neither the turn nor the moment.
@@ -80,9 +81,9 @@ def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, s
     answer = None
     # A reply that is not written yet is read by the server that takes the event out of the spool.
     if completed is not None:
-        answer = _handed_over(hooks_folder(database), event, until=started + MOST_WAIT_S)
+        answer = _handed_over(files.hooks, event, until=started + MOST_WAIT_S)
     if answer is None:
-        Spool(hooks_folder(database) / "spool").put(event, at_ms=now_ms, event_id=event_id)
+        Spool(files.spool).put(event, at_ms=now_ms, event_id=event_id)
         return ""
     return answer
 
@@ -96,10 +97,10 @@ def _with_reply(name: str, payload: Mapping[str, Any], *, until: float) -> Mappi
     return completed
 
 
-def _database(environment: Mapping[str, str]) -> Path:
+def _database(environment: Mapping[str, str]) -> DatabaseAddress:
     """Where the memory is, as the server reads it."""
     if environment.get("KALITO_DATABASE"):
-        return Path(environment["KALITO_DATABASE"]).expanduser()
+        return address_of(environment["KALITO_DATABASE"])
     if not environment.get("KALITO_CONFIG") and not default_config().is_file():
         return default_database()
     from kalito_mcp.config.sources import read_sources  # noqa: PLC0415 - a third of the time of all

@@ -33,7 +33,7 @@ from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.hosts.prompts import PAYLOADS
 from kalito_mcp.hosts.wired import PromptHook, ServerStart, prompt_hook_of, server_of, shown_command, why_hooks_are_off
 from kalito_mcp.projects import is_ignored, project_of
-from kalito_mcp.switch import hooks_folder, read_switch, trace_file
+from kalito_mcp.switch import read_switch
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.wiring import open_memory
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kalito_mcp.hosts.facts import Host
     from kalito_mcp.hosts.places import Places
     from kalito_mcp.memory import Memory
+    from kalito_mcp.runtime.database_address import DatabaseAddress, LocalFiles
 
 SESSION: Final = "kalito-doctor"
 _ANSWERS_WITHIN_S: Final = 20.0
@@ -102,7 +103,7 @@ class _Check:
         settings = self._settings(start, environment)
         if hook is not None:
             self._switch(settings)
-        with _TraceKept(trace_file(settings.database, self._host.key)):
+        with _TraceKept(settings.database.files.trace(self._host.key)):
             try:
                 await self._through_server(start, hook, environment, settings)
             finally:
@@ -152,7 +153,7 @@ class _Check:
 
     def _switch(self, settings: "Settings") -> None:
         try:
-            switch = read_switch(settings.database)
+            switch = read_switch(settings.database.files.switch)
         except KalitoError as error:
             raise _Broken("memory", str(error)) from error
         if switch.is_paused(time.time_ns() // 1_000_000):
@@ -172,7 +173,7 @@ class _Check:
     async def _through_server(
         self, start: ServerStart, hook: PromptHook | None, environment: dict[str, str], settings: "Settings"
     ) -> None:
-        listening = _servers(settings.database)
+        listening = _servers(settings.database.files)
         broken: _Broken | None
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, _log_in(Path(folder)) as log:
             async with AsyncExitStack() as stack:
@@ -200,7 +201,7 @@ class _Check:
         if hook is None:
             return None
         try:
-            async with open_memory(settings.database, settings) as opened:
+            async with open_memory(settings=settings) as opened:
                 memory = await opened.in_project(None)
                 await self._prompt(client, hook, memory, settings.database, listening, log)
         except _Broken as broken:
@@ -214,7 +215,7 @@ class _Check:
         client: Client,
         hook: PromptHook,
         memory: "Memory",
-        database: Path,
+        database: "DatabaseAddress",
         listening: set[str],
         log: TextIO,
     ) -> None:
@@ -227,10 +228,10 @@ class _Check:
 
     async def _clean_up(self, settings: "Settings") -> None:
         """Erase the prompt. The server has ended by now, so nothing brings it back."""
-        for file in _in_spool(settings.database, self._marker):
+        for file in _in_spool(settings.database.files, self._marker):
             file.unlink(missing_ok=True)
         try:
-            async with open_memory(settings.database, settings) as opened:
+            async with open_memory(settings=settings) as opened:
                 memory = await opened.in_project(None)
                 found = await self._found(memory, with_left_ones=True)
                 if found:
@@ -240,7 +241,9 @@ class _Check:
         if found:
             self._whole("clean-up", f"the prompt is erased again; only the empty session {SESSION!r} stays")
 
-    async def _sent(self, client: Client, hook: PromptHook, database: Path, listening: set[str], log: TextIO) -> str:
+    async def _sent(
+        self, client: Client, hook: PromptHook, database: "DatabaseAddress", listening: set[str], log: TextIO
+    ) -> str:
         """Report a prompt as the host does. Returns what the hook wrote to stderr."""
         text = f"kalito-mcp doctor looks whether this prompt arrives: {self._marker}"
         payload = PAYLOADS[self._host.key](SESSION, str(self._folder), text)
@@ -259,8 +262,8 @@ class _Check:
                 "hook", f"it reports to {hears}, but the server remembers in {database}: set the database in the "
                 "configuration file, which both read, instead of in the entry"
             )  # fmt: skip
-        if not await _has_new_server(database, listening):
-            raise _Broken("server", f"hooks do not find it in {hooks_folder(database)}{_last_line(log)}")
+        if not await _has_new_server(database.files, listening):
+            raise _Broken("server", f"hooks do not find it in {database.files.hooks}{_last_line(log)}")
         return await self._run(hook, json.dumps(payload))
 
     async def _run(self, hook: PromptHook, payload: str) -> str:
@@ -291,9 +294,9 @@ class _Check:
             raise _Broken("hook", f"it ends with {ended.returncode}: {said or shown_command(hook)}")
         return said
 
-    def _lost(self, database: Path, said: str, log: TextIO) -> tuple[str, str]:
+    def _lost(self, database: "DatabaseAddress", said: str, log: TextIO) -> tuple[str, str]:
         """The broken link behind a prompt that did not arrive, and what is known of it."""
-        left = _in_spool(database, self._marker)
+        left = _in_spool(database.files, self._marker)
         if left and left[0].suffix == ".broken":
             return "database", f"the server cannot record the prompt{_last_line(log)}"
         if left and left[0].suffix == ".json":
@@ -372,25 +375,25 @@ def _last_line(log: TextIO) -> str:
     return f" ({lines[-1].removeprefix('kalito-mcp: ')})" if lines else ""
 
 
-def _servers(database: Path) -> set[str]:
+def _servers(files: "LocalFiles") -> set[str]:
     """The servers that say where hooks find them."""
-    return {file.name for file in hooks_folder(database).glob("server-*.json")}
+    return {file.name for file in files.hooks.glob("server-*.json")}
 
 
-async def _has_new_server(database: Path, before: set[str]) -> bool:
+async def _has_new_server(files: "LocalFiles", before: set[str]) -> bool:
     """Whether hooks find a server that was not there before, at once or soon."""
     with anyio.move_on_after(_LISTENS_WITHIN_S):
         for _ in count():
-            if _servers(database) - before:
+            if _servers(files) - before:
                 return True
             await anyio.sleep(_LOOK_EVERY_S)
     return False
 
 
-def _in_spool(database: Path, marker: str) -> list[Path]:
+def _in_spool(files: "LocalFiles", marker: str) -> list[Path]:
     """The files of the spool with this prompt."""
     found: list[Path] = []
-    for file in (hooks_folder(database) / "spool").glob("*"):
+    for file in files.spool.glob("*"):
         with suppress(OSError):
             if marker in file.read_text(encoding="utf-8", errors="replace"):
                 found.append(file)

@@ -29,8 +29,8 @@ from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import Change, is_found, plan_install, plan_uninstall, state_of
 from kalito_mcp.hosts.plugins import NOT_ON_PATH, TWICE
 from kalito_mcp.hosts.wired import why_hooks_are_off
-from kalito_mcp.runtime.default_places import default_config, default_database
-from kalito_mcp.switch import hooks_folder, read_switch, trace_file
+from kalito_mcp.runtime.default_places import data_folder, default_config
+from kalito_mcp.switch import read_switch
 from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def written_into(
     """Write kalito into the configuration of hosts: shown, asked, backed up. Ends the command with 1 after a fault."""
     places = _here()
     hosts = _chosen(names, places)
-    found = find_launcher(default_database().parent)
+    found = find_launcher(data_folder())
     if found.files:
         tell([f"this program is in a cache; hosts will start it by {path}" for path in found.files][:1])
     by_plugin = [host for host in hosts if state_of(host, places).enabled_by is not None]
@@ -97,7 +97,7 @@ def written_into(
     if further is not None:
         tell(further.shown)
     tell(_elsewhere_lines())
-    if further is None and is_connected(read_sources(os.environ).checked_database()):
+    if further is None and is_connected(read_sources(os.environ).checked_database().files):
         tell(["the memory of this machine is on another one; `kalito-mcp status` says where"])
     if (planned.changes or further) and is_dry_run:
         tell(["nothing was written (--dry-run)"])
@@ -150,10 +150,10 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
     is_last = not planned.faults and not any(_may_have_ours(one, places) for one in staying)
     scripts = _scripts_to_delete() if is_last else []
     tell([_shown(change, places) for change in scripts])
-    database = read_sources(os.environ).checked_database()
-    is_leaving = is_last and is_connected(database)
+    files = read_sources(os.environ).checked_database().files
+    is_leaving = is_last and is_connected(files)
     if is_leaving:
-        tell(leaving_lines(database))
+        tell(leaving_lines(files))
     if not planned.changes and not scripts and not is_leaving:
         tell(["nothing to take out"] if not names and not planned.faults else [])
         planned.end()
@@ -168,7 +168,7 @@ def uninstall(names: tuple[str, ...], *, is_dry_run: bool, is_agreed: bool) -> N
     if not planned.faults:
         _make(scripts, planned, places)
         if is_leaving:
-            remove_connection(database)
+            remove_connection(files.home)
     planned.end()
 
 
@@ -262,7 +262,7 @@ def _may_have_ours(host: "Host", places: Places) -> bool:
 
 def _scripts_to_delete() -> list[Change]:
     """The small programs that no host starts any more."""
-    return [Change(path, read(path), None) for path in written_scripts(default_database().parent)]
+    return [Change(path, read(path), None) for path in written_scripts(data_folder())]
 
 
 def _make(changes: Sequence[Change], planned: _Planned, places: Places) -> set[PurePath]:
@@ -292,18 +292,21 @@ def _chosen(names: tuple[str, ...], places: Places) -> Sequence["Host"]:
     tell([f"found: {', '.join(host.name for host in found) or 'no assistant'}"])
     if missing:
         tell([f"not found: {', '.join(missing)}"])
+    if not found:
+        said = "to connect one anyway, name it: `kalito-mcp install claude-code`"
+        tell([f"{said}; any other MCP host can start `kalito-mcp serve` (docs/connect.md)"])
     return found
 
 
 def _switch_lines() -> tuple[list[str], bool]:
     """What waits for a server, and when and where nothing is remembered, in lines; and whether that can be read."""
     try:
-        database = read_sources(os.environ).checked_database()
-        switch = read_switch(database)
+        files = read_sources(os.environ).checked_database().files
+        switch = read_switch(files.switch)
     except ConfigurationError as error:
         return [str(error)], False
     lines: list[str] = []
-    if waiting := Spool(hooks_folder(database) / "spool").count():
+    if waiting := Spool(files.spool).count():
         lines.append(f"{plural(waiting, 'event')} of hooks {'waits' if waiting == 1 else 'wait'} for the next server")
     if switch.is_paused(time.time_ns() // 1_000_000):
         lines.append(paused_line(switch))
@@ -361,9 +364,9 @@ def _elsewhere_lines() -> list[str]:
 
 def _last_event(host: str) -> str | None:
     """When a hook of this host last reached a server of the memory."""
-    database = read_sources(os.environ).checked_database()
+    files = read_sources(os.environ).checked_database().files
     try:
-        heard_s = trace_file(database, host).stat().st_mtime
+        heard_s = files.trace(host).stat().st_mtime
     except OSError:
         return None
     return datetime.fromtimestamp(heard_s).astimezone().isoformat(" ", "seconds")

@@ -39,7 +39,7 @@ _Files = dict[str, "list[Found]"]
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Only say what is there. Nothing is written.")
 @with_settings
 def command(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     source: str | None,
     path: Path | None,
@@ -104,7 +104,7 @@ def _import(
         sys.exit(1)
 
 
-def _restore(database: Path | None, config: Path | None, named: str, *, has_more: bool) -> None:
+def _restore(database: str | None, config: Path | None, named: str, *, has_more: bool) -> None:
     """Restore an archive."""
     from kalito_mcp.cli.running import with_memory  # noqa: PLC0415 - keeps --help quick
     from kalito_mcp.exchange.archive import is_archive, restore_archive  # noqa: PLC0415 - as above
@@ -117,7 +117,7 @@ def _restore(database: Path | None, config: Path | None, named: str, *, has_more
     if has_more:
         raise click.UsageError("an archive is restored as a whole; leave out the other arguments")
     report = with_memory(settings_of(database, config), lambda memory: restore_archive(memory, path))
-    tell([f"restored {plural(sum(report.rows.values()), 'row')}; digest {report.digest}"])
+    tell([f"restored {plural(sum(report.entries.values()), 'entry')}; digest {report.digest}"])
 
 
 def _found(chosen: "Sequence[Source]", path: Path | None) -> _Files:
@@ -168,9 +168,9 @@ def _imported(
             for found in files.values():
                 await importer.run(found)
             return
-        async with open_memory(settings.database, settings) as memory:
+        async with open_memory(settings=settings) as memory:
             # Hook reports of these conversations come first, so that each message is recognised.
-            await take_waiting(settings.database, memory)
+            await take_waiting(settings.database.files, memory)
             importer.memory = memory
             for found in files.values():
                 await importer.run(found)

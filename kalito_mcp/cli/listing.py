@@ -30,7 +30,7 @@ Listed = tuple[list[dict[str, Any]], list[str]]
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 @with_settings
 def command(
-    database: Path | None, config: Path | None, what: str, project: str | None, agent_id: str | None, is_json: bool
+    database: str | None, config: Path | None, what: str, project: str | None, agent_id: str | None, is_json: bool
 ) -> None:
     """List conversations (`sessions`, the default), pins or notes, the newest first."""
 
@@ -69,7 +69,7 @@ async def _records(memory: "Memory", project: str | None, agent_id: str | None, 
         for record in await memory.records.all(frozenset(kinds), agent_id=agent)
         if project in (None, record.project or PERSONAL) and _is_listed(record, what)
     ]
-    found.sort(key=lambda one: -one.key)
+    found.sort(key=lambda one: -one.recorded_at)
     names = project_names(one for one, _ in await memory.projects.all())
     return [one.to_dict() for one in found], [_record_line(memory, one, names) for one in found]
 

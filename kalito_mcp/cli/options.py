@@ -22,7 +22,7 @@ def with_settings(command: Command) -> Command:
     """Add --database and --config."""
     database = click.option(
         "--database",
-        type=click.Path(path_type=Path),
+        type=click.Path(),
         help="The database file. Default: $KALITO_DATABASE, or memory.db in your data directory.",
     )
     config = click.option(
@@ -33,14 +33,14 @@ def with_settings(command: Command) -> Command:
     return database(config(command))
 
 
-def settings_of(database: Path | None, config: Path | None) -> "Settings":
+def settings_of(database: str | None, config: Path | None) -> "Settings":
     """Settings from the environment, the file and the options."""
     from kalito_mcp.config.settings import load_settings  # noqa: PLC0415 - imports every policy
 
     return load_settings(os.environ, config=config, database=database)
 
 
-def reader_settings_of(database: Path | None, config: Path | None) -> "ReaderSettings":
+def reader_settings_of(database: str | None, config: Path | None) -> "ReaderSettings":
     """The settings from `settings_of` for a command that only reads. Imports the policies only if one of them is
     set."""
     from kalito_mcp.config.sources import ReaderSettings, read_sources  # noqa: PLC0415 - keeps --help quick
@@ -54,16 +54,19 @@ def reader_settings_of(database: Path | None, config: Path | None) -> "ReaderSet
     return ReaderSettings(settings.database, settings.owner, settings.storage)
 
 
-def settings_of_existing(database: Path | None, config: Path | None) -> "Settings":
+def settings_of_existing(database: str | None, config: Path | None) -> "Settings":
     """Settings whose database must exist. Raises ConfigurationError if it does not; nothing is created."""
     settings = settings_of(database, config)
     if not settings.database.exists():
         from kalito_mcp.bridge.connection import read_connection  # noqa: PLC0415 - commands that find one need none
 
-        connection = read_connection(settings.database)
+        connection = read_connection(settings.database.files.home)
         if connection is not None:
             raise ConfigurationError(
                 f"the memory of this machine is at {connection.origin}: run this command there, or ask an assistant"
             )
-        raise ConfigurationError(f"{settings.database} does not exist; check --database")
+        raise ConfigurationError(
+            f"nothing has been recorded yet: {settings.database} does not exist. `kalito-mcp install` connects your "
+            "assistants, which record from then on; if you expected a memory here, check --database"
+        )
     return settings

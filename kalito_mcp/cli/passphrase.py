@@ -24,7 +24,7 @@ _LONGEST: Final = 4_096
 @click.option("--owner", help="Which owner's memory. Default: the setting `owner`.")
 @click.option("--sign-out", is_flag=True, help="Also revoke all programs that this owner let in.")
 @with_settings
-def command(database: Path | None, config: Path | None, owner: str | None, sign_out: bool) -> None:
+def command(database: str | None, config: Path | None, owner: str | None, sign_out: bool) -> None:
     """Set the passphrase for the sign-in page, by which programs such as claude.ai are let in over HTTP.
 
     It is asked for twice and not shown. Without a terminal, it is the first line of standard input.

@@ -28,7 +28,7 @@ _HERE: Final = "."
     "--project", metavar="PROJECT", help="A folder (. is this one) or a name. With --scope project: this one."
 )
 @with_settings
-def command(database: Path | None, config: Path | None, text: str, scope: str | None, project: str | None) -> None:
+def command(database: str | None, config: Path | None, text: str, scope: str | None, project: str | None) -> None:
     """Pin TEXT: `profile` lists it, and every conversation begins with it. - reads it from standard input.
 
     `edit`, `forget` and `purge` change it by its id.

@@ -26,7 +26,7 @@ _MOST_OFFERED: Final = 20
 @click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
 @with_settings
 def command(
-    database: Path | None, config: Path | None, project: str | None, agent_id: str | None, is_json: bool
+    database: str | None, config: Path | None, project: str | None, agent_id: str | None, is_json: bool
 ) -> None:
     """List what every conversation knows: of you, and of each project. `edit`, `forget` and `purge` change it."""
 

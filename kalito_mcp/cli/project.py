@@ -25,7 +25,7 @@ def command() -> None:
 
 @command.command(name="list")
 @with_settings
-def list_all(database: Path | None, config: Path | None) -> None:
+def list_all(database: str | None, config: Path | None) -> None:
     """List the projects, the newest first."""
     found = with_memory(settings_of_existing(database, config), lambda memory: memory.projects.all())
     tell(f"{plural(sessions, 'session'):>14}  {project}" for project, sessions in found)
@@ -39,7 +39,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
 @click.option("--personal", "is_personal", is_flag=True, help="Make them personal.")
 @with_settings
 def move(
-    database: Path | None, config: Path | None, ids: tuple[str, ...], project: str | None, is_personal: bool
+    database: str | None, config: Path | None, ids: tuple[str, ...], project: str | None, is_personal: bool
 ) -> None:
     """Move conversations, or notes, tasks and documents that are in none, to another project.
 
@@ -59,7 +59,7 @@ def move(
 @click.argument("old")
 @click.argument("new")
 @with_settings
-def rename(database: Path | None, config: Path | None, old: str, new: str) -> None:
+def rename(database: str | None, config: Path | None, old: str, new: str) -> None:
     """Give the project OLD, with all that belongs to it, the name NEW, such as the path that its folder moved to.
 
     If NEW is a known project, the two become one.

@@ -48,7 +48,7 @@ class _Excerpt(NamedTuple):
 @click.option("--json", "is_json", is_flag=True, help="JSON, one message a line, for programs.")
 @with_settings
 def command(
-    database: Path | None, config: Path | None, named: str, limit: int | None, before: int | None, is_json: bool
+    database: str | None, config: Path | None, named: str, limit: int | None, before: int | None, is_json: bool
 ) -> None:
     """Read the conversation ID, its newest messages last.
 

@@ -37,7 +37,7 @@ with_json = click.option("--json", "is_json", is_flag=True, help="JSON, one obje
 @with_json
 @with_settings
 def show(
-    database: Path | None, config: Path | None, record_id: str, as_of: str | None, version: int | None, is_json: bool
+    database: str | None, config: Path | None, record_id: str, as_of: str | None, version: int | None, is_json: bool
 ) -> None:
     """Show the record ID with all its fields, or all parts of a document, forgotten or not."""
     if as_of is not None and version is not None:
@@ -72,7 +72,7 @@ def show(
 @click.option("--diff", "has_diff", is_flag=True, help="Also show what each edit changed, in full.")
 @with_json
 @with_settings
-def history(database: Path | None, config: Path | None, record_id: str, has_diff: bool, is_json: bool) -> None:
+def history(database: str | None, config: Path | None, record_id: str, has_diff: bool, is_json: bool) -> None:
     """List who changed the record ID, when and how, the newest last."""
 
     async def found(memory: "Memory") -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def history(database: Path | None, config: Path | None, record_id: str, has_diff
 @with_subject
 @with_settings
 def forget(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     record_ids: tuple[str, ...],
     about: str | None,
@@ -134,7 +134,7 @@ def forget(
 @click.command()
 @click.argument("record_ids", metavar="ID...", nargs=-1, required=True)
 @with_settings
-def restore(database: Path | None, config: Path | None, record_ids: tuple[str, ...]) -> None:
+def restore(database: str | None, config: Path | None, record_ids: tuple[str, ...]) -> None:
     """Bring forgotten records back."""
     _change_all(settings_of_existing(database, config), record_ids, is_forgotten=False)
 
@@ -144,7 +144,7 @@ def restore(database: Path | None, config: Path | None, record_ids: tuple[str, .
 @with_subject
 @with_settings
 def purge(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     record_ids: tuple[str, ...],
     about: str | None,
@@ -204,9 +204,7 @@ def _tell_erased(report: PurgeReport) -> None:
 @click.option("--agent", "agent_id", default="default", show_default=True, help="Whose tasks.")
 @with_json
 @with_settings
-def tasks(
-    database: Path | None, config: Path | None, is_all: bool, is_done: bool, agent_id: str, is_json: bool
-) -> None:
+def tasks(database: str | None, config: Path | None, is_all: bool, is_done: bool, agent_id: str, is_json: bool) -> None:
     """List the open tasks, the earliest due first. `edit ID --set status=completed` completes one."""
     if is_all and is_done:
         raise click.UsageError("give --all or --done, not both")

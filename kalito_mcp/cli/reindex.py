@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 import click
 
-from kalito_mcp.cli.options import settings_of, with_settings
+from kalito_mcp.cli.options import settings_of_existing, with_settings
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.text.plurals import plural
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @with_settings
 @click.option("--vectors", "is_only_vectors", is_flag=True, help="Only the vectors, not the text index.")
 @click.option("--all", "is_anew", is_flag=True, help="Rebuild all vectors, for a model that changed but kept its name.")
-def command(database: Path | None, config: Path | None, is_only_vectors: bool, is_anew: bool) -> None:
+def command(database: str | None, config: Path | None, is_only_vectors: bool, is_anew: bool) -> None:
     """Rebuild the text index from the records and, with an embedder, make the vectors that are missing.
 
     Other processes can read and write meanwhile. The vectors of an earlier embedder are used until those of this one
@@ -28,7 +28,7 @@ def command(database: Path | None, config: Path | None, is_only_vectors: bool, i
     """
     from kalito_mcp.wiring import has_embedder, reindex, reindex_vectors  # noqa: PLC0415 - keeps --help quick
 
-    settings = settings_of(database, config)
+    settings = settings_of_existing(database, config)
     is_embedding = has_embedder(settings)
     if (is_only_vectors or is_anew) and not is_embedding:
         raise ConfigurationError('there is no embedder; set models.embedder = "auto", or leave out --vectors and --all')

@@ -60,7 +60,7 @@ with_agent = click.option("--agent", "agent_id", metavar="ID", help="Which agent
 )
 @with_settings
 def remember(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     text: str | None,
     path: Path | None,
@@ -150,7 +150,7 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 @with_settings
 def search(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     words: tuple[str, ...],
     also: tuple[str, ...],

@@ -24,13 +24,13 @@ def with_memory(settings: "Settings", act: Callable[["Memory"], Awaitable[Result
     """Open the memory for `act`, and return its result."""
     from kalito_mcp.wiring import open_memory  # noqa: PLC0415 - keeps --help quick
 
-    connection = read_connection(settings.database)
+    connection = read_connection(settings.database.files.home)
     if connection is not None:
         said = f"this is the memory on this machine; what assistants here record is at {connection.origin}"
         click.echo(f"kalito-mcp: {said}", err=True)
 
     async def run() -> Result:
-        async with open_memory(settings.database, settings) as memory:
+        async with open_memory(settings=settings) as memory:
             return await act(memory)
 
     return anyio.run(run)

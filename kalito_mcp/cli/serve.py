@@ -22,13 +22,13 @@ from kalito_mcp.config.sources import read_sources
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import ConfigurationError, KalitoError
 from kalito_mcp.server.first_answers import switches
-from kalito_mcp.switch import hooks_folder, trace_file
 
 if TYPE_CHECKING:
     from kalito_mcp.bridge.connection import Connection
     from kalito_mcp.capture.listener import Listener
     from kalito_mcp.config.settings import Settings
     from kalito_mcp.memory import Memory
+    from kalito_mcp.runtime.database_address import LocalFiles
     from kalito_mcp.server.build import KalitoServer
     from kalito_mcp.server.first_answers import Begun
 
@@ -70,7 +70,7 @@ _LAST_SECONDS: Final = 3.0
 @click.pass_obj
 def command(
     begun: "Begun | None",
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     transport: Literal["stdio", "http", "sse"],
     host: str,
@@ -84,7 +84,7 @@ def command(
 
     sys.setswitchinterval(_SWITCH_S)
     if transport != "stdio":
-        from kalito_mcp.server.http import check_address  # noqa: PLC0415 - a host over stdio needs none of it
+        from kalito_mcp.server.http_server import check_address  # noqa: PLC0415 - a host over stdio needs none of it
 
         check_address(host, has_login=not without_login)
     _configure_logging(os.environ.get("KALITO_LOG", ""))
@@ -136,7 +136,7 @@ async def _serve_http(
 ) -> None:
     from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - imports mcp
     from kalito_mcp.safety.addresses import LOOPBACK_HOSTS  # noqa: PLC0415 - as above
-    from kalito_mcp.server.http import serve_http  # noqa: PLC0415 - as above
+    from kalito_mcp.server.http_server import serve_http  # noqa: PLC0415 - as above
     from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
 
     owner = settings.owner if without_login else None
@@ -150,16 +150,17 @@ async def _serve_http(
     await serve_http(app_on, path, server=server, host=host, port=port, announce=announce)
 
 
-def _home_of(database: Path | None, config: Path | None) -> "Connection | None":
+def _home_of(database: str | None, config: Path | None) -> "Connection | None":
     """Where the memory is, if this machine is connected to another. What is wrong with that, every call says."""
     try:
-        return read_connection(read_sources(os.environ, config=config, database=database).checked_database())
+        sources = read_sources(os.environ, config=config, database=database)
+        return read_connection(sources.checked_database().files.home)
     except ConfigurationError:
         return None
 
 
 @asynccontextmanager
-async def _listening(server: "KalitoServer", database: Path | None, config: Path | None) -> AsyncIterator[None]:
+async def _listening(server: "KalitoServer", database: str | None, config: Path | None) -> AsyncIterator[None]:
     """Listen to hooks during the block."""
     try:
         async with anyio.create_task_group() as tasks:
@@ -180,36 +181,36 @@ async def _warm_up(server: "KalitoServer") -> None:
         await memory.hooks.warm_up()
 
 
-async def _listen_to_hooks(server: "KalitoServer", database: Path | None, config: Path | None) -> None:
+async def _listen_to_hooks(server: "KalitoServer", database: str | None, config: Path | None) -> None:
     """Take what the hooks of any host on this machine report, as soon as the memory is open. This also opens the memory
     again, if nothing else asks for it."""
     listener = None
     while True:
         with suppress(KalitoError):  # what is wrong with the memory, every call says
-            path = settings_of(database, config).database
-            if read_connection(path) is not None:
+            files = settings_of(database, config).database.files
+            if read_connection(files.home) is not None:
                 return  # hooks of this machine are for its home
-            listener = listener or _listener(server, path)
+            listener = listener or _listener(server, files)
             listener.wait_s = (await server.opened.memory()).hooks.policy.timeout_s
             await listener.run()
         await anyio.sleep(_LISTEN_AGAIN_S)
 
 
-def _listener(server: "KalitoServer", database: Path) -> "Listener":
+def _listener(server: "KalitoServer", files: "LocalFiles") -> "Listener":
     """The listener for reports of hooks to this server. Until it listens, hooks put them into the spool."""
     from kalito_mcp.capture.listener import Listener  # noqa: PLC0415 - as above
 
-    listener = Listener(database, server.capture.take)
-    server.capture.heard, server.capture.keep = partial(_leave_trace, database), listener.keep
-    server.capture.share_in(hooks_folder(database) / "conversations")
+    listener = Listener(files, server.capture.take)
+    server.capture.heard, server.capture.keep = partial(_leave_trace, files), listener.keep
+    server.capture.share_in(files.conversations)
     listener.opened = server.capture.go_on_in
     return listener
 
 
-def _leave_trace(database: Path, host: str) -> None:
+def _leave_trace(files: "LocalFiles", host: str) -> None:
     """Tell `status` that this host's hooks work."""
     with suppress(OSError):
-        trace_file(database, host).touch()
+        files.trace(host).touch()
 
 
 def _end_for_certain() -> None:
@@ -258,7 +259,7 @@ def _configure_logging(name: str) -> None:
 
 @asynccontextmanager
 async def _opened(
-    database: Path | None, config: Path | None, reported: list[str], project: str | None, *, is_hosted: bool
+    database: str | None, config: Path | None, reported: list[str], project: str | None, *, is_hosted: bool
 ) -> "AsyncIterator[Memory]":
     """Open the memory for the project, or else, if one host has started us, for the host's. The import takes a fifth of
     a second, so a thread does it while the server answers its host.
@@ -270,7 +271,7 @@ async def _opened(
 
     try:
         settings = settings_of(database, config)
-        if read_connection(settings.database) is not None and is_hosted:  # raises if it is damaged
+        if read_connection(settings.database.files.home) is not None and is_hosted:  # raises if it is damaged
             raise ConfigurationError(
                 "this machine was connected to another one after this server had started; restart the assistant"
             )

@@ -36,7 +36,7 @@ def command() -> None:
 @click.argument("name", required=False)
 @with_agent
 @with_settings
-def save(database: Path | None, config: Path | None, agent_id: str, name: str | None) -> None:
+def save(database: str | None, config: Path | None, agent_id: str, name: str | None) -> None:
     """Write the agent's graph to the snapshot NAME. Without NAME, replace the agent's own snapshot."""
     settings = settings_of_existing(database, config)
     if name is not None:
@@ -48,7 +48,7 @@ def save(database: Path | None, config: Path | None, agent_id: str, name: str | 
 
 @command.command(name="list")
 @with_settings
-def list_all(database: Path | None, config: Path | None) -> None:
+def list_all(database: str | None, config: Path | None) -> None:
     """List the snapshots, the newest first, each with its time here."""
     settings = settings_of(database, config)
     folder, zone = _folder(settings), settings.time.zone_of_user(os.environ.get("TZ"))
@@ -63,7 +63,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
 @click.argument("name")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
 @with_settings
-def show(database: Path | None, config: Path | None, name: str, is_json: bool) -> None:
+def show(database: str | None, config: Path | None, name: str, is_json: bool) -> None:
     """Show the snapshot NAME: its size, and the questions that rank highest."""
     shown = _with_agent(settings_of_existing(database, config), None, lambda agent: agent.snapshot_overview(name))
     if is_json:
@@ -83,7 +83,7 @@ def show(database: Path | None, config: Path | None, name: str, is_json: bool) -
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_agent
 @with_settings
-def restore(database: Path | None, config: Path | None, agent_id: str, name: str, yes: bool) -> None:
+def restore(database: str | None, config: Path | None, agent_id: str, name: str, yes: bool) -> None:
     """Replace the agent's graph with the snapshot NAME. No record is changed.
 
     A database that does not exist is created, so snapshots can be restored into a new one.
@@ -104,7 +104,7 @@ def restore(database: Path | None, config: Path | None, agent_id: str, name: str
 @click.argument("later", required=False)
 @with_agent
 @with_settings
-def diff(database: Path | None, config: Path | None, agent_id: str, earlier: str, later: str | None) -> None:
+def diff(database: str | None, config: Path | None, agent_id: str, earlier: str, later: str | None) -> None:
     """Show what changed from the snapshot EARLIER to LATER or, without LATER, to the agent's graph now."""
     from kalito_mcp.graph.snapshot_diff import diff as compare  # noqa: PLC0415 - keeps --help quick
 
@@ -132,9 +132,9 @@ async def _as_it_would_be_saved(agent: "MemoryOrchestrator") -> Mapping[str, Any
 
 
 def _folder(settings: "Settings") -> "SnapshotFolder":
-    from kalito_mcp.wiring import snapshot_folder  # noqa: PLC0415 - keeps --help quick
+    from kalito_mcp.graph.snapshot_folder import SnapshotFolder  # noqa: PLC0415 - keeps --help quick
 
-    return snapshot_folder(settings.database)
+    return SnapshotFolder(settings.database.files.snapshots)
 
 
 def _with_agent(

@@ -16,7 +16,7 @@ _COUNTED = (*_ALWAYS_COUNTED, "note", "task", "document")
 @with_settings
 @click.option("--session", "session_id", help="One conversation in detail.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
-def command(database: Path | None, config: Path | None, session_id: str | None, is_json: bool) -> None:
+def command(database: str | None, config: Path | None, session_id: str | None, is_json: bool) -> None:
     """Show what the memory contains. Reads only, and never creates a database."""
     from kalito_mcp.reading import read_stats  # noqa: PLC0415 - keeps --help quick
 

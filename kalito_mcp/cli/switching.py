@@ -21,7 +21,7 @@ _SECONDS: Final = {"m": 60, "h": 3_600, "d": 86_400}
 @click.command(name="pause")
 @click.option("--for", "duration", metavar="TIME", help="Such as 30m, 2h or 1d. Without it: until `resume`.")
 @with_settings
-def pause(database: Path | None, config: Path | None, duration: str | None) -> None:
+def pause(database: str | None, config: Path | None, duration: str | None) -> None:
     """Remember nothing for a while. What is remembered can still be found.
 
     It holds for every host and every conversation, at once.
@@ -32,23 +32,23 @@ def pause(database: Path | None, config: Path | None, duration: str | None) -> N
         if found is None or not int(found[1]):
             raise click.BadParameter("write a number and m, h or d, such as 30m", param_hint="--for")
         until = time.time_ns() // 1_000_000 + int(found[1]) * _SECONDS[found[2].lower()] * 1_000
-    place = reader_settings_of(database, config).database
-    switch = replace(read_switch(place), paused_until=until)
-    _write(place, switch)
+    file = reader_settings_of(database, config).database.files.switch
+    switch = replace(read_switch(file), paused_until=until)
+    _write(file, switch)
     tell([paused_line(switch)])
 
 
 @click.command(name="resume")
 @with_settings
-def resume(database: Path | None, config: Path | None) -> None:
+def resume(database: str | None, config: Path | None) -> None:
     """End a pause."""
-    place = reader_settings_of(database, config).database
+    file = reader_settings_of(database, config).database.files.switch
     try:
-        before = read_switch(place)
+        before = read_switch(file)
     except ConfigurationError:
         before = Switch(FOR_EVER)
         tell(["the list of excluded folders could not be read and is empty now"])
-    _write(place, replace(before, paused_until=None))
+    _write(file, replace(before, paused_until=None))
     is_paused = before.is_paused(time.time_ns() // 1_000_000)
     tell(["remembering again" if is_paused else "was not paused"])
 
@@ -57,21 +57,21 @@ def resume(database: Path | None, config: Path | None) -> None:
 @click.argument("folders", metavar="[FOLDER]...", nargs=-1)
 @click.option("--remove", "is_removed", is_flag=True, help="Remember again what is said in these folders.")
 @with_settings
-def exclude(database: Path | None, config: Path | None, folders: tuple[str, ...], is_removed: bool) -> None:
+def exclude(database: str | None, config: Path | None, folders: tuple[str, ...], is_removed: bool) -> None:
     """Remember nothing in these folders and below. Without a folder: list them.
 
     What is remembered of them already stays; `kalito-mcp forget` takes it away.
     """
-    place = reader_settings_of(database, config).database
-    before = read_switch(place)
+    file = reader_settings_of(database, config).database.files.switch
+    before = read_switch(file)
     named = [os.path.realpath(Path(one).expanduser()) for one in folders]
     unknown = [one for one in named if one not in before.excluded]
     if is_removed and unknown:
         raise click.UsageError(f"{unknown[0]} is not excluded; `kalito-mcp exclude` lists what is")
     if named:
         kept = [one for one in before.excluded if one not in named]
-        _write(place, replace(before, excluded=tuple(kept if is_removed else [*kept, *dict.fromkeys(named)])))
-    tell(read_switch(place).excluded or ["no folder is excluded"])
+        _write(file, replace(before, excluded=tuple(kept if is_removed else [*kept, *dict.fromkeys(named)])))
+    tell(read_switch(file).excluded or ["no folder is excluded"])
 
 
 def paused_line(switch: Switch) -> str:
@@ -79,9 +79,9 @@ def paused_line(switch: Switch) -> str:
     return f"{switch.pause()}: nothing is remembered; `kalito-mcp resume` ends it"
 
 
-def _write(database: Path, switch: Switch) -> None:
+def _write(file: Path, switch: Switch) -> None:
     try:
-        write_switch(database, switch)
+        write_switch(file, switch)
     except OSError as error:
         raise ConfigurationError(
             f"nothing has changed: {error.filename} cannot be written: {error.strerror}"

@@ -44,7 +44,7 @@ def command() -> None:
 @click.option("--days", type=click.IntRange(1, 36_500), help="How long it may be used. Default: until it is revoked.")
 @with_settings
 def create(
-    database: Path | None,
+    database: str | None,
     config: Path | None,
     name: str,
     permission: str,
@@ -71,7 +71,7 @@ def create(
 
 @command.command(name="list")
 @with_settings
-def list_all(database: Path | None, config: Path | None) -> None:
+def list_all(database: str | None, config: Path | None) -> None:
     """List the tokens, and the programs that were let in on the sign-in page, the newest first."""
 
     async def read(memory: "Memory") -> tuple[Sequence[Token], Sequence[Grant]]:
@@ -88,7 +88,7 @@ def list_all(database: Path | None, config: Path | None) -> None:
 @command.command()
 @click.argument("token_id", metavar="ID")
 @with_settings
-def revoke(database: Path | None, config: Path | None, token_id: str) -> None:
+def revoke(database: str | None, config: Path | None, token_id: str) -> None:
     """Revoke the token ID, or the program that was let in as ID. It counts at once."""
     revoked: Sequence[str] = with_memory(
         settings_of_existing(database, config), lambda memory: memory.access.revoke_token(token_id)

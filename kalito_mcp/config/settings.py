@@ -41,7 +41,7 @@ from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.runtime.default_places import default_database
+from kalito_mcp.runtime.database_address import DatabaseAddress, default_database
 from kalito_mcp.summaries.summarizer import SummaryPolicy
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.upkeep.usage_counter import UsagePolicy
@@ -52,7 +52,7 @@ class Settings:
     """The policies of all rules. `servers` are the model servers, as written; wiring checks them. With none, nothing
     leaves the machine."""
 
-    database: Path = field(default_factory=default_database)
+    database: DatabaseAddress = field(default_factory=default_database)
     owner: str = LOCAL_OWNER
     """Whose memory in the database is opened. No call reaches another's, whatever it names."""
     context: ContextPolicy = ContextPolicy()
@@ -136,7 +136,7 @@ _POLICIES: Final[Mapping[str, type[Policy]]] = {
 
 
 def load_settings(
-    environment: Mapping[str, str], *, config: Path | None = None, database: Path | None = None
+    environment: Mapping[str, str], *, config: Path | None = None, database: Path | str | None = None
 ) -> Settings:
     """Settings from all sources. `config` and `database` are the command line's and win over the environment.
 

@@ -14,7 +14,8 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.ports.storage_policy import StoragePolicy
-from kalito_mcp.runtime.default_places import default_config, default_database
+from kalito_mcp.runtime.database_address import DatabaseAddress, address_of, default_database, expanded
+from kalito_mcp.runtime.default_places import default_config
 
 PREFIX: Final = "KALITO_"
 OWN_VARIABLES: Final = frozenset(
@@ -39,7 +40,7 @@ OWN_VARIABLES: Final = frozenset(
 class ReaderSettings:
     """The settings of a command that only reads."""
 
-    database: Path
+    database: DatabaseAddress
     owner: str
     storage: StoragePolicy = StoragePolicy()
 
@@ -49,24 +50,15 @@ class Sources:
     """What all sources say, as written. `sections` is the rest of the file `config`, and `variables` those variables
     that may be a key of a section."""
 
-    database: Path
+    database: Path | str | None
     owner: str
     config: Path | None
     sections: dict[str, Any]
     variables: dict[str, str]
 
-    def checked_database(self) -> Path:
-        """The path of the database. Raises ConfigurationError if it cannot be one."""
-        path = _expanded(self.database)
-        if not path.name or "\0" in str(path):
-            raise ConfigurationError(f"{str(path)!r} cannot be a database; name a file, such as memory.db")
-        try:
-            path.exists()
-        except OSError as error:
-            raise ConfigurationError(
-                f"the database {path} cannot be reached: {error.strerror}; check the path"
-            ) from error
-        return path
+    def checked_database(self) -> DatabaseAddress:
+        """The address of the database. Raises ConfigurationError if it cannot be one."""
+        return default_database() if self.database is None else address_of(self.database)
 
     def checked_owner(self) -> str:
         """Whose memory it is. Raises ConfigurationError if it is no name."""
@@ -87,7 +79,7 @@ class Sources:
 
 
 def read_sources(
-    environment: Mapping[str, str], *, config: Path | None = None, database: Path | None = None
+    environment: Mapping[str, str], *, config: Path | None = None, database: Path | str | None = None
 ) -> Sources:
     """Read all sources. `config` and `database` are the command line's and win over the environment.
 
@@ -100,9 +92,8 @@ def read_sources(
     for name, what in (("database", "database's path"), ("owner", "owner's name")):
         if not isinstance(in_file[name], str | None):
             raise ConfigurationError(f"{path}: write the {what} in quotes")
-    named = environment.get("KALITO_DATABASE") or in_file["database"]
     return Sources(
-        database=database or (default_database() if named is None else Path(named)),
+        database=(environment.get("KALITO_DATABASE") or in_file["database"]) if database is None else database,
         owner=environment.get("KALITO_OWNER") or in_file["owner"] or LOCAL_OWNER,
         config=path,
         sections=content,
@@ -115,7 +106,7 @@ def read_sources(
 def _config_path(environment: Mapping[str, str], config: Path | None) -> Path | None:
     named = config or (Path(environment["KALITO_CONFIG"]) if environment.get("KALITO_CONFIG") else None)
     if named is not None:
-        return _expanded(named)
+        return expanded(named)
     return default_config() if default_config().is_file() else None
 
 
@@ -128,10 +119,3 @@ def _content(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"cannot read the configuration {path}: {error.strerror}; check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not TOML: {error}; correct it") from error
-
-
-def _expanded(path: Path) -> Path:
-    try:
-        return path.expanduser()
-    except RuntimeError as error:
-        raise ConfigurationError(f"{path}: no such user; write the whole path") from error

@@ -1,4 +1,5 @@
-"""A cache that is never stale: it returns a value only while it is young and no process has written since its read."""
+"""A cache that is never stale: it returns a value only while it is young and no process has changed its owner's
+memory."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -21,7 +22,7 @@ class CachePolicy(Policy):
 
 
 class Moment(NamedTuple):
-    """The store's revision and the steady clock, before something is read."""
+    """The revision of the owner's memory and the steady clock, before something is read."""
 
     revision: int
     steady_s: float
@@ -35,7 +36,7 @@ class _Entry(Generic[Value]):
 
 
 class RevisionCache(Generic[Key, Value]):
-    """Values by key, each with the store's revision at the time of its read. Any thread may use it."""
+    """Values by key, each with the revision of its owner's memory before its read. Any thread may use it."""
 
     def __init__(self, policy: CachePolicy) -> None:
         self._policy = policy

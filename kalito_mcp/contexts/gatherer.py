@@ -17,14 +17,13 @@ from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.contexts.recaller import Query, Recalled, Recaller
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.records import MessageWithImportance, SessionView
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.search import Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.sessions import Session, unrecorded_session
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import SessionNotFound, StorageDamaged
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.conversations import SessionView
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.retrieval.latest import latest_ends
@@ -134,7 +133,7 @@ class Gatherer:
             InvalidInput: the agent is mistyped, or the session is of another project.
         """
         query = await self._recaller.prepare(request.scope, request.query, request.include, request.also)
-        moment = Moment(await self._store.revision(), self._clock.steady_s())
+        moment = Moment(await self._store.revision(request.scope.owner), self._clock.steady_s())
         if query is None:
             session = self._cached_session(request, moment)
             known = session and self._known.cached(_of_known(request, session), request.include, moment)
@@ -189,7 +188,7 @@ class Gatherer:
         return Gathered(session, known, found, digest, latest, asks_for_latest)
 
     def _keep_session(self, request: ContextRequest, session: SessionParts, moment: Moment) -> None:
-        if session.session.key:
+        if session.tail:  # it is recorded
             self._sessions.put(_of_session(request), session, revision=moment.revision, now_s=moment.steady_s)
 
     def _cached_session(self, request: ContextRequest, moment: Moment) -> SessionParts | None:
@@ -262,7 +261,7 @@ class Gatherer:
         spans = [] if query is None else query.prepared.question.past(query.prepared.now_ms)
         most = _ENDS_OF_TIME if spans else self._policy.latest_sessions
         return await latest_ends(
-            view, scope, most=most, filters=SearchFilters(seen=request.seen), spans=spans, without=session.key or None
+            view, scope, most=most, filters=SearchFilters(seen=request.seen), spans=spans, without=session.id
         )
 
     async def _recall(

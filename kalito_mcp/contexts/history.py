@@ -31,7 +31,7 @@ class Shown(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TakenPassages:
-    """Turns that were taken, the lines of their passages, and the tokens of these."""
+    """Turns that were taken, in the order of their passages, the lines of these, and the tokens of the lines."""
 
     turns: Sequence[Turn] = ()
     lines: Sequence[str] = ()
@@ -41,12 +41,14 @@ class TakenPassages:
     def hits(self) -> tuple[Hit, ...]:
         """The hits among the turns, in their order, each with its text as it is shown. The first of a passage has the
         turns around them."""
-        around: dict[int, tuple[TurnBeside, ...]] = {}
+        around: dict[str, tuple[TurnBeside, ...]] = {}
         for passage in passages(self.turns):
-            first = next((one.said.key for one in passage if one.is_hit), 0)
+            first = next((one.said.record_id for one in passage if one.is_hit), "")
             around[first] = tuple(_said(one) for one in passage if not one.is_hit)
         return tuple(
-            replace(one.said, text=one.said.text if one.is_whole else one.text, turns=around.get(one.said.key, ()))
+            replace(
+                one.said, text=one.said.text if one.is_whole else one.text, turns=around.get(one.said.record_id, ())
+            )
             for one in self.turns
             if isinstance(one.said, Hit)
         )
@@ -92,6 +94,6 @@ class History:
         return best
 
     def _taken(self, parts: frozenset[Part]) -> TakenPassages:
-        turns = self._steps.turns(parts)
-        lines = self._rendered.lines(passages(turns))
-        return TakenPassages(turns, lines, sum(map(self._line_cost, lines)))
+        found = passages(self._steps.turns(parts))
+        lines = self._rendered.lines(found)
+        return TakenPassages([turn for one in found for turn in one], lines, sum(map(self._line_cost, lines)))

@@ -144,7 +144,8 @@ class Injector:
         """The hits that may be added to the prompt, best first."""
 
         def counted(index: TermIndex) -> tuple[Mapping[str, int], int]:
-            return {term: len(index.places(term)) for term in question.terms}, index.records.count
+            found = index.places(question.terms)
+            return {term: len(places) for term, places in found.items()}, index.records.count
 
         record_counts, total = await view.search.in_index(scope, counted) or ({}, 0)
         asks = question.asks_nothing_else or bool(questions_in(prompt))

@@ -39,7 +39,7 @@ class Chosen(NamedTuple):
 
 
 class KnownReader:
-    """Reads known facts, and caches them until a process writes."""
+    """Reads known facts, and caches them until a process changes the memory."""
 
     def __init__(self, cache: CachePolicy) -> None:
         self._cache: RevisionCache[tuple[Scope, frozenset[Include]], Known] = RevisionCache(cache)

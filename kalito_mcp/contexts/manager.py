@@ -276,9 +276,9 @@ class MemoryManager:
         filters = SearchFilters(types=frozenset({RecordType.MESSAGE}))
         request = SearchRequest(query=query, k=limit, filters=filters)
         page = await self._searcher.search(self._scope(session.id), request)
-        keys = [hit.key for hit in page.hits]
-        found = await self._store.read(lambda view: view.conversations.messages_by_key(session, keys))
-        return sorted(found, key=lambda message: keys.index(message.id))
+        numbers = [message_number(hit.record_id) for hit in page.hits]
+        found = await self._store.read(lambda view: view.conversations.messages_by_number(session, numbers))
+        return sorted(found, key=lambda message: numbers.index(message.id))
 
     async def memory_stats(self, session_id: str) -> MemoryStats:
         """Return the session's statistics.
@@ -316,10 +316,10 @@ def _sure_known(known: Sequence[KnownRecord], hits: Sequence[Hit]) -> frozenset[
 def _ends(gathered: Gathered, hits: Sequence[Hit]) -> list[Sequence[Hit]]:
     """The ends of conversations without the best hits, which are shown as hits. Unless the query asks for them, only
     the ends of the latest conversation, and of others without known facts."""
-    best = {one.key for one in hits[:_BEST]}
+    best = {one.record_id for one in hits[:_BEST]}
     known_of = {one.session_id for one in (*gathered.known.records, *gathered.digest)}
     ends = [
-        [one for one in end if one.key not in best]
+        [one for one in end if one.record_id not in best]
         for place, end in enumerate(gathered.latest)
         if not place or gathered.is_about_latest or end[0].session_id not in known_of
     ]

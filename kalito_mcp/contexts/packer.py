@@ -125,9 +125,9 @@ class Packer:
         has_last_line: bool,
     ) -> MemoryContext:
         """Return the context of the pieces taken, counted whole."""
-        hits, ranks = packing.matching.hits, {one.key: rank for rank, one in enumerate(parts.hits)}
+        hits, ranks = packing.matching.hits, {one.record_id: rank for rank, one in enumerate(parts.hits)}
         turns = (*packing.matching.turns, *packing.latest.turns)
-        shown = packing.shown_first.union(turn.said.key for turn in turns)
+        shown = packing.shown_first.union(turn.said.record_id for turn in turns)
         left_out = {
             "known": len(parts.known) - len(packing.known),
             "recent_messages": earlier_messages(parts, packing),
@@ -154,8 +154,8 @@ class Packer:
             ),
             semantic_pins=tuple(parts.pins[place] for place in sorted(packing.pins)),
             summaries=tuple(parts.summaries[place] for place in sorted(packing.summaries)),
-            relevant_messages=tuple(sorted(hits, key=lambda hit: ranks[hit.key])),
-            latest_messages=tuple(sorted(packing.latest.hits, key=lambda hit: (-hit.score, hit.key))),
+            relevant_messages=tuple(sorted(hits, key=lambda hit: ranks[hit.record_id])),
+            latest_messages=tuple(sorted(packing.latest.hits, key=lambda hit: (-hit.score, hit.seq or 0))),
             total_tokens=max_tokens,
             max_tokens=max_tokens,
             text=text,
@@ -186,12 +186,12 @@ class Packer:
         if has_hits:
             summaries = self._summary_tokens(parts.summaries, int(allowance * _SUMMARIES_SHARE_BESIDE_HITS))
             room = packing.left - known - pins - summaries
-            shown = packing.shown_first = frozenset(parts.recent[place].id for place in packing.recent).union(
-                turn.said.key for turn in packing.latest.turns
+            shown = packing.shown_first = frozenset(parts.recent[place].record_id for place in packing.recent).union(
+                turn.said.record_id for turn in packing.latest.turns
             )
             steps = Steps(
-                [one for one in parts.hits if one.key not in shown],
-                [one for one in parts.around if one.key not in shown],
+                [one for one in parts.hits if one.record_id not in shown],
+                [one for one in parts.around if one.record_id not in shown],
                 parts.query,
                 newest=0.0 if parts.has_begun else NEWEST,
             )
@@ -220,7 +220,7 @@ class Packer:
     ) -> None:
         """Take further messages that fit into the room, newest first, at most `recent_messages` in all; and of those
         that were shortened as much as fits."""
-        shown = {turn.said.key for turn in packing.matching.turns}
+        shown = {turn.said.record_id for turn in packing.matching.turns}
         most = self._policy.recent_messages if most is None else most
         for place in reversed(range(max(0, len(recent) - most), len(recent))):
             piece = render.message_piece(recent[place], self._zone)
@@ -232,7 +232,7 @@ class Packer:
             # A gap in the conversation would mislead, so stop at the first that does not fit.
             if cost > room:
                 break
-            if recent[place].id not in shown and cost > 0:
+            if recent[place].record_id not in shown and cost > 0:
                 packing.recent[place] = piece
                 packing.left -= cost
                 room -= cost
@@ -244,8 +244,8 @@ class Packer:
         places = range(len(parts.digest))
         self._take_known(packing, packing.digest, render.LATEST_HEADING, parts.digest, places, for_digest)
         room -= left - packing.left
-        shown = {turn.said.key for turn in packing.matching.turns}
-        ends = [[one for one in end if one.key not in shown] for end in parts.latest]
+        shown = {turn.said.record_id for turn in packing.matching.turns}
+        ends = [[one for one in end if one.record_id not in shown] for end in parts.latest]
         steps = Ends([end for end in ends if end], parts.query)
         heading = "" if packing.digest else render.LATEST_HEADING
         packing.latest = self._take_passages(packing, heading, steps, parts.session_id, room)

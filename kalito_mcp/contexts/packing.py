@@ -27,8 +27,8 @@ class Packing:
     summaries: dict[int, render.Piece] = field(default_factory=dict[int, render.Piece])
     matching: TakenPassages = TakenPassages()
     latest: TakenPassages = TakenPassages()
-    shown_first: frozenset[int] = frozenset()
-    """The keys of parts other than matches that were taken before them."""
+    shown_first: frozenset[str] = frozenset()
+    """The ids of parts other than matches that were taken before them."""
 
     def known_of(self, known: Sequence[KnownRecord]) -> list[KnownRecord]:
         """The known facts that were taken, in their order."""

@@ -33,7 +33,7 @@ def passages(kept: Sequence[Turn]) -> list[list[Turn]]:
     """
     found: list[list[Turn]] = []
     last: Turn | None = None
-    for turn in sorted(kept, key=lambda turn: (turn.said.session_id or "", turn.said.seq or 0, turn.said.key)):
+    for turn in sorted(kept, key=lambda turn: (turn.said.session_id or "", turn.said.seq or 0)):
         if last is not None and _follows(turn, last):
             found[-1].append(turn)
         else:

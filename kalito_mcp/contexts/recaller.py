@@ -108,13 +108,13 @@ async def messages_around(
 ) -> Sequence[Candidate]:
     """The messages around the hits that the filters of their search admit, in no order, excluding the hits. Messages of
     the scope's project do not name it."""
-    centres = [hit.key for hit in hits if hit.seq is not None]
+    centres = [hit.record_id for hit in hits if hit.seq is not None]
     if not centres:
         return ()
     filters = replace(filters, types=frozenset({RecordType.MESSAGE}))
     from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy loads when first needed
 
-    reach = partial(turns_around, keys=centres, filters=filters, before=BEFORE, after=AFTER + ANSWERED_WITHIN)
+    reach = partial(turns_around, message_ids=centres, filters=filters, before=BEFORE, after=AFTER + ANSWERED_WITHIN)
     found = await view.search.in_index(scope, reach) or ()
     damaged = await view.records.damaged([one.record_id for one in found])
     return [

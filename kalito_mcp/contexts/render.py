@@ -8,6 +8,7 @@ one of ours is indented, and control characters are escaped. Remembered text is 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.passages import Turn
@@ -148,7 +149,7 @@ class HistoryLines:
     def _of_conversation(self, found: Sequence[Sequence[Turn]], current: Set[str | None]) -> Iterator[str]:
         """Yield the heading of a conversation, and a line for each turn. A turn has its record's id if there is more of
         it, if it is a task, or if it is what an older one became."""
-        in_order = sorted(found, key=lambda passage: (passage[0].said.created_at, passage[0].said.key))
+        in_order = sorted(found, key=lambda passage: (passage[0].said.created_at, passage[0].said.seq or inf))
         day = self._parts(in_order[0][0]).day
         yield f"{day}{self._place(in_order[0][0].said)}:"
         for passage in in_order:

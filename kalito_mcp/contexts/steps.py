@@ -66,9 +66,9 @@ _FURTHER: Final = 0.5
 
 
 class Part(NamedTuple):
-    """A sentence of a turn: the key of its record, and its place in the text."""
+    """A sentence of a turn: the id of its record, and its place in the text."""
 
-    key: int
+    record_id: str
     place: int
 
 
@@ -93,12 +93,12 @@ class Steps:
         self._asked = frozenset(query_terms(query))
         self._hits = hits
         said: list[Hit | Candidate] = [*around, *hits]
-        self._said = {one.key: one for one in said}
+        self._said = {one.record_id: one for one in said}
         self._at = {(one.session_id, one.seq): one for one in self._said.values() if one.seq is not None}
-        self._ranks: dict[int, int] = {one.key: rank for rank, one in enumerate(hits)}
-        self._split: dict[int, Sentences] = {}
-        self._turns: dict[tuple[int, frozenset[int]], Turn] = {}
-        self._listed = {one.key for one in hits}
+        self._ranks = {one.record_id: rank for rank, one in enumerate(hits)}
+        self._split: dict[str, Sentences] = {}
+        self._turns: dict[tuple[str, frozenset[int]], Turn] = {}
+        self._listed = {one.record_id for one in hits}
         self._made: list[frozenset[Part]] = []
         self._newest = newest
         moments = sorted({one.created_at for one in said})
@@ -116,24 +116,24 @@ class Steps:
         while self._entries and len(self._made) < count:
             best = heappop(self._entries)
             if best.part is not None:
-                self._made.append(frozenset([best.part, *self._answer(best.part.key)]))
+                self._made.append(frozenset([best.part, *self._answer(best.part.record_id)]))
                 continue
             said = self._at_distance(self._hits[best.rank], best.distance)
-            if said is not None and (not best.distance or said.key not in self._listed):
+            if said is not None and (not best.distance or said.record_id not in self._listed):
                 self._add_sentences(said, best)
         return self._made[:count]
 
     def turns(self, parts: Collection[Part]) -> list[Turn]:
         """The turns that have these parts, in no order."""
-        places: dict[int, set[int]] = {}
+        places: dict[str, set[int]] = {}
         for part in parts:
-            places.setdefault(part.key, set()).add(part.place)
-        return [self._turn(key, frozenset(found)) for key, found in places.items()]
+            places.setdefault(part.record_id, set()).add(part.place)
+        return [self._turn(record_id, frozenset(found)) for record_id, found in places.items()]
 
     def _add_sentences(self, said: Hit | Candidate, entry: _Entry) -> None:
-        self._listed.add(said.key)
-        self._ranks.setdefault(said.key, entry.rank)
-        sentences = self._sentences(said.key)
+        self._listed.add(said.record_id)
+        self._ranks.setdefault(said.record_id, entry.rank)
+        sentences = self._sentences(said.record_id)
         most, most_first = (_AROUND_WORTH, _FIRST_AROUND_CHARS) if entry.distance else (_WORTH, _FIRST_CHARS)
         worth = [sentences.worth(place, is_assistant=said.role is Role.ASSISTANT) for place in sentences.places]
         used, lateness = 0, self._lateness[said.created_at]
@@ -142,36 +142,37 @@ class Steps:
             used += len(sentences.texts[place])
             if used > most_first:
                 loss += _FURTHER * self._hits[entry.rank].score
-            heappush(self._entries, _Entry(loss, entry.rank, entry.distance, place, Part(said.key, place)))
+            heappush(self._entries, _Entry(loss, entry.rank, entry.distance, place, Part(said.record_id, place)))
 
-    def _turn(self, key: int, places: frozenset[int]) -> Turn:
-        made = self._turns.get((key, places))
+    def _turn(self, record_id: str, places: frozenset[int]) -> Turn:
+        made = self._turns.get((record_id, places))
         if made is None:
-            sentences = self._sentences(key)
+            sentences = self._sentences(record_id)
             text, is_whole = sentences.shown(places), sentences.is_whole(places)
-            made = self._turns[key, places] = Turn(self._said[key], text, self._ranks[key], is_whole)
+            made = Turn(self._said[record_id], text, self._ranks[record_id], is_whole)
+            self._turns[record_id, places] = made
         return made
 
-    def _sentences(self, key: int) -> Sentences:
-        made = self._split.get(key)
+    def _sentences(self, record_id: str) -> Sentences:
+        made = self._split.get(record_id)
         if made is None:
-            said = self._said[key]
+            said = self._said[record_id]
             at_most = HIT_CHARS if isinstance(said, Hit) else AROUND_CHARS
-            made = self._split[key] = Sentences(said.text, self._asked, at_most)
+            made = self._split[record_id] = Sentences(said.text, self._asked, at_most)
         return made
 
-    def _answer(self, key: int) -> list[Part]:
+    def _answer(self, record_id: str) -> list[Part]:
         """If the assistant said this: the beginnings of the following messages up to the user's answer. Empty if the
         user did not answer soon."""
-        said = self._said[key]
+        said = self._said[record_id]
         found: list[Part] = []
         for distance in range(1, ANSWERED_WITHIN + 1) if said.role is Role.ASSISTANT else ():
             following = self._at_distance(said, distance)
             if following is None:
                 continue
-            self._ranks.setdefault(following.key, self._ranks[key])
-            beginning = self._sentences(following.key).beginning(ANSWER_CHARS)
-            found += [Part(following.key, place) for place in beginning]
+            self._ranks.setdefault(following.record_id, self._ranks[record_id])
+            beginning = self._sentences(following.record_id).beginning(ANSWER_CHARS)
+            found += [Part(following.record_id, place) for place in beginning]
             if following.role is Role.USER:
                 return found
         return []
@@ -189,14 +190,14 @@ class Ends:
 
     def __init__(self, conversations: Sequence[Sequence[Hit]], query: str) -> None:
         wanted = frozenset(query_terms(query))
-        self._turns: dict[int, Turn] = {}
+        self._turns: dict[str, Turn] = {}
         for rank, said in enumerate(conversations):
             for one in said:
                 sentences = Sentences(one.text, wanted, END_CHARS)
                 text = sentences.shown(sentences.places)
-                self._turns[one.key] = Turn(one, text, rank, sentences.is_whole(sentences.places))
+                self._turns[one.record_id] = Turn(one, text, rank, sentences.is_whole(sentences.places))
         steps = [said[-_LAST:] for said in conversations] + [said[:-_LAST] for said in conversations]
-        self._steps = [frozenset(Part(one.key, 0) for one in said) for said in steps if said]
+        self._steps = [frozenset(Part(one.record_id, 0) for one in said) for said in steps if said]
 
     def first(self, count: int) -> list[frozenset[Part]]:
         """The first steps, at most this many."""
@@ -204,4 +205,4 @@ class Ends:
 
     def turns(self, parts: Collection[Part]) -> list[Turn]:
         """The turns that have these parts, in no order."""
-        return [self._turns[part.key] for part in parts]
+        return [self._turns[part.record_id] for part in parts]

@@ -67,7 +67,6 @@ class MemoryRecord:
     A personal record has no `project`; a record without a session also has it in its content.
     """
 
-    key: int
     id: str
     type: RecordType
     agent_id: str

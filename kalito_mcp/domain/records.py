@@ -267,6 +267,19 @@ class ConversationSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionView:
+    """The parts of a session's context.
+
+    `tail`: the newest messages, oldest first. `pins`: the most important pins, ties newest first. `summaries`: those
+    that no higher level covers, oldest first.
+    """
+
+    tail: tuple[MessageWithImportance, ...]
+    pins: tuple[SemanticPin, ...]
+    summaries: tuple[ConversationSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSummaryRequest:
     """Summarise the messages from `start_message_id` to `end_message_id`, both included.
 

@@ -18,11 +18,11 @@ MOST_ALSO: Final = 4
 
 
 class SeenPart(NamedTuple):
-    """The part of a conversation that the caller still sees: what was recorded in this session after this record. Both
-    are keys of the store; a record of key 0 comes before all."""
+    """The part of a conversation that the caller still sees: what was recorded in this session after its message with
+    this seq; 0 means all of it."""
 
-    session_key: int
-    after_key: int
+    session_id: str
+    after_seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,6 @@ class SearchRequest:
 class Candidate:
     """A record that may be a hit, with what its score depends on."""
 
-    key: int
     record_id: str
     type: RecordType
     session_id: str | None
@@ -139,7 +138,6 @@ class Hit:
     created_at: int
     score: float
     client_key: str | None
-    key: int
     origin: Origin = Origin.ASSISTANT
     revision: int = 1
     status: str | None = None

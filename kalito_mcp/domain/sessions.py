@@ -57,7 +57,7 @@ class MemoryStats:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session as stored. `key` is the storage's own number for it and leaves the process only in cursors.
+    """A session as stored.
 
     `message_count` is also the seq of the newest message. It includes the `hidden_count` forgotten and erased ones;
     the other counts and `importance_sum` exclude them. Level-0 summaries cover the messages up to `summarized_seq`.
@@ -67,7 +67,6 @@ class Session:
     goes on in it.
     """
 
-    key: int
     owner: str
     id: str
     agent: str
@@ -93,7 +92,7 @@ class Session:
     @property
     def cursor(self) -> "SessionCursor":
         """Where it is in the list of sessions."""
-        return SessionCursor(self.said_at, self.key)
+        return SessionCursor(self.said_at, self.id)
 
     @property
     def said_at(self) -> int:
@@ -137,13 +136,12 @@ class SessionCursor(NamedTuple):
     """Where a session is in the list of those in which something was said last: after it come older ones."""
 
     said_at: int
-    key: int
+    session_id: str
 
 
 def unrecorded_session(owner: str, session_id: str, now_ms: int, agent: str, project: str | None = None) -> Session:
     """An empty session of an agent. It is not stored."""
     return Session(
-        key=0,
         owner=owner,
         id=session_id,
         agent=agent,

@@ -4,11 +4,10 @@ All of it is written in the transaction of the change. So nothing repeats words 
 after a crash.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kalito_mcp.domain.memory_records import (
     DELETED_AT,
@@ -23,40 +22,55 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import MessageWithImportance, RecordType, Role, Visibility
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import FinalizeStage, Session
-from kalito_mcp.errors import Conflict
+from kalito_mcp.editing.plans import planned_erasure
+from kalito_mcp.editing.writing import erase_record
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.observer import LOOK_BACK, Observer, observe_again
 from kalito_mcp.orchestrator.snapshot_import import detach_records
+from kalito_mcp.pins.adding import add_new_pins
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.pins.found import ANSWERS, is_found_pin
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.conversations import ConversationReader, PinDraft
 from kalito_mcp.ports.records import RecordWriter
 from kalito_mcp.ports.store import Overtaken, ReadView, Store, WriteTransaction
-from kalito_mcp.runtime.long_texts import Readings
+from kalito_mcp.records.historian import get_record
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 
 if TYPE_CHECKING:
     from kalito_mcp.graph.store import GraphStore
 
 T = TypeVar("T")
-P = ParamSpec("P")
 _HAS_DERIVED: Final = (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)
-_MOST_ATTEMPTS: Final = 10
 _IN_GRAPHS: Final = (RecordType.MESSAGE, RecordType.PIN)
 _PROMOTED: Final = (FinalizeStage.PROMOTION, FinalizeStage.CHECKPOINT)
 
 
 @dataclass(frozen=True, slots=True)
+class CascadePlan:
+    """What `Cascade.apply` will need, of a record as it was seen: the canonical keys of its new text, or of all texts
+    of one that is to be erased; and the messages that its automatic pins are made of, with these pins."""
+
+    scope: Scope
+    record: MemoryRecord
+    keys: Sequence[str] = ()
+    messages: Sequence[MessageWithImportance] = ()
+    pins: Sequence[PinDraft] = ()
+
+    @property
+    def owner(self) -> str:
+        """Whose record it is."""
+        return self.scope.owner
+
+
+@dataclass(frozen=True, slots=True)
 class CascadeTransaction:
-    """The write transaction of one change to an owner's record, and the graphs that may contain it, by scope.
+    """The write transaction of one change to a record, and the graphs that may contain it, by scope."""
 
-    `readings` are of the record's texts, from before the transaction."""
-
-    owner: str
+    plan: CascadePlan
     transaction: WriteTransaction
-    readings: Readings
     graphs: Sequence[tuple[Scope, "GraphStore"]] = ()
 
     @property
@@ -129,39 +143,36 @@ class Cascade:
         self._clock = clock
 
     async def change(
-        self,
-        owner: str,
-        record: MemoryRecord,
-        readings: Readings,
-        work: Callable[[CascadeTransaction], Coroutine[Any, Any, T]],
+        self, plan: CascadePlan, work: Callable[[CascadeTransaction, MemoryRecord], Coroutine[Any, Any, T]]
     ) -> T:
-        """The result of `work` in a write transaction that may change the owner's record, with the graphs that may
-        contain it. Graphs that do not exist are not created.
+        """The result of `work` in a write transaction that may change the record of the plan, with the record and the
+        graphs that may contain it. Graphs that do not exist are not created.
 
         Raises:
-            Overtaken: a graph was created or removed meanwhile; prepare the change again.
+            Overtaken: the record was changed, or a graph created or removed; plan the change again.
         """
-        scopes = _graph_scopes(owner, record)
+        scopes = _graph_scopes(plan.owner, plan.record)
         kept = await self._store.read(partial(_with_graph, scopes))
 
         async def change(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> T:
-            if await _with_graph(scopes, transaction) != kept:
+            record = await get_record(transaction.records, plan.scope, plan.record.id)
+            if record.revision != plan.record.revision or await _with_graph(scopes, transaction) != kept:
                 raise Overtaken
-            return await work(CascadeTransaction(owner, transaction, readings, tuple(zip(kept, graphs, strict=True))))
+            return await work(CascadeTransaction(plan, transaction, tuple(zip(kept, graphs, strict=True))), record)
 
         return await self._cache.change(kept, change)
 
-    async def prepare(self, readings: Readings, owner: str, record: MemoryRecord, content: Mapping[str, Any]) -> None:
+    async def prepare(self, scope: Scope, record: MemoryRecord, content: Mapping[str, Any]) -> CascadePlan:
         """Read what `apply` will need of the record as it is with this content, before the transaction that writes it:
         the sentences of its summaries, and a message's pins."""
+        owner, plan = scope.owner, CascadePlan(scope, record)
         text, after = str(content["text"]), replace(record, content=content)
-        if _visible_words(after) != _visible_words(record):
-            await self._prepare_summaries(owner, record, None if _visible_words(after) is None else text)
-        if record.type is not RecordType.MESSAGE or record.seq is None:
-            return
-        if _visible_words(after) is None or _visible_words(after) == _visible_words(record):
-            return
-        seq = record.seq
+        if _visible_words(after) == _visible_words(record):
+            return plan
+        await self._prepare_summaries(owner, record, None if _visible_words(after) is None else text)
+        if record.type is not RecordType.MESSAGE or record.seq is None or _visible_words(after) is None:
+            return plan
+        seq, keys = record.seq, (await read_aside(len(text), partial(canonical_key, text)),)
 
         async def look(view: ReadView) -> tuple[bool, Sequence[MessageWithImportance]]:
             session = await view.sessions.get(_session_scope(owner, record))
@@ -171,17 +182,18 @@ class Cascade:
 
         has_project, around = await self._store.read(look)
         if not around:
-            return
+            return replace(plan, keys=keys)
         messages = [
             replace(one, text=text, name=content.get("name"), is_hidden=False) if one.seq == record.seq else one
             for one in around
         ]
-        drafts = await self._pins.drafts(messages, seq - 1, has_project)
-        readings.keep(drafts, *_searched(messages))
+        pins = await self._pins.drafts(messages, seq - 1, has_project)
+        return replace(plan, keys=keys, messages=_searched(messages), pins=pins)
 
-    async def prepare_erasing(self, owner: str, record: MemoryRecord) -> None:
-        """The same for a record that is about to be erased."""
-        await self._prepare_summaries(owner, record, None)
+    async def prepare_erasing(self, scope: Scope, record: MemoryRecord, keys: Sequence[str]) -> CascadePlan:
+        """The same for a record that is about to be erased, whose texts have these canonical keys."""
+        await self._prepare_summaries(scope.owner, record, None)
+        return CascadePlan(scope, record, keys)
 
     async def _prepare_summaries(self, owner: str, record: MemoryRecord, text: str | None) -> None:
         if record.session_id is not None and record.type in (RecordType.MESSAGE, RecordType.SUMMARY):
@@ -202,13 +214,13 @@ class Cascade:
             return CascadeResult()
         if after is not None and _visible_words(before) == _visible_words(after):
             return CascadeResult()
-        session = await within.transaction.sessions.get(_session_scope(within.owner, before))
+        session = await within.transaction.sessions.get(_session_scope(within.plan.owner, before))
         assert session is not None  # noqa: S101 - the record belongs to it, and sessions stay
         change = _Change(within, session, before, after, self._clock.now_ms())
         erased: list[str] = []
         change.detached.append(before.id)
         if after is None:
-            change.erased_keys += await self._keys_ever(change, before)
+            change.erased_keys += within.plan.keys
             erased = await self._erase_pins(change)
         elif before.type is RecordType.MESSAGE:
             await self._change_pins(change, after)
@@ -230,8 +242,9 @@ class Cascade:
     async def _erase_pins(self, change: _Change) -> list[str]:
         erased: list[str] = []
         for pin in (*await change.records.pins_of(change.before), *await self._quoting(change)):
-            change.erased_keys += await self._keys_ever(change, pin)
-            await change.records.purge(pin, now_ms=change.at_ms, readings=change.within.readings)
+            plan = planned_erasure(pin, await change.records.edits(pin))
+            change.erased_keys += plan.canonical_keys
+            await erase_record(change.records, change.within.plan.owner, pin, plan, now_ms=change.at_ms)
             erased.append(pin.id)
         change.detached += erased
         return erased
@@ -257,7 +270,7 @@ class Cascade:
         known = {pin.client_key for pin in pins}
         new = [draft for key, draft in wanted.items() if key not in known]
         if new:
-            await change.within.transaction.conversations.add_pins(change.session, new)
+            await add_new_pins(change.within.transaction, change.session, new)
 
     async def _quoting(self, change: _Change) -> list[MemoryRecord]:
         """The automatic pins of the user's answer that quote the message, or did before somebody changed them."""
@@ -266,7 +279,9 @@ class Cascade:
             return []
         found: list[MemoryRecord] = []
         for answer in await conversations.messages(change.session, first_seq=seq + 1, last_seq=seq + 1):
-            record = await change.records.record(_session_scope(change.within.owner, change.before), answer.record_id)
+            record = await change.records.record(
+                _session_scope(change.within.plan.owner, change.before), answer.record_id
+            )
             for pin in [] if record is None else await change.records.pins_of(record):
                 texts = texts_ever(pin, await change.records.edits(pin)) if pin.is_automatic else ()
                 found += [pin] if any(ANSWERS in text for text in texts) else []
@@ -274,17 +289,21 @@ class Cascade:
 
     async def _wanted(self, change: _Change, *, has_quoting: bool) -> dict[str | None, PinDraft]:
         """The automatic pins that the message's new text yields, by key, with any pins of its answer that quote it.
-        Empty if owed work has yet to search it."""
+        Empty if owed work has yet to search it.
+
+        Raises:
+            Overtaken: it was planned with other messages around it.
+        """
         seq = change.before.seq
         if not change.is_visible or seq is None or seq > change.session.pinned_seq:
             return {}
+        plan = change.within.plan
         messages = await _around(change.within.transaction.conversations, change.session, seq)
-        drafts: Sequence[PinDraft] | None = change.within.readings.kept(*_searched(messages))
-        if drafts is None:  # a neighbour has changed since, which is rare: the transaction waits for the model
-            drafts = await self._pins.drafts(messages, seq - 1, change.session.project is not None)
+        if _searched(messages) != plan.messages:
+            raise Overtaken
         return {
             draft.client_key: draft
-            for draft in drafts
+            for draft in plan.pins
             if draft.source_message_id == change.before.id or (has_quoting and ANSWERS in draft.content)
         }
 
@@ -293,14 +312,9 @@ class Cascade:
         content = with_changes(pin.content, {DELETED_AT: deleted_at})
         await change.records.change(pin, self._summaries.edit(content, edit_type, change.editor, change.at_ms))
 
-    async def _keys_ever(self, change: _Change, record: MemoryRecord) -> list[str]:
-        """The canonical keys of all versions of the record's text, newest first."""
-        texts = texts_ever(record, await change.records.edits(record))
-        return list(dict.fromkeys([await change.within.readings.of(canonical_key, text) for text in texts]))
-
     async def _change_graphs(self, change: _Change) -> None:
         for scope, graph in change.within.graphs:
-            owner = Scope(owner=change.within.owner)
+            owner = Scope(owner=change.within.plan.owner)
             was_in_graph = await detach_records(graph, change.detached, change.erased_keys, change.records, owner)
             if self._policy.enabled and change.is_visible and change.before.type is RecordType.MESSAGE:
                 is_back = change.is_back and (scope.session is not None or change.session.stage in _PROMOTED)
@@ -315,25 +329,7 @@ class Cascade:
             session, first_seq=seq - LOOK_BACK, last_seq=min(seq + LOOK_BACK, session.observed_seq)
         )
         text = change.after.text if change.after is not None else ""
-        keys = {text: await change.within.readings.of(canonical_key, text)}
-        observe_again(graph, messages, seq, self._policy, keys)
-
-
-def again_if_overtaken(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """A decorator: the method is called again whenever it is overtaken.
-
-    Raises:
-        Conflict: it always was; nothing was written.
-    """
-
-    @wraps(method)
-    async def call(*given: P.args, **named: P.kwargs) -> T:
-        for _ in range(_MOST_ATTEMPTS):
-            with suppress(Overtaken):
-                return await method(*given, **named)
-        raise Conflict("what this record says is being changed elsewhere; nothing was written. Call again")
-
-    return call
+        observe_again(graph, messages, seq, self._policy, {text: change.within.plan.keys[0]})
 
 
 async def _around(conversations: ConversationReader, session: Session, seq: int) -> Sequence[MessageWithImportance]:

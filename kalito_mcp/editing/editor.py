@@ -22,23 +22,26 @@ from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_moment, checked_text
-from kalito_mcp.editing.cascade import Cascade, CascadeTransaction, again_if_overtaken
+from kalito_mcp.editing.cascade import Cascade, CascadeTransaction
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes, without_forgotten
+from kalito_mcp.editing.plans import again_if_overtaken, planned_change
+from kalito_mcp.editing.writing import add_new_records, change_record
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict, SessionFinalized
-from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.ports.records import RecordWriter
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
-from kalito_mcp.records.reached import check_is_reached, check_named, unnamed
+from kalito_mcp.records.named import check_named
+from kalito_mcp.records.reached import check_is_reached, unnamed
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.same_words import known_already
 from kalito_mcp.records.schemas import check_size, checked_changes, checked_content
-from kalito_mcp.runtime.long_texts import Readings, read_aside
+from kalito_mcp.records.sessions import ensure_session
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
-from kalito_mcp.text.analysis import index_text
 from kalito_mcp.text.plurals import plural
 
 _REMEMBERED: Final = {RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK}
@@ -113,24 +116,24 @@ class RecordEditor:
         keys = await self._forgotten.keys_of_drafts(drafts)
 
         async def add(transaction: WriteTransaction) -> Sequence[MemoryRecord]:
-            place = scope
+            records, place = transaction.records, scope.landing()
             if scope.session is not None:
                 checked_handle(scope.session, "session_id")
-                session = await transaction.sessions.ensure(scope, now_ms=now_ms)
+                session = await ensure_session(transaction.sessions, scope, now_ms=now_ms)
                 if session.state is not SessionState.OPEN:
                     raise SessionFinalized(session.id, session.state)
-                place = scope_of_session(session, scope.limits)
-            repeated = await self._forgotten.repeated(transaction.records, place, drafts, keys)
-            if known := await known_already(transaction.records, replace(place, session=scope.session), drafts):
+                place = scope_of_session(session, scope.limits).of_session(session.id)
+            repeated = await self._forgotten.repeated(records, place, drafts, keys)
+            if known := await known_already(records, place, drafts):
                 return [known]
             if record_type is RecordType.DOCUMENT:
                 texts = [str(draft.content["text"]) for draft in drafts]
-                erased = await transaction.records.erased_texts(scope, record_type, texts)
-                kept = without_forgotten(drafts, erased | repeated)
-                return await self._replace_document(transaction, scope, kept, editor, now_ms)
+                erased = {one.text for one in await records.erased_texts(place, record_type, texts)}
+                kept = without_forgotten(drafts, repeated | erased)
+                return await self._replace_document(records, place, kept, editor, now_ms)
             if repeated:
                 raise repetition_refused()
-            return await transaction.records.add_records(scope, drafts, now_ms=now_ms)
+            return await add_new_records(records, place, drafts, now_ms=now_ms)
 
         return await self._store.write(add)
 
@@ -260,34 +263,25 @@ class RecordEditor:
         named: Mapping[str, Any] | None = None,
     ) -> MemoryRecord:
         seen = await self._store.read(lambda view: get_record(view.records, scope, record_id))
-        readings = Readings()
-        if expected_revision in (None, seen.revision):
-            planned = change(seen)
-            await self._forgotten.prepare(readings, seen, planned)
-            await self._cascade.prepare(readings, scope.owner, seen, planned)
-            if not seen.is_deleted:
-                await readings.prepare(index_text, seen.text, seen.content.get("name"))
-            if planned.get(DELETED_AT) is None:
-                await readings.prepare(index_text, str(planned["text"]), planned.get("name"))
-                if seen.type is RecordType.MESSAGE:
-                    await readings.prepare(canonical_key, str(planned["text"]))  # for its node in the graphs
+        if expected_revision is not None and seen.revision != expected_revision:
+            raise RevisionConflict(seen.id, expected_revision, seen.revision)
+        planned = change(seen)
+        plan = await self._cascade.prepare(scope, seen, planned)
+        texts = await read_aside(len(seen.text) + len(str(planned["text"])), lambda: planned_change(seen, planned))
 
-        async def edit_it(transaction: CascadeTransaction) -> MemoryRecord:
-            record = await get_record(transaction.records, scope, record_id)
-            if expected_revision is not None and record.revision != expected_revision:
-                raise RevisionConflict(record.id, expected_revision, record.revision)
+        async def edit_it(transaction: CascadeTransaction, record: MemoryRecord) -> MemoryRecord:
             content = change(record)
             await check_named(transaction.records, scope, named)
             if content == record.content:
                 return record
             edit = await read_aside(len(str(content["text"])), lambda: self._draft(content, edit_type, editor))
-            await self._forgotten.follow(transaction.records, scope, record, edit, readings)
-            changed = await transaction.records.change(record, edit, readings=readings)
+            await self._forgotten.follow(transaction.records, scope, record, edit, texts.keys)
+            changed = await change_record(transaction.records, scope.owner, record, edit, indexed=texts.indexed)
             await check_is_reached(transaction.records, scope, record)
             await self._cascade.apply(transaction, before=record, after=changed)
             return changed
 
-        return await self._cascade.change(scope.owner, seen, readings, edit_it)
+        return await self._cascade.change(plan, edit_it)
 
     def _draft(self, content: Mapping[str, Any], edit_type: EditType, editor: Editor) -> EditDraft:
         text = str(content["text"])
@@ -344,16 +338,16 @@ class RecordEditor:
 
     async def _replace_document(
         self,
-        transaction: WriteTransaction,
-        scope: Scope,
+        records: RecordWriter,
+        place: Scope,
         drafts: Sequence[RecordDraft],
         editor: Editor,
         now_ms: int,
     ) -> Sequence[MemoryRecord]:
         """Update the known parts to the new content, add missing parts, forget surplus ones."""
-        known = await transaction.records.document(scope, str(drafts[0].content["source"]))
+        known = await records.document(place, str(drafts[0].content["source"]))
         if not known:
-            return await transaction.records.add_records(scope, drafts, now_ms=now_ms)
+            return await add_new_records(records, place, drafts, now_ms=now_ms)
         if all(one.is_deleted for one in known):
             raise Conflict(
                 f"the document of source {known[0].content['source']!r} is forgotten; restore "
@@ -362,20 +356,20 @@ class RecordEditor:
         document_id = known[0].content["document_id"]
         by_place = {int(one.content["chunk_index"]): one for one in known}
         kept: list[MemoryRecord] = []
-        for place, draft in enumerate(drafts):
+        for part, draft in enumerate(drafts):
             place_of_all = {"document_id": document_id, "project": known[0].content.get("project")}
             content = with_changes(draft.content, place_of_all)
-            before = by_place.pop(place, None)
+            before = by_place.pop(part, None)
             if before is None:
-                added = replace(draft, id=f"{document_id}.{place}", content=content)
-                kept += await transaction.records.add_records(scope, [added], now_ms=now_ms)
+                added = replace(draft, id=f"{document_id}.{part}", content=content)
+                kept += await add_new_records(records, place, [added], now_ms=now_ms)
             elif content == before.content:
                 kept.append(before)
             else:
                 edit = self._draft(content, EditType.UPDATE, editor)
-                kept.append(await transaction.records.change(before, edit))
+                kept.append(await change_record(records, place.owner, before, edit))
         for surplus in by_place.values():
             if not surplus.is_deleted:
                 content = with_changes(surplus.content, {DELETED_AT: now_ms})
-                await transaction.records.change(surplus, self._draft(content, EditType.DELETE, editor))
+                await records.change(surplus, self._draft(content, EditType.DELETE, editor))
         return kept

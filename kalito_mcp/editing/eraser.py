@@ -14,20 +14,18 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.domain.erasing import PurgeReport
-from kalito_mcp.domain.memory_records import MemoryRecord, texts_ever
+from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit, texts_ever
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
-from kalito_mcp.editing.cascade import Cascade, CascadeResult, CascadeTransaction, again_if_overtaken
+from kalito_mcp.editing.cascade import Cascade, CascadeResult, CascadeTransaction
+from kalito_mcp.editing.plans import again_if_overtaken, planned_erasure
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
+from kalito_mcp.editing.writing import erase_record
 from kalito_mcp.errors import RecordErased, VectorsUnreachable
-from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.records import Unswept
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.records.historian import get_record, get_records
 from kalito_mcp.runtime.crash_points import crash_point
-from kalito_mcp.runtime.long_texts import Readings
-from kalito_mcp.text.analysis import index_text
-from kalito_mcp.text.repetition import keys_to_forget
+from kalito_mcp.runtime.long_texts import read_aside
 
 _log: Final = logging.getLogger("kalito.erasing")
 _SNAPSHOTS: Final = "the snapshots"
@@ -88,7 +86,7 @@ class Eraser:
         for target in found:
             if target.id in erased:
                 continue
-            derived = await self._purge_one(scope, target)
+            derived = await self._purge_one(scope, target.id)
             erased += [target.id, *derived.erased]
             rewritten += [one for one in derived.rewritten if one not in rewritten]
         crash_point("purge.erased")
@@ -102,31 +100,43 @@ class Eraser:
         )
 
     @again_if_overtaken
-    async def _purge_one(self, scope: Scope, target: MemoryRecord) -> CascadeResult:
-        readings = await self._read_long(target)
-        await self._cascade.prepare_erasing(scope.owner, target)
+    async def _purge_one(self, scope: Scope, record_id: str) -> CascadeResult:
+        async def look(view: ReadView) -> tuple[MemoryRecord, Sequence[StoredEdit]]:
+            seen = await get_record(view.records, scope, record_id)
+            return seen, await view.records.edits(seen)
 
-        async def purge(transaction: CascadeTransaction) -> CascadeResult:
-            record = await get_record(transaction.records, scope, target.id)
+        seen, edits = await self._store.read(look)
+        chars = sum(map(len, texts_ever(seen, edits)))
+        texts = await read_aside(chars, lambda: planned_erasure(seen, edits))
+        plan = await self._cascade.prepare_erasing(scope, seen, texts.canonical_keys)
+
+        async def purge(transaction: CascadeTransaction, record: MemoryRecord) -> CascadeResult:
             derived = await self._cascade.apply(transaction, before=record, after=None)
-            text_keys = derived.erased_keys or (await readings.of(canonical_key, record.text),)
-            await transaction.records.purge(record, now_ms=self._clock.now_ms(), text_keys=text_keys, readings=readings)
+            await erase_record(
+                transaction.records,
+                scope.owner,
+                record,
+                texts,
+                now_ms=self._clock.now_ms(),
+                text_keys=derived.erased_keys or texts.canonical_keys,
+            )
             return derived
 
-        return await self._cascade.change(scope.owner, target, readings, purge)
+        return await self._cascade.change(plan, purge)
 
     async def sweep(self, scope: Scope | None = None) -> PurgeReport:
         """Clean the snapshots and the database file of everything erased so far. The report names the snapshots that
         the scope reaches."""
         async with self._sweeping:
-            unswept = await self._unswept()
-            by_owner = await self._snapshots.erase(unswept.text_keys)
+            chores = self._store.maintenance
+            owed = await chores.owed_erasures()
+            by_owner = await self._snapshots.erase(owed.text_keys)
             crash_point("purge.snapshots")
             self._forget_judged()
-            swept = await self._store.sweep(0 if any(one.is_owed for one in by_owner.values()) else unswept.last)
+            left = await chores.finish_erasures(None if any(one.is_owed for one in by_owner.values()) else owed)
             snapshots = _visible_to(by_owner, scope or Scope())
-            remaining = {**snapshots.remaining, **swept.remaining}
-            return PurgeReport((), snapshots.rewritten, remaining, is_owed=_is_owed(await self._unswept()))
+            is_owed = (await chores.owed_erasures()).is_owed
+            return PurgeReport((), snapshots.rewritten, {**snapshots.remaining, **left}, is_owed=is_owed)
 
     async def finish(self) -> float:
         """Sweep if a purge was interrupted. Looks at most once a second. After a sweep that left something owed, such
@@ -141,41 +151,24 @@ class Eraser:
         if now_s < self._next_look_s:
             return self._next_look_s - now_s
         self._next_look_s = now_s + _LOOK_PAUSE_S
-        if self._sweeping.locked() or not _is_owed(unswept := await self._unswept()):
+        chores = self._store.maintenance
+        if self._sweeping.locked() or not (owed := await chores.owed_erasures()).is_owed:
             return math.inf
         self._pause_s = min(2 * self._pause_s, _MOST_PAUSE_S)
         try:
-            if unswept.last:
+            if owed.last:
                 await self.sweep()
             else:
-                await self._store.move_vectors()
+                await chores.move_vectors()
         except VectorsUnreachable:
             # A place that could not be reached is in the log.
             _log.debug("vectors of erased or changed records remain to be removed", exc_info=True)
         finally:
             self._next_look_s = self._clock.steady_s() + self._pause_s
-        if _is_owed(await self._unswept()):
+        if (await chores.owed_erasures()).is_owed:
             return self._pause_s
         self._pause_s = _LOOK_PAUSE_S
         return math.inf
-
-    async def _read_long(self, record: MemoryRecord) -> Readings:
-        """Readings of the record's long texts, of all versions, for the transaction."""
-        texts = texts_ever(record, await self._store.read(lambda view: view.records.edits(record)))
-        readings = Readings()
-        if not record.is_deleted:
-            await readings.prepare(index_text, record.text, record.content.get("name"))
-        for text in texts:
-            await readings.prepare(canonical_key, text)
-            await readings.prepare(keys_to_forget, text, record.type)
-        return readings
-
-    async def _unswept(self) -> Unswept:
-        return await self._store.read(lambda view: view.records.unswept())
-
-
-def _is_owed(unswept: Unswept) -> bool:
-    return unswept.last > 0 or unswept.is_left_elsewhere
 
 
 def _visible_to(by_owner: Mapping[str, PurgeReport], scope: Scope) -> PurgeReport:

@@ -1,7 +1,7 @@
 """Writes, deletes and renames files of the memory. Each file is one document, and each change an edit in its history.
 
-A change is a function of the stored files. It runs within the transaction that writes its result,
-so two programs that change one file at once lose nothing. It also runs before, so that long texts are read outside.
+A change is a function of the stored files. It runs within the transaction that writes its result, so two programs that
+change one file at once lose nothing. It also runs before, so that long texts are read outside.
 
 Deleting a file hides its record. Unlike forgetting, it notes no words: they may be written again, in another file.
 """
@@ -26,6 +26,8 @@ from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes
+from kalito_mcp.editing.plans import PlannedChange, planned_change
+from kalito_mcp.editing.writing import add_new_records
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.records import RecordReader, RecordWriter
@@ -33,10 +35,9 @@ from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.repetitions import repetition_refused
 from kalito_mcp.records.schemas import checked_content
-from kalito_mcp.runtime.long_texts import Readings, read_aside
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import cleaned
-from kalito_mcp.text.analysis import index_text
 
 Write = Callable[[FileTree, str | None], str]
 """From all files and the current text of the file to write (None if it is new), its new text. If it raises, nothing is
@@ -83,22 +84,22 @@ class FileEditor:
         """
         tree, seen = await self.look(scope, path)
         text = await self._read(write(tree, None if seen is None else seen.text))
-        readings = Readings()
-        await readings.prepare(index_text, text.kept, path)
-        if seen is not None:
-            await readings.prepare(index_text, seen.text, path)
-            await self._forgotten.prepare(readings, seen, with_changes(seen.content, {"text": text.kept}))
+        plan = None if seen is None else await _plan(seen, text)
 
         async def change(transaction: WriteTransaction) -> MemoryRecord:
-            records, now = transaction.records, text
+            records = transaction.records
             before = await _file(records, scope, path)
             given = write(await _tree(records, scope), None if before is None else before.text)
-            if given != now.given:
-                now = await self._read(given)
+            now = text if given == text.given else await self._read(given)
             if before is None:
                 written = await self._add(records, scope, path, now, editor)
             else:
-                written = await self._change(records, scope, before, now, editor, readings)
+                # Overtaken, it plans here: many programs may write one file, and each must come to an end.
+                if plan is None or now is not text or plan.version_id != before.version_id:
+                    fits = await _plan(before, now)
+                else:
+                    fits = plan
+                written = await self._change(records, scope, before, now, editor, fits)
             return replace(written, redacted=now.redacted)
 
         return await self._store.write(change)
@@ -162,7 +163,7 @@ class FileEditor:
         if await self._forgotten.repeated(records, scope, [draft], {}):
             raise repetition_refused()
         await self._vacate(records, scope, path, editor)
-        [added] = await records.add_records(scope, [draft], now_ms=now_ms)
+        [added] = await add_new_records(records, scope.landing(), [draft], now_ms=now_ms)
         return added
 
     async def _change(
@@ -172,13 +173,13 @@ class FileEditor:
         before: MemoryRecord,
         text: _Text,
         editor: Editor,
-        readings: Readings,
+        plan: PlannedChange,
     ) -> MemoryRecord:
         if text.kept == before.text:
             return before
         edit = self._draft(with_changes(before.content, {"text": text.kept}), text.tokens, EditType.UPDATE, editor)
-        await self._forgotten.follow(records, scope, before, edit, readings)
-        return await records.change(before, edit, readings=readings)
+        await self._forgotten.follow(records, scope, before, edit, plan.keys)
+        return await records.change(before, edit, indexed=plan.indexed)
 
     async def _vacate(self, records: RecordWriter, scope: Scope, path: str, editor: Editor) -> None:
         """Give a deleted file that has this path another one, under which it can be restored."""
@@ -212,6 +213,11 @@ class FileEditor:
             content=content,
             tokens=tokens,
         )
+
+
+async def _plan(file: MemoryRecord, text: _Text) -> PlannedChange:
+    content = with_changes(file.content, {"text": text.kept})
+    return await read_aside(len(file.text) + len(text.kept), partial(planned_change, file, content))
 
 
 async def _tree(records: RecordReader, scope: Scope) -> FileTree:

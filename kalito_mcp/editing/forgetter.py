@@ -19,7 +19,7 @@ from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.records import ScannedRecord
+from kalito_mcp.ports.records import ScanCursor, ScannedRecord
 from kalito_mcp.ports.store import Store
 from kalito_mcp.text.identifiers import identifier_key, identifier_keys, is_written_in, may_contain
 from kalito_mcp.text.plurals import plural
@@ -85,27 +85,27 @@ class Forgetter:
     async def _find(self, scope: Scope, request: ForgetRequest) -> Sequence[ScannedRecord]:
         """Every record that matches, oldest first, without summaries that are rewritten with their messages.
 
-        Each page is read in a view of its own: during one view over all of them, SQLite could not shorten its log.
+        Each page is read in a view of its own, because a view has to be short.
         What is recorded meanwhile is found too. What changes on a page after it was read gives the list another token.
         """
         is_match = _matcher(request)
         found: list[ScannedRecord] = []
-        count, after_key = 0, 0
-        while page := await self._page(scope, after_key, has_forgotten=request.is_purge):
+        count, after = 0, None
+        while page := await self._page(scope, after, has_forgotten=request.is_purge):
             found += await anyio.to_thread.run_sync(_matching, page, is_match)
-            count, after_key = count + len(page), page[-1].key
+            count, after = count + len(page), page[-1].cursor
         is_all_of_it = len(found) == count >= _FEW
         if len(found) > _MOST or is_all_of_it:
             raise InvalidInput(
                 f"that matches {plural(len(found), 'record')} of {count:,}; nothing was changed. Narrow it: name more "
                 "of it in about, or send record_ids"
             )
-        said = {(one.session_key, one.seq) for one in found if one.type is RecordType.MESSAGE}
+        said = {(one.session_id, one.seq) for one in found if one.type is RecordType.MESSAGE}
         return [one for one in found if not _is_rewritten(one, said)]
 
-    async def _page(self, scope: Scope, after_key: int, *, has_forgotten: bool) -> Sequence[ScannedRecord]:
+    async def _page(self, scope: Scope, after: ScanCursor | None, *, has_forgotten: bool) -> Sequence[ScannedRecord]:
         return await self._store.read(
-            lambda view: view.records.scan(scope, after_key=after_key, limit=_PAGE, has_forgotten=has_forgotten)
+            lambda view: view.records.scan(scope, after=after, limit=_PAGE, has_forgotten=has_forgotten)
         )
 
     async def _preview(self, found: Sequence[ScannedRecord], request: ForgetRequest) -> ForgetPreview:
@@ -157,7 +157,7 @@ def _matching(page: Sequence[ScannedRecord], is_match: Matcher) -> list[ScannedR
     return found
 
 
-def _is_rewritten(one: ScannedRecord, said: set[tuple[int | None, int | None]]) -> bool:
+def _is_rewritten(one: ScannedRecord, said: set[tuple[str | None, int | None]]) -> bool:
     if one.type is not RecordType.SUMMARY or one.seq is None or one.end_seq is None:
         return False
-    return any(session == one.session_key and one.seq <= (seq or 0) <= one.end_seq for session, seq in said)
+    return any(session == one.session_id and one.seq <= (seq or 0) <= one.end_seq for session, seq in said)

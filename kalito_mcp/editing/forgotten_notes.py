@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import anyio.to_thread
 
@@ -23,7 +22,7 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.repetitions import repetition_refused
-from kalito_mcp.runtime.long_texts import LONG_CHARS, Readings, read_aside
+from kalito_mcp.runtime.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.text.repetition import keys_of, keys_to_forget
 
 
@@ -34,24 +33,11 @@ class ForgottenNotes:
         self._store = store
         self._clock = clock
 
-    async def prepare(self, readings: Readings, record: MemoryRecord, content: Mapping[str, Any]) -> None:
-        """Read what `follow` needs of long texts, if the record gets this content."""
-        text, is_forgotten = str(content["text"]), content.get(DELETED_AT) is not None
-        if max(len(text), len(record.text)) <= LONG_CHARS:
-            return
-        if is_forgotten and not record.is_deleted:
-            await readings.prepare(keys_to_forget, record.text, record.type)
-        elif await self._has_forgotten_values():
-            if record.is_deleted and not is_forgotten:
-                await readings.prepare(keys_of, text)
-            elif text != record.text:
-                await readings.prepare(keys_of, text)
-                await readings.prepare(keys_of, record.text)
-
     async def follow(
-        self, records: RecordWriter, caller: Scope, record: MemoryRecord, edit: EditDraft, readings: Readings
+        self, records: RecordWriter, caller: Scope, record: MemoryRecord, edit: EditDraft, keys: frozenset[str]
     ) -> None:
-        """Note that the record is about to be forgotten, or no longer, or get other words. Call it before that.
+        """Note that the record is about to be forgotten, or no longer, or get other words. Call it before that, with
+        the keys of its plan.
 
         Raises:
             Conflict: an assistant or a program writes what was forgotten; nothing was written.
@@ -59,21 +45,18 @@ class ForgottenNotes:
         content = edit.content
         scope, is_forgotten = scope_of(caller.owner, record, caller.limits), content.get(DELETED_AT) is not None
         if is_forgotten and not record.is_deleted:
-            keys = await readings.of(keys_to_forget, record.text, record.type)
             for pin in await _found_pins(records, record):
                 keys |= keys_to_forget(pin.text, pin.type)
             await records.forget_values(scope, keys, now_ms=self._clock.now_ms())
         elif not await records.has_forgotten_values():
             return
         elif record.is_deleted and not is_forgotten:
-            back = await readings.of(keys_of, str(content["text"]))
             pins = await _found_pins(records, record)
-            await records.bring_back_values(scope, back.union(*(keys_of(pin.text) for pin in pins)))
+            await records.bring_back_values(scope, keys.union(*(keys_of(pin.text) for pin in pins)))
         elif content["text"] != record.text:
-            new = await readings.of(keys_of, str(content["text"])) - await readings.of(keys_of, record.text)
             if edit.type is not EditType.UPDATE or edit.editor.type is EditorType.HUMAN:
-                await records.bring_back_values(scope, new)
-            elif await records.forgotten_values(scope, new):
+                await records.bring_back_values(scope, keys)
+            elif await records.forgotten_values(scope, keys):
                 raise repetition_refused()
 
     async def keys_of_drafts(self, drafts: Sequence[RecordDraft]) -> Mapping[str, frozenset[str]]:

@@ -25,14 +25,15 @@ _BEGINNING: Final = b'{"kalito_archive":'
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """The written or restored content: how many rows of each table, and the digest over them, 64 hexadecimal digits."""
+    """What was written or restored: how many entries of each kind, and the digest over them, 64 hexadecimal digits."""
 
-    rows: Mapping[str, int]
+    entries: Mapping[str, int]
     digest: str
 
 
 async def write_archive(memory: Memory, write: Callable[[bytes], object], selection: Selection) -> ArchiveReport:
-    """Write an archive of the selection as it is at one moment, while others write. Holds some hundred rows at a time.
+    """Write an archive of the selection as it is at one moment, while others write. Holds some hundred entries at a
+    time.
 
     Raises:
         SessionNotFound, InvalidInput: see `Archive.reading`.
@@ -52,16 +53,15 @@ def archive_pieces(memory: Memory, selection: Selection) -> AsyncGenerator[bytes
 async def _pieces(memory: Memory, selection: Selection, writing: ArchiveWriting) -> AsyncGenerator[bytes]:
     async with memory.archive.reading(selection) as view:
         header = Header(
-            view.schema,
             __version__,
             to_iso(memory.place.clock.now_ms()),
             view.selection.to_dict(),
             view.selection.is_restorable,
         )
         yield writing.first(header)
-        async with aclosing(view.rows()) as pages:
+        async with aclosing(view.entries()) as pages:
             async for page in pages:
-                yield writing.rows(page)
+                yield writing.entries(page)
     yield writing.last()
 
 
@@ -90,10 +90,10 @@ async def restore_archive(memory: Memory, path: Path) -> ArchiveReport:
         with _reading(path) as lines:
             reading = ArchiveReading(lines)
             _refuse_parts(reading.header)
-            rows = await memory.archive.restore_rows(reading.header.schema, reading.rows())
+            entries = await memory.archive.restore(reading.entries())
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    return ArchiveReport(rows, reading.digest)
+    return ArchiveReport(entries, reading.digest)
 
 
 def is_archive(path: Path) -> bool:

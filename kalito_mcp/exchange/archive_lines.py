@@ -1,14 +1,14 @@
 """The lines of an archive: JSON, one object a line, each with a check over itself and all lines before. Pure.
 
-    {"kalito_archive":1,"schema":12,"made_by":"0.1.0","made_at":"2026-11-23T22:00:00.000Z","selection":{},"check":"..."}
+    {"kalito_archive":1,"schema":21,"made_by":"0.1.0","made_at":"2026-11-23T22:00:00.000Z","selection":{},"check":"..."}
     {"table":"agents","row":{"key":1,"id":"default","record_count":2},"check":"..."}
     ...
     {"rows":{"agents":1,...},"digest":"...","check":"..."}
 
-A row has every column of its table by name, without the owner; bytes are {"hex": "..."}. The last line has the counts,
-and the digest: SHA-256 over all rows, so two memories with equal digests have the same content. A line that was
-changed, moved, added or removed no longer fits its check. That finds accidents, not forgeries: an archive can be made
-by anybody.
+`schema` is the version of the entries, `table` the kind of one, and `row` its fields (`domain/archive`). Bytes are
+{"hex": "..."}. The last line has the counts, and the digest: SHA-256 over all entries, so two memories with equal
+digests have the same content. A line that was changed, moved, added or removed no longer fits its check. That finds
+accidents, not forgeries: an archive can be made by anybody.
 """
 
 import json
@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import Any, Final, NoReturn
 
-from kalito_mcp.domain.archive import ArchiveRow, Value
+from kalito_mcp.domain.archive import VERSION, ArchiveEntry, Value
 from kalito_mcp.errors import InvalidInput
 
 FORMAT: Final = 1
-"""The version of this format. A reader refuses a later one."""
+"""The version of the lines. A reader refuses a later one."""
 
 _CHECK_BYTES: Final = 8
 _CHECK_KEY: Final = b',"check":"'
@@ -32,10 +32,9 @@ _NOTHING: Final = "nothing was restored"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line. `schema` is the number of the schema of the database that the rows are from. `selection` has what
-    narrowed the export; an archive that is not `is_restorable` lacks parts of conversations."""
+    """The first line. `selection` has what narrowed the export; an archive that is not `is_restorable` lacks parts of
+    conversations."""
 
-    schema: int
     made_by: str
     made_at: str
     selection: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -52,13 +51,13 @@ class ArchiveWriting:
 
     def first(self, header: Header) -> bytes:
         """The line of the header."""
-        fields = {"kalito_archive": FORMAT, "schema": header.schema}
+        fields = {"kalito_archive": FORMAT, "schema": VERSION}
         about = {"made_by": header.made_by, "made_at": header.made_at, "selection": dict(header.selection)}
         return self._line({**fields, **about, "is_restorable": header.is_restorable})
 
-    def rows(self, rows: Iterable[ArchiveRow]) -> bytes:
-        """The lines of the rows."""
-        return b"".join(map(self._row, rows))
+    def entries(self, entries: Iterable[ArchiveEntry]) -> bytes:
+        """The lines of the entries."""
+        return b"".join(map(self._entry, entries))
 
     def last(self) -> bytes:
         """The line that says that the archive is whole."""
@@ -66,15 +65,15 @@ class ArchiveWriting:
 
     @property
     def digest(self) -> str:
-        """The digest of the rows so far, 64 hexadecimal digits."""
+        """The digest of the entries so far, 64 hexadecimal digits."""
         return self._digest.hexdigest()
 
-    def _row(self, row: ArchiveRow) -> bytes:
-        self.counts[row.table] += 1
+    def _entry(self, entry: ArchiveEntry) -> bytes:
+        self.counts[entry.kind] += 1
         fields = {
-            name: {"hex": value.hex()} if isinstance(value, bytes) else value for name, value in row.fields.items()
+            name: {"hex": value.hex()} if isinstance(value, bytes) else value for name, value in entry.fields.items()
         }
-        line = self._line({"table": row.table, "row": fields})
+        line = self._line({"table": entry.kind, "row": fields})
         self._digest.update(line[: -_TAIL - 1])
         return line
 
@@ -97,21 +96,21 @@ class ArchiveReading:
 
     @property
     def digest(self) -> str:
-        """The digest of the rows so far."""
+        """The digest of the entries so far."""
         return self._digest.hexdigest()
 
-    def rows(self) -> Iterator[ArchiveRow]:
-        """All rows, each after it was checked, until the last line; then the archive is whole."""
+    def entries(self) -> Iterator[ArchiveEntry]:
+        """All entries, each after it was checked, until the last line; then the archive is whole."""
         while True:
             fields, body = self._next()
             if set(fields) == {"rows", "digest", "check"}:
                 break
-            table, row = fields.get("table"), fields.get("row")
-            if not isinstance(table, str) or not isinstance(row, dict):
-                self._refuse("this is no row of an archive")
+            kind, given = fields.get("table"), fields.get("row")
+            if not isinstance(kind, str) or not isinstance(given, dict):
+                self._refuse("this is not an entry of an archive")
             self._digest.update(body)
-            self.counts[table] += 1
-            yield ArchiveRow(table, {name: self._value(value) for name, value in row.items()}, self._number)
+            self.counts[kind] += 1
+            yield ArchiveEntry(kind, {name: self._value(value) for name, value in given.items()}, self._number)
         if fields["rows"] != dict(self.counts) or fields["digest"] != self.digest:
             self._refuse("the counts in this line do not match the lines before it")
         for number, line in self._lines:
@@ -143,7 +142,12 @@ class ArchiveReading:
             and isinstance(is_restorable, bool)
         ):
             self._refuse("this is not the first line of an archive")
-        return Header(schema, made_by, made_at, selection, is_restorable)
+        if schema > VERSION:
+            self._refuse(
+                f"this archive was written by a newer kalito (schema {schema}; this one knows {VERSION}); upgrade "
+                "kalito-mcp"
+            )
+        return Header(made_by, made_at, selection, is_restorable)
 
     def _next(self) -> tuple[dict[str, Any], bytes]:
         before = self._number
@@ -169,7 +173,7 @@ class ArchiveReading:
         except (ValueError, RecursionError):
             self._refuse("this line is not JSON")
         if not isinstance(fields, dict):
-            self._refuse("this is no row of an archive")
+            self._refuse("this is not an entry of an archive")
         return fields, body
 
     def _value(self, value: Any) -> Value:
@@ -180,7 +184,7 @@ class ArchiveReading:
                 return bytes.fromhex(value["hex"])
             except ValueError:
                 pass
-        self._refuse("a column of this row has a value that no column can have")
+        self._refuse("a field of this entry has a value that no field can have")
 
     def _refuse(self, reason: str) -> NoReturn:
         raise InvalidInput(f"line {self._number}: {reason}; {_NOTHING}")

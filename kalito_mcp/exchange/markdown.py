@@ -96,7 +96,7 @@ class _Names:
         self._titles = titles
         self._paths: dict[str, str] = {}
         taken: set[str] = set()
-        for session in sorted(sessions, key=lambda one: one.key):
+        for session in sorted(sessions, key=lambda one: (one.created_at, one.id)):
             day = zone.date(_began_at(session))
             name = file_name(session.id) if is_named(session.id) else plain_name(f"{day} {self.title(session.id)}")
             numbered = (name if number == 1 else f"{name} ({number})" for number in count(1))
@@ -204,9 +204,10 @@ def _document_page(document_id: str, parts: Sequence[MemoryRecord], zone: Zone) 
     return Page(f"Documents/{name}.md", "\n".join([_front_matter(properties), f"# {_line(source)}\n", body, ""]))
 
 
-def _list_page(title: str, records: Iterable[MemoryRecord], chosen: _Chosen) -> Page:
+def _list_page(title: str, records: Sequence[MemoryRecord], chosen: _Chosen) -> Page:
     lines = [_front_matter({"tags": [f"kalito/{title.lower()}"]}), f"# {title}\n"]
-    ordered = sorted(records, key=lambda one: (one.project or "", one.key))
+    ordered = list(reversed(records))  # they come newest first
+    ordered.sort(key=lambda one: (one.project or "", one.recorded_at))
     for project, group in groupby(ordered, key=lambda one: one.project):
         lines.append(f"## {_line(project or PERSONAL)}\n")
         lines += [_list_line(one, chosen) for one in group]
@@ -249,7 +250,7 @@ def _index(sessions: Sequence[Session], lists: Sequence[str], chosen: _Chosen) -
     text = [_front_matter({"tags": ["kalito/index"]}), "# Memory\n"]
     plain = sorted(path.removesuffix(".md") for path in lists)
     text += [f"- {_link(path, path.rpartition('/')[2])}" for path in plain]
-    ordered = sorted(sessions, key=lambda one: (one.project or "", _began_at(one), one.key))
+    ordered = sorted(sessions, key=lambda one: (one.project or "", _began_at(one), one.id))
     for project, group in groupby(ordered, key=lambda one: one.project):
         text.append(f"\n## {_line(project or PERSONAL)}\n")
         for one in group:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kalito_mcp.domain.kinds import Kind
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.text.phrases import Phrases
 
 _RULES: Final[Mapping[str, str]] = {

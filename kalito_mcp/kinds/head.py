@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kalito_mcp.domain.kinds import PASSING, Kind
 from kalito_mcp.kinds.cues import explicit_kind
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npy")
 _ASKS: Final = re.compile("[?？؟]")

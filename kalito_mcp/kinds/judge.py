@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kalito_mcp.errors import ModelError
 from kalito_mcp.kinds.cues import judged_by_words
 from kalito_mcp.kinds.first_person import in_first_person
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.runtime.long_texts import read_aside
 

@@ -1,4 +1,4 @@
-"""All of a memory, as rows."""
+"""All of a memory, as entries of an archive."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from kalito_mcp.domain.archive import ArchiveRow, Selection
+from kalito_mcp.domain.archive import ArchiveEntry, Selection, completed
 from kalito_mcp.domain.arguments import checks_arguments
-from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.errors import Conflict
 from kalito_mcp.memory.part import Part
 from kalito_mcp.ports.archive import ArchiveReader
 from kalito_mcp.ports.store import WriteTransaction
@@ -21,16 +21,15 @@ _AT_ONCE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ArchiveView:
-    """One consistent view of what a selection has. `schema` is the number of the database's schema."""
+    """One consistent view of what a selection has."""
 
-    schema: int
     selection: Selection
     _reader: ArchiveReader
     _owner: str
 
-    def rows(self) -> AsyncGenerator[Sequence[ArchiveRow]]:
-        """Its rows, some hundred at a time: see `ports.archive.ArchiveReader.rows`."""
-        return self._reader.rows(self._owner, self.selection)
+    def entries(self) -> AsyncGenerator[Sequence[ArchiveEntry]]:
+        """Its entries, some hundred at a time: see `ports.archive.ArchiveReader.entries`."""
+        return self._reader.entries(self._owner, self.selection)
 
 
 @checks_arguments
@@ -52,42 +51,36 @@ class Archive(Part):
             if selection.session is not None:
                 found = await find_session(view, self.place.scope(selection.session))
                 selection = replace(selection, session=found.id)
-            yield ArchiveView(await view.archive.schema(), selection, view.archive, self.place.owner)
+            yield ArchiveView(selection, view.archive, self.place.owner)
 
-    async def restore_rows(self, schema: int, rows: Iterable[ArchiveRow]) -> Mapping[str, int]:
-        """Store the rows of an archive, all of them or none, in an empty database. Returns how many there were of each
-        table. They become this owner's. The text index is rebuilt before this returns; vectors follow in the
+    async def restore(self, entries: Iterable[ArchiveEntry]) -> Mapping[str, int]:
+        """Store the entries of an archive, all of them or none, in an empty database. Returns how many there were of
+        each kind. They become this owner's. The text index is rebuilt before this returns; vectors follow in the
         background.
 
-        What iterating over `rows` raises is raised, and nothing was written.
+        What iterating over `entries` raises is raised, and nothing was written.
 
         Raises:
             Conflict: the database is not empty.
-            InvalidInput: the schema is newer than this one's, or a row cannot be stored; says which line.
+            InvalidInput: an entry cannot be stored; says which line.
         """
         self.place.limits.check_none("an archive")
 
         async def add(transaction: WriteTransaction) -> Mapping[str, int]:
-            counts, remaining = Counter[str](), iter(rows)
+            counts, remaining = Counter[str](), iter(entries)
             if not await transaction.archive.is_empty():
                 raise Conflict(
                     "this database is not empty, and an archive is only restored into an empty one; nothing was "
                     "restored. Name a new file with --database"
                 )
-            ours = await transaction.archive.schema()
-            if schema > ours:
-                raise InvalidInput(
-                    f"the archive was written by a newer kalito (schema {schema}; this one knows {ours}); nothing was "
-                    "restored. Upgrade kalito-mcp"
-                )
-            while page := list(islice(remaining, _AT_ONCE)):
-                await transaction.archive.add_rows(self.place.owner, page)
-                counts.update(row.table for row in page)
-                crash_point("restore.rows")
+            while page := list(map(completed, islice(remaining, _AT_ONCE))):
+                await transaction.archive.add(self.place.owner, page)
+                counts.update(entry.kind for entry in page)
+                crash_point("restore.entries")
             await transaction.archive.finish()
             return counts
 
         counts = await self.place.store.write(add)
         crash_point("restore.stored")
-        await self.place.store.rebuild_derived()
+        await self.place.store.maintenance.rebuild_derived()
         return counts

@@ -21,8 +21,9 @@ class Changes(Part):
     """Compares what is shown now with what was shown before. What lies beyond the limits has no version here."""
 
     async def revision(self) -> int:
-        """A number that changes whenever any process commits a write to the database, of any owner."""
-        return await self.place.store.revision()
+        """A number that changes whenever any process changes this owner's memory, tokens or consents. It may change
+        when another owner's does."""
+        return await self.place.store.revision(self.place.owner)
 
     async def versions(self, resources: Iterable[Watched]) -> Mapping[Watched, int]:
         """A number for each: it differs from the one before if what is shown differs, and is 0 for what is not found.

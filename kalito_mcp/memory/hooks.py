@@ -79,19 +79,10 @@ class Hooks(Part):
         return found
 
     async def seen_parts(self, seen_after: Mapping[str, int]) -> frozenset[SeenPart]:
-        """What is seen of these sessions, by the number of the message after which all is seen. A session that does not
-        exist is left out."""
+        """What is seen of these sessions, by the seq of the message after which all is seen."""
         scopes = [await self.place.of_session(one) for one in seen_after]
-
-        async def read(view: ReadView) -> frozenset[SeenPart]:
-            parts: list[SeenPart] = []
-            for scope, after in zip(scopes, seen_after.values(), strict=True):
-                if (session := await view.sessions.get(scope)) is not None:
-                    lost = await view.conversations.messages(session, first_seq=after, last_seq=after) if after else ()
-                    parts.append(SeenPart(session.key, lost[0].id if lost else 0))
-            return frozenset(parts)
-
-        return await self.place.store.read(read)
+        parts = zip(scopes, seen_after.values(), strict=True)
+        return frozenset(SeenPart(scope.session or "", after) for scope, after in parts)
 
     async def conversation_of(self, messages: Sequence[NewMessage]) -> str | None:
         """The session of this project in which hooks have recorded words of these messages, of the same turn; None if

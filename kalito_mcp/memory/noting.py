@@ -20,9 +20,9 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.request_keys import key_within
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.search import SearchRequest
-from kalito_mcp.editing.kinds import NOTE, as_record
+from kalito_mcp.editing.new_record import NOTE, as_record
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.kinds.kinds import NOTED_FROM, Sentence
+from kalito_mcp.kinds.judged import NOTED_FROM, Sentence
 from kalito_mcp.memory.part import Part
 from kalito_mcp.pins.pinner import checked_reach
 from kalito_mcp.pins.reach import reach_of

@@ -5,8 +5,9 @@ from typing import Final
 
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.memory.part import Part
+from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.projects import is_path
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.upkeep.store_layers import no_new_words
@@ -43,8 +44,13 @@ class Projects(Part):
         if after == PERSONAL:
             raise InvalidInput(f"{new!r} cannot be a project; use a folder below your home, or a name")
         if before != after:
-            with no_new_words():
-                await self.place.store.write(
-                    lambda transaction: transaction.records.rename_project(self.place.owner, before, after)
-                )
+            try:
+                with no_new_words():
+                    await self.place.store.write(
+                        lambda transaction: transaction.records.rename_project(self.place.owner, before, after)
+                    )
+            except AlreadyStored as error:
+                raise Conflict(
+                    "both projects have a document of one source; forget or move one of them first"
+                ) from error
         return after

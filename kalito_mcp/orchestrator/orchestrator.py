@@ -139,8 +139,8 @@ class MemoryOrchestrator:
                 )
             if len(written) > 1:
                 mark_already_counted(targets[0][0], written[0], label)
-            if (key := _key_of(target_id, *targets[0])) is not None:
-                await transaction.graphs.add_feedback(key, FeedbackLabel(label), at_ms=self._clock.now_ms())
+            if (number := _message_of(target_id, *targets[0])) is not None:
+                await transaction.graphs.add_feedback(number, FeedbackLabel(label), at_ms=self._clock.now_ms())
             return written[0]
 
         return await self._cache.change(scopes, add)
@@ -390,9 +390,9 @@ def _node_of(graph: "GraphStore", target_id: str) -> str | None:
     return graph.node_of_record(target_id)
 
 
-def _key_of(target_id: str, graph: "GraphStore", node_id: str) -> int | None:
-    """The key of the message that feedback on a node is about: the named one, or the newest of the node. None if it has
-    none."""
+def _message_of(target_id: str, graph: "GraphStore", node_id: str) -> int | None:
+    """The number of the message that feedback on a node is about: the named one, or the newest of the node. None if it
+    has no message."""
     named = (target_id, *reversed(graph.node(node_id).source_record_ids))
     found = next((one for one in named if one.startswith(MESSAGE_ID_PREFIX)), None)
     return None if found is None else message_number(found, "target_id")

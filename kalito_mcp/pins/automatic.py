@@ -14,7 +14,7 @@ from typing import Final
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.domain.validation import Policy
-from kalito_mcp.kinds.kinds import PINNED_FROM, Judged, Sentence
+from kalito_mcp.kinds.judged import PINNED_FROM, Judged, Sentence
 from kalito_mcp.pins.code import chooses_code, own_code
 from kalito_mcp.pins.found import ANSWERS, FoundPin, pin_key
 from kalito_mcp.pins.reach import reach_of

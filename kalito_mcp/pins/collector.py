@@ -10,7 +10,8 @@ from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.pins.adding import add_new_pins
 from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
 from kalito_mcp.pins.code import asked_code, confirmed_code, subject_of
 from kalito_mcp.pins.found import FoundPin, is_found_pin
@@ -18,22 +19,26 @@ from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
-from kalito_mcp.runtime.long_texts import aside
+from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.analysis import index_text
 
 _CHUNK: Final = 100
 """Messages that are searched in one piece: a second of judging their sentences."""
+_SHORT_CHARS: Final = 4_096
+"""Texts up to this long are searched at once, in less than a millisecond. A trip to a thread takes a tenth of one."""
 _MOST_COMPARED: Final = 500
 """Only this many of a session's newest pins can become outdated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search of a session's messages after the one numbered `after` found. `last` is the last one searched."""
+    """What a search of a session's messages after the one numbered `after` found. `last` is the last one searched, and
+    the newest of the session if it `is_rest`."""
 
     after: int
     last: int
+    is_rest: bool
     has_project: bool = False
     messages: Sequence[MessageWithImportance] = ()
     drafts: Sequence[PinDraft] = ()
@@ -65,7 +70,11 @@ class PinCollector:
         """
         made = 0
         while (searched := await self._search(scope)) is not None:
-            made += await self._store.write(partial(self._add, scope, searched))
+            added = await self._store.write(partial(self._add, scope, searched))
+            if added is not None:
+                made += added
+                if searched.is_rest:
+                    break
         return made
 
     async def _search(self, scope: Scope) -> Searched | None:
@@ -80,11 +89,12 @@ class PinCollector:
                 return None
             last = min(session.pinned_seq + _CHUNK, session.message_count)
             if not self._policy.enabled:
-                return Searched(session.pinned_seq, session.message_count)
+                return Searched(session.pinned_seq, session.message_count, is_rest=True)
             # With the last one that was searched: the next message may confirm its code, or what it proposes.
             first = session.pinned_seq or 1
             messages = await view.conversations.messages(session, first_seq=first, last_seq=last)
-            return Searched(session.pinned_seq, last, session.project is not None, messages)
+            is_rest = last == session.message_count
+            return Searched(session.pinned_seq, last, is_rest, session.project is not None, messages)
 
         found = await self._store.read(look)
         if found is None or not found.messages:
@@ -92,20 +102,20 @@ class PinCollector:
         drafts = await self.drafts(found.messages, found.after, found.has_project)
         return replace(found, drafts=_newest(drafts))
 
-    async def _add(self, scope: Scope, searched: Searched, transaction: WriteTransaction) -> int:
-        """Add what was found, and return how many pins are new. If a message changed since it was searched, nothing is
-        added, and they are searched again."""
+    async def _add(self, scope: Scope, searched: Searched, transaction: WriteTransaction) -> int | None:
+        """Add what was found, and return how many pins are new. None if a message or the session changed since it was
+        searched: then nothing is added."""
         session = await transaction.sessions.get(scope)
         if session is None or session.state is SessionState.FINALIZED or session.pinned_seq != searched.after:
-            return 0
+            return None
         made = 0
         if searched.drafts:
             now = await transaction.conversations.messages(
                 session, first_seq=searched.messages[0].seq, last_seq=searched.messages[-1].seq
             )
             if list(now) != list(searched.messages):
-                return 0
-            made = await transaction.conversations.add_pins(session, searched.drafts)
+                return None
+            made = await add_new_pins(transaction, session, searched.drafts)
             await self._forget_outdated(transaction, session, searched.drafts)
         await transaction.sessions.set_pinned_seq(session, searched.last)
         return made
@@ -138,12 +148,16 @@ class PinCollector:
             return []
         # Of what has its pins already, only an assistant's proposal matters.
         read = [one.seq > searched or one.role is Role.ASSISTANT for one in messages]
-        sentences = await aside(
-            lambda: [pinnable(one) if is_read else [] for one, is_read in zip(messages, read, strict=True)]
+        chars = sum(len(one.text) for one in messages)
+        sentences = await read_aside(
+            chars,
+            lambda: [pinnable(one) if is_read else [] for one, is_read in zip(messages, read, strict=True)],
+            most=_SHORT_CHARS,
         )
         judged = iter(await self._judge.judge([one for each in sentences for one in each]))
         of_each = [[next(judged) for _ in each] for each in sentences]
-        return await aside(partial(self._drafts, messages, sentences, of_each, searched, has_project))
+        work = partial(self._drafts, messages, sentences, of_each, searched, has_project)
+        return await read_aside(chars, work, most=_SHORT_CHARS)
 
     def _drafts(
         self,

@@ -12,7 +12,8 @@ from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import SessionFinalized
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.pins.adding import add_new_pins
 from kalito_mcp.pins.found import is_found_pin, pin_key
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.pins.repeats import words_said
@@ -95,7 +96,7 @@ class DigestPinner:
         somebody reworded that, or erased these words. The ids of what is new."""
         before = await transaction.conversations.pin_by_client_key(session, draft.client_key or "")
         if before is None:
-            return [draft.id] * await transaction.conversations.add_pins(session, [draft], limits=scope.limits)
+            return [draft.id] * await add_new_pins(transaction, session, [draft], limits=scope.limits)
         record = await transaction.records.record(scope, before.id)
         if record is None or not is_found_pin(record):
             return []

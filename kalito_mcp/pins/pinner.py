@@ -16,22 +16,25 @@ from kalito_mcp.domain.records import (
     least_trusted,
     message_record_id,
 )
-from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import NO_PROJECT, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import LimitsPolicy, checked_name, checked_text, message_number
-from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, RecordNotFound, SessionFinalized
+from kalito_mcp.errors import Conflict, InvalidInput, RecordNotFound, SessionFinalized
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.pins.adding import add_new_pins
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.borrowed_words import sources_of_words, unconfirmed
-from kalito_mcp.records.reached import check_named, reached
+from kalito_mcp.records.client_keys import check_same_words
+from kalito_mcp.records.named import check_named
+from kalito_mcp.records.reached import reached
 from kalito_mcp.records.repetitions import scope_of_session
 from kalito_mcp.records.same_words import is_sent_again, same_words
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
@@ -85,7 +88,7 @@ class Pinner:
             known = await _same_pin(transaction, scope, session, placed)
             if known is not None:
                 return known
-            if await transaction.conversations.add_pins(session, [placed], limits=scope.limits):
+            if await add_new_pins(transaction, session, [placed], limits=scope.limits):
                 return _made(session, placed)
             return await _pinned_before(transaction, session, placed)
 
@@ -139,7 +142,7 @@ class Pinner:
         """The scope's session, which is created if it is new."""
         if await transaction.sessions.get(scope) is None:
             await refuse_mistaken(transaction, scope)
-        session = await transaction.sessions.ensure(scope, now_ms=now_ms)
+        session = await ensure_session(transaction.sessions, scope, now_ms=now_ms)
         if session.state is not SessionState.OPEN:
             raise SessionFinalized(session.id, session.state)
         return session
@@ -184,8 +187,7 @@ async def _pinned_before(transaction: WriteTransaction, session: Session, draft:
     before = await transaction.conversations.pin_by_client_key(session, key) if key else None
     if before is None:
         raise Conflict("this was forgotten or erased, so it is not pinned again; restore it, or have the user say it")
-    if before.content != draft.content and chosen_part(key) is None:
-        raise ClientKeyReused(key or "")
+    check_same_words(key, is_same=before.content == draft.content)
     return before
 
 

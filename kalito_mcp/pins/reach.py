@@ -6,7 +6,7 @@ is the person's. Code, and how things stood at the end of a conversation, stay i
 
 from kalito_mcp.domain.kinds import OF_ITS_SESSION
 from kalito_mcp.domain.records import Origin, PinType, Reach
-from kalito_mcp.kinds.kinds import PERSONAL_FROM, Judged
+from kalito_mcp.kinds.judged import PERSONAL_FROM, Judged
 
 
 def reach_of(

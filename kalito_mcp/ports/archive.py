@@ -1,20 +1,17 @@
-"""Whole memories as rows, for an archive."""
+"""Whole memories as entries of an archive, which `domain.archive` describes."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
-from kalito_mcp.domain.archive import ArchiveRow, Selection
+from kalito_mcp.domain.archive import ArchiveEntry, Selection
 
 
 class ArchiveReader(Protocol):
     """Reads of one consistent view."""
 
-    async def schema(self) -> int:
-        """The number of the store's schema. Rows of a smaller one can be added to a store of a larger one."""
-
-    def rows(self, owner: str, selection: Selection) -> AsyncGenerator[Sequence[ArchiveRow]]:
-        """The owner's canonical rows of the selection, in an order that depends on nothing but them, some hundred at a
-        time: a row that another one names comes first. Forgotten records are among them.
+    def entries(self, owner: str, selection: Selection) -> AsyncGenerator[Sequence[ArchiveEntry]]:
+        """The entries of the owner's selection, with all fields, some hundred at a time. The same memory always gives
+        the same order. Forgotten records are among them.
 
         A selection that is not restorable has records and what belongs to them, but neither graphs nor tombstones,
         forgotten values or the secret by which those were made.
@@ -27,14 +24,13 @@ class ArchiveWriter(ArchiveReader, Protocol):
     async def is_empty(self) -> bool:
         """Whether no owner has anything in the store."""
 
-    async def add_rows(self, owner: str, rows: Sequence[ArchiveRow]) -> None:
-        """Store rows of an archive as the owner's, with their own keys. Columns that a row lacks get the default of the
-        schema.
+    async def add(self, owner: str, entries: Sequence[ArchiveEntry]) -> None:
+        """Store entries, which have all fields, as the owner's.
 
         Raises:
-            InvalidInput: a row cannot be one of its table; the message names its line.
+            InvalidInput: a value cannot be stored; the message names its line.
         """
 
     async def finish(self) -> None:
         """Settle what a part of a memory lacks, such as causes that it does not have, and mark what is derived to be
-        rebuilt. Call it after the last row; `Store.rebuild_derived` after the transaction."""
+        rebuilt. Call it after the last entry; `Maintenance.rebuild_derived` after the transaction."""

@@ -1,9 +1,11 @@
 """The audit log of who changed what."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
 
 from kalito_mcp.domain.audit import AuditEntry, AuditHead, Change, NewEntry
+
+T = TypeVar("T")
 
 
 class AuditReader(Protocol):
@@ -26,11 +28,13 @@ class AuditReader(Protocol):
 class AuditWriter(AuditReader, Protocol):
     """Writes of one transaction."""
 
-    async def begin(self) -> None:
-        """Notice from now on what this transaction does to which ids."""
+    async def changes_of(self, work: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, Sequence[Change]]:
+        """The result of `work`, and everything that it changed in this transaction, through whichever writer.
 
-    async def end(self) -> Sequence[Change]:
-        """The changes since `begin`. Later ones are not noted."""
+        Records, sessions, tokens and consents are named by their ids; projects, graphs, forgotten values and
+        passphrases by names that quote nothing of the memory, such as `project_3`. What `work` changed several times
+        counts once: as erased, or else as added.
+        """
 
     async def add(self, entry: NewEntry) -> AuditEntry:
         """Append an entry to the log."""

@@ -14,9 +14,10 @@ from kalito_mcp.domain.records import (
     Repetition,
     Role,
     SemanticPin,
+    SessionView,
     SummaryMethod,
 )
-from kalito_mcp.domain.scope import NO_LIMITS, Limits, Scope
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.text.analysis import IndexedText
 
@@ -40,21 +41,22 @@ class MessageDraft:
     client: str | None = None
     details: Mapping[str, Any] | None = None
     """`message_type`, `attachments`, `vision_response_for`, `tags`, `visibility`, `critical`: those that were set."""
-    is_left_out: bool = False
-    """Whether it is not stored, unless it is stored already."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendedMessage:
-    """Where a draft is stored. `is_new` is False if its `client_key` was recorded before, or if `is_erased`: then an
-    erased message came again, with the same text and the same `client_key` or time. One that was left out has neither
-    id nor seq: both are 0."""
+    """Where a message is stored. `is_new` is False if it was recorded before, or if `is_erased`: then an erased message
+    came again. One that was left out has neither id nor seq: both are 0."""
 
     id: int
     seq: int
-    is_new: bool
+    is_new: bool = True
     is_erased: bool = False
     repetition: Repetition | None = None
+
+    def again(self) -> "AppendedMessage":
+        """The same for another message with its client_key."""
+        return AppendedMessage(self.id, self.seq, is_new=False) if self.is_new else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +104,6 @@ class SummaryDraft:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """The parts of a session's context.
-
-    `tail`: the newest messages, oldest first. `pins`: the most important pins, ties newest first. `summaries`: those
-    that no higher level covers, oldest first.
-    """
-
-    tail: tuple[MessageWithImportance, ...]
-    pins: tuple[SemanticPin, ...]
-    summaries: tuple[ConversationSummary, ...]
-
-
 class ConversationReader(Protocol):
     """Reads of one consistent view. `view` leaves out forgotten and internal records. All other methods return a
     forgotten, erased or internal message or summary without its text, so that no list has a gap."""
@@ -129,7 +118,7 @@ class ConversationReader(Protocol):
         """The message of this number; None if the owner (or the scope's session) has no such message within the
         limits."""
 
-    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
+    async def messages_by_number(self, session: Session, numbers: Sequence[int]) -> Sequence[MessageWithImportance]:
         """The messages with these numbers that belong to the session, in order of seq."""
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
@@ -138,40 +127,31 @@ class ConversationReader(Protocol):
     async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
         """The summaries that no higher level covers, oldest range first."""
 
-    async def summary_by_client_key(self, session: Session, client_key: str) -> ConversationSummary | None:
-        """The summary that was written with this client_key; None if no summary was.
+    async def summarized_to(self, session: Session, level: int) -> int:
+        """The last message that a summary of this level covers, even an erased one; 0 if no summary does."""
 
-        Raises:
-            ClientKeyReused: it is the key of a request, and was chosen for another request before.
-        """
+    async def summary_by_client_key(self, session: Session, client_key: str) -> ConversationSummary | None:
+        """The summary that was written with this client_key; None if no summary was."""
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
         """The pin that was written with this client_key, even if it is forgotten; None if no pin was."""
 
 
 class ConversationWriter(ConversationReader, Protocol):
-    """Writes, inside one transaction. Each also updates the text index and the session's counters."""
+    """Writes, inside one transaction. Each also updates the text index and the session's counters. A client key that is
+    not new raises `ports.records.AlreadyStored`."""
 
     async def append_messages(
-        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int, limits: Limits = NO_LIMITS
+        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
     ) -> Sequence[AppendedMessage]:
-        """Append to the end of the session, in order. A known `client_key` returns the place of its message. What was
-        erased beyond the limits is as if it had never been there.
+        """Append to the end of the session, in order."""
 
-        Raises:
-            ClientKeyReused: a known `client_key` came with another role or text; nothing was written.
-        """
-
-    async def add_pins(self, session: Session, drafts: Sequence[PinDraft], *, limits: Limits = NO_LIMITS) -> int:
-        """Add the pins and return how many were added. A `client_key` that the session knows, or the text of an
-        erased pin, is skipped. What was forgotten beyond the limits is as if it had never been there."""
+    async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> None:
+        """Add pins."""
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
-        """Add a summary. One of level 0 moves the session's `summarized_seq` to its end.
-
-        Raises:
-            SummaryRangeConflict: it does not begin right after the last summary of its level; nothing was written.
-        """
+        """Add a summary, which begins right after `summarized_to`. It covers those of the level below in its range. One
+        of level 0 moves the session's `summarized_seq` to its end."""
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         """Replace the importance of messages: (number, score in [0, 1]). Each is an edit by the memory itself.

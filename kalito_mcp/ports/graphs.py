@@ -25,8 +25,8 @@ class GraphReader(Protocol):
         """At most `limit` finalized sessions of the scope's agent that have a graph and were last written before
         `before_ms`, longest idle first."""
 
-    async def feedback(self, keys: Sequence[int]) -> Mapping[int, Mapping[FeedbackLabel, int]]:
-        """How often the messages with these keys got each label, by key. Those without feedback are left out."""
+    async def feedback(self, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
+        """How often each of these messages got each label, by id. Those without feedback are left out."""
 
 
 class GraphWriter(GraphReader, Protocol):
@@ -45,8 +45,8 @@ class GraphWriter(GraphReader, Protocol):
     async def set_slept_at(self, scope: Scope, slept_at: int) -> None:
         """Store when the graph was last consolidated."""
 
-    async def add_feedback(self, key: int, label: FeedbackLabel, *, at_ms: int) -> None:
-        """Count one more label for the message with this key. Nothing is written if it was erased."""
+    async def add_feedback(self, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
+        """Count one more label for the message of this number. Nothing is written if it was erased."""
 
     async def remove(self, scope: Scope) -> int:
         """Remove the whole graph, including its row, and return how many nodes it had. Records stay."""

@@ -1,17 +1,25 @@
 """Whole records and their edits: reading, changing and erasing them.
 
-A record's key is a number. Keys grow with time: a newer record has a greater key. Retrieval relies on it.
+A store numbers its records and sessions: their keys. The writes of one owner are one after the other, and a key is
+greater than all keys that earlier writes of the same owner were given. So who sees a record of an owner sees all that
+have smaller keys. Nothing like it holds across owners.
+
+This is for the stores. Above the ports, records and sessions have ids, and an order is that of their moments, of their
+seqs, or the one in which a port returns them. The number in a message's id is a name.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NewType, Protocol
 
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.runtime.long_texts import Readings
+from kalito_mcp.text.analysis import IndexedText
+
+IndexedPair = tuple[IndexedText | None, IndexedText | None]
+"""The text and the name of a record as the text index has them before and after a change. None if it is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +31,21 @@ class Tombstone:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
-    """The result of a sweep. `remaining`: the files that may still contain erased text, and the places that may still
-    have its vectors, each with the reason."""
+class ErasedText:
+    """A text that an erased record had, and when that was said and erased. Without a message, `number` and `seq` are
+    0."""
 
-    remaining: Mapping[str, str]
+    text: str
+    number: int
+    seq: int
+    client_key: str | None
+    """If it was one of those that were asked for; None otherwise."""
+    created_at: int
+    purged_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unswept:
-    """Erasures whose text may still be in a file. `last` is the number of the newest, 0 without erasures. `text_keys`
-    were passed to `RecordWriter.purge` for them. `is_left_elsewhere`: vectors of what is gone are still to be removed
-    outside the database, which `Store.move_vectors` does."""
-
-    last: int
-    text_keys: frozenset[str]
-    is_left_elsewhere: bool = False
+class AlreadyStored(Exception):
+    """The id, the client key, or this part of a source in its project is stored already; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +56,16 @@ class ForgottenValue:
     is_erased: bool
 
 
+ScanCursor = NewType("ScanCursor", int)
+"""Where a record is in a scan. Only the store knows what it means."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScannedRecord:
     """A record as `RecordReader.scan` reads it: its words, its place, and its revision. `earlier_texts` and `tags`
     are one string each. `end_seq` is a summary's."""
 
-    key: int
+    cursor: ScanCursor
     id: str
     type: RecordType
     text: str
@@ -62,7 +73,7 @@ class ScannedRecord:
     tags: str | None
     name: str | None
     created_at: int
-    session_key: int | None
+    session_id: str | None
     seq: int | None
     end_seq: int | None
     revision: int
@@ -103,7 +114,7 @@ class RecordReader(Protocol):
 
     async def of_source(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         """The chunks of that source, of any agent, in the scope's project (`PERSONAL`: in none) or without one in all,
-        in order of their keys."""
+        in the order in which they were stored."""
 
     async def sources(self, scope: Scope, prefix: str) -> Sequence[tuple[str, int]]:
         """The sources that begin with `prefix`, which ends with a slash, of the agent's documents of exactly this
@@ -123,9 +134,9 @@ class RecordReader(Protocol):
         messages or after them, of the scope's agent, in its project (`PERSONAL` or None: in none). Among its newest 500
         pins; forgotten and superseded ones are left out."""
 
-    async def superseded(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, tuple[str, int]]:
-        """Of the records with these keys, those that others name as superseded: the id of the newest of these, and when
-        it was said, by key. Forgotten records supersede nothing."""
+    async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
+        """Of these records, those that others name as superseded: the id of the newest of these, and when it was said,
+        by the id of the superseded one. Forgotten records supersede nothing."""
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
         """The newest record of this type with exactly this text, in the scope's agent, project and session (None: in
@@ -143,15 +154,30 @@ class RecordReader(Protocol):
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The pins whose source is this message."""
 
-    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+    async def summaries_over(self, message_id: str) -> Sequence[MemoryRecord]:
         """The summaries whose range includes this message, lowest level first. Their content has `level`,
         `start_seq` and `end_seq`."""
 
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
         """The stored edits of a record, oldest first. Empty for a record that was only created."""
 
-    async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
-        """Which of the texts an erased record of this owner and type had."""
+    async def causes(self, record: MemoryRecord) -> frozenset[str]:
+        """The ids of the record's cause, of the cause of that, and so on."""
+
+    async def of_client_keys(
+        self, scope: Scope, record_type: RecordType, client_keys: Collection[str]
+    ) -> Sequence[MemoryRecord]:
+        """The records of this type with one of these client keys, forgotten or not: those of the scope's session, or
+        without one those of its agent that have none. Limits do not count, because a key is unique there."""
+
+    async def client_keys(self, scope: Scope, record_type: RecordType, prefix: str) -> Sequence[str]:
+        """The client keys there that begin with the prefix, which ends with a colon."""
+
+    async def erased_texts(
+        self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str] = ()
+    ) -> Sequence[ErasedText]:
+        """Those of the texts that an erased record of this owner and type had, once for each, the last erased last.
+        Which client keys they had is only known of those passed."""
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
         """The tombstone of an erased record of this owner; None if no record of this id was erased. Within limits,
@@ -164,10 +190,10 @@ class RecordReader(Protocol):
         """Which of the ids belonged to records that were erased."""
 
     async def scan(
-        self, scope: Scope, *, after_key: int, limit: int, has_forgotten: bool = False
+        self, scope: Scope, *, after: ScanCursor | None, limit: int, has_forgotten: bool = False
     ) -> Sequence[ScannedRecord]:
-        """At most `limit` records of the scope's agent and project, in order of their keys, which are greater than
-        `after_key`. Forgotten ones and the earlier versions of all are left out unless `has_forgotten`."""
+        """At most `limit` records of the scope's agent and project that follow `after`, in the order in which they were
+        stored. Forgotten ones and the earlier versions of all are left out unless `has_forgotten`."""
 
     async def has_forgotten_values(self) -> bool:
         """Whether anything was forgotten since the memory keeps note of it."""
@@ -175,39 +201,35 @@ class RecordReader(Protocol):
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         """Which of these keys of `text.repetition` are forgotten for the scope's agent and project."""
 
-    async def unswept(self) -> Unswept:
-        """The erasures, of all owners, that `Store.sweep` has not finished."""
-
 
 class RecordWriter(RecordReader, Protocol):
-    """The same inside a write transaction. Each also updates the text index and the counters."""
+    """The same inside a write transaction. Each also updates the text index, the counters and what is superseded."""
 
     async def add_records(self, scope: Scope, drafts: Sequence[RecordDraft], *, now_ms: int) -> Sequence[MemoryRecord]:
-        """Add thoughts, documents or tasks to the scope's session, or without one to its agent. A known `client_key`
-        returns its record. `caused_by` may name an earlier draft.
+        """Add thoughts, documents or tasks to the scope's session, which exists, or without one to its agent. A
+        `caused_by` names a record of the owner, or an earlier draft.
 
         Raises:
-            Conflict: the same text of the same type was erased for good, or the part of the source is stored already;
-                nothing was written.
-            ClientKeyReused: a known `client_key` came with another text; nothing was written.
-            RecordNotFound: a `caused_by` names no record of the owner; nothing was written.
+            AlreadyStored: its id, or its part of a source, is taken.
         """
 
-    async def change(self, record: MemoryRecord, edit: EditDraft, *, readings: Readings | None = None) -> MemoryRecord:
-        """Replace the record's content with the edit's, and append the edit to its history. `readings` may have
-        `index_text` of its texts and names.
+    async def change(
+        self, record: MemoryRecord, edit: EditDraft, *, indexed: IndexedPair | None = None
+    ) -> MemoryRecord:
+        """Replace the record's content with the edit's, and append the edit to its history. `indexed` spares reading
+        its texts here.
 
         Raises:
             RevisionConflict: it is no longer at `record.revision`; nothing was written.
-            RecordNotFound: it was erased, or `caused_by` names no record of the owner; nothing was written.
-            Conflict: `caused_by` would close a circle of causes; nothing was written.
+            RecordNotFound: it was erased; nothing was written.
+            AlreadyStored: its id, or its part of a source, is taken.
         """
 
     async def rename_project(self, owner: str, old: str, new: str) -> None:
         """Give a known project another id. If that is a known project, too, the two become one.
 
         Raises:
-            Conflict: both have a document of the same source; nothing was written.
+            AlreadyStored: both have a document of the same source; nothing was written.
         """
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
@@ -219,14 +241,20 @@ class RecordWriter(RecordReader, Protocol):
         """
 
     async def purge(
-        self, record: MemoryRecord, *, now_ms: int, text_keys: Sequence[str] = (), readings: Readings | None = None
+        self,
+        record: MemoryRecord,
+        *,
+        now_ms: int,
+        texts: Sequence[str] = (),
+        text_keys: Sequence[str] = (),
+        indexed: IndexedText | None = None,
     ) -> None:
-        """Erase the record with its edits, its usage, the feedback on it and its index entries, and leave a tombstone.
-        A message or summary keeps an empty row, so that its session has no gap.
+        """Erase the record with its edits, its usage, the feedback on it and its index entries, and leave a tombstone,
+        which `erased_texts` finds by `texts`. A message or summary keeps an empty row, so that its session has no gap.
 
-        The file still contains the text until `Store.sweep`. Until then `unswept` lists the erasure with its
-        `text_keys`: hashes by which its texts are found outside the database. `readings` may have `index_text` of
-        its text and name, and `keys_to_forget` of its texts.
+        The text may be left in a file until `Maintenance.finish_erasures`. Until then `owed_erasures` has the
+        `text_keys`: hashes by which its texts are found outside the store. `indexed` spares reading the record's text
+        here.
 
         Raises:
             RecordNotFound: it was erased before; nothing was written.
@@ -234,10 +262,10 @@ class RecordWriter(RecordReader, Protocol):
 
     async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
         """Note that these keys of `text.repetition` are forgotten for the scope's agent and project, both of which
-        exist. `purge` does so too."""
+        exist."""
 
     async def bring_back_values(self, scope: Scope, keys: Collection[str]) -> None:
-        """Undo `forget_values`, including the one in `purge`."""
+        """Undo `forget_values`."""
 
     async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
         """Add to the usage of records, by id. Records that are gone are skipped."""

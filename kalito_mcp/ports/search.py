@@ -1,10 +1,11 @@
 """The reads of a search: an inverted index of terms, the columns of the records, and the texts.
 
-Records are named by their keys, which grow with time (`ports.records`), and in the index by their places: a record's
-place is its position among all records of its agent, oldest first. Terms are defined in `text.analysis`.
+An index is of one agent. It names a record by its place: its position among all records of its agent, in the order in
+which they were stored. Terms are defined in `text.analysis`. A store may keep some of this in memory; how it follows
+what is written is its own affair.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -23,15 +24,14 @@ class RecordColumns:
     """Columns of all records of one agent, for ranking before their texts are read: arrays by place. Do not change
     them.
 
-    `sessions` are numbers from 0, -1 for none; `session_numbers` has them by key. `projects` are keys, -1 for none.
-    `previous_turns` and `next_turns`
-    are the places of the messages before and after a message in its session; a place outside the arrays (negative, or
-    `count` and above) means none. `names` are indexes into `name_list`. `types`, `roles` and `origins` are indexes
-    into the members of RecordType, Role and Origin; a greater number means none. `word_counts` include the speaker's
-    name. A forgotten record is not `is_shown`. `tags` has only those places that have tags.
+    `sessions` and `projects` are numbers, -1 for none; `session_numbers` has those of sessions, from 0, by id.
+    `previous_turns` and `next_turns` are the places of the messages before and after a message in its session; a place
+    outside the arrays (negative, or `count` and above) means none. `names` are indexes into `name_list`. `types`,
+    `roles` and `origins` are indexes into the members of RecordType, Role and Origin; a greater number means none.
+    `word_counts` include the speaker's name. A record that is forgotten, or beyond the scope, is not `is_shown`. `tags`
+    has only those places that have tags.
     """
 
-    keys: "NDArray[np.int64]"
     sessions: "NDArray[np.int32]"
     projects: "NDArray[np.int32]"
     created_at: "NDArray[np.int64]"
@@ -45,21 +45,38 @@ class RecordColumns:
     origins: "NDArray[np.uint8]"
     is_internal: "NDArray[np.bool_]"
     is_shown: "NDArray[np.bool_]"
-    is_first_person: "NDArray[np.bool_]"
-    session_numbers: Mapping[int, int]
+    session_numbers: Mapping[str, int]
     name_list: Sequence[str | None]
     tags: Mapping[int, Set[str]]
 
     @property
     def count(self) -> int:
-        """How many records there are, including forgotten ones."""
-        return len(self.keys)
+        """How many records there are, including those that are not shown."""
+        return len(self.types)
 
-    def narrowed(self, is_reached: "NDArray[np.bool_]") -> "RecordColumns":
-        """The columns with only these records shown, and without the speakers of others."""
-        spoken = set(self.names[is_reached].tolist())
-        names = [name if at in spoken else None for at, name in enumerate(self.name_list)]
-        return replace(self, is_shown=self.is_shown & is_reached, name_list=names)
+    def of_projects(self, numbers: Iterable[int]) -> "NDArray[np.bool_]":
+        """Which records are of one of these projects, or personal."""
+        found: NDArray[np.bool_] = self.projects < 0
+        for number in numbers:
+            found = found | (self.projects == number)
+        return found
+
+    def narrowed(
+        self, session_id: str | None, projects: Iterable[int] | None, is_within: "NDArray[np.bool_] | None"
+    ) -> "RecordColumns":
+        """The columns for a scope: what is of this session and these projects is shown, and what is within its limits.
+        The speakers of what is beyond them are left out. None narrows nothing."""
+        is_shown, names = self.is_shown, self.name_list
+        if is_within is not None:
+            is_shown = is_shown & is_within
+            spoken = set(self.names[is_within].tolist())
+            names = [name if at in spoken else None for at, name in enumerate(names)]
+        if projects is not None:
+            is_shown = is_shown & self.of_projects(projects)
+        if session_id is not None:
+            # A session without a record has no number.
+            is_shown = is_shown & (self.sessions == self.session_numbers.get(session_id, self.count))
+        return replace(self, is_shown=is_shown, name_list=names)
 
 
 class TermIndex(Protocol):
@@ -68,22 +85,26 @@ class TermIndex(Protocol):
     @property
     def records(self) -> RecordColumns: ...
 
-    def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
-        """The places of all records of the agent that contain the term at least this often (1, `SEVERAL` or `MANY` of
-        `text.analysis`), ascending. Do not change them."""
+    def places(self, terms: Collection[str], *, times: int = 1) -> "Mapping[str, NDArray[np.int32]]":
+        """For each term, the places of all records of the agent that contain it at least this often (1, `SEVERAL` or
+        `MANY` of `text.analysis`), ascending. Do not change them.
+
+        A store may need one trip for all terms that it was not asked for before, so ask for them together.
+        """
 
 
 class SearchIndex(TermIndex, Protocol):
     """The index of the scope's agent, in one consistent view. Its methods block: they are called on the thread of
-    `SearchReader.in_index`."""
+    `SearchReader.in_index`, except `keys` and `places_of_keys`, which read nothing."""
 
-    @property
-    def session_key(self) -> int | None:
-        """The session, if the scope names one."""
+    def places_of_messages(self, message_ids: Sequence[str]) -> "NDArray[np.int64]":
+        """The places of the messages with these ids, in their order. Unknown ids are left out."""
 
-    @property
-    def project_keys(self) -> Sequence[int] | None:
-        """The project of the scope, none if it is personal or new; None if the scope is of all projects."""
+    def keys(self, places: "NDArray[np.int64]") -> "NDArray[np.int64]":
+        """By which keys `VectorReader` knows the records at these places."""
+
+    def places_of_keys(self, keys: Sequence[int]) -> "NDArray[np.int64]":
+        """The places of the records with these keys, in their order. Unknown keys are left out."""
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word of `analysis.words`, the agent's terms that it may be a mistyped form of.
@@ -100,8 +121,8 @@ class SearchIndex(TermIndex, Protocol):
         A prefix without a term is left out. The number of terms is bounded, so pass prefixes of three letters or more.
         """
 
-    def candidates(self, keys: Sequence[int]) -> Sequence[Candidate]:
-        """The records with these keys, with their texts, in no order. Forgotten ones are left out."""
+    def candidates(self, places: "NDArray[np.int64]") -> Mapping[int, Candidate]:
+        """The records at these places, with their texts, by place. Forgotten ones are left out."""
 
 
 class SearchReader(Protocol):

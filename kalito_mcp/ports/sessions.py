@@ -41,25 +41,23 @@ class SessionReader(Protocol):
     async def totals(self, scope: Scope) -> dict[str, int]:
         """How many sessions, messages, pins, summaries, notes, tasks and documents the owner has."""
 
-    async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
-        """At most `limit` sessions of any owner that owe background work, in order of key after `after_key`.
+    async def list_owing(
+        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+    ) -> Sequence[Session]:
+        """At most `limit` sessions of any owner that owe background work, after a session, or from the first, in an
+        order of the store's own.
 
         A session owes work if it has at least `threshold` messages without a summary, more than `max_summaries`
-        summaries of one level that are not folded, or messages not yet searched for pins or not yet in the graph.
+        summaries of one level that are not folded, or messages not yet searched for pins.
         """
 
 
 class SessionWriter(SessionReader, Protocol):
     """Writes, inside one transaction."""
 
-    async def ensure(self, scope: Scope, *, now_ms: int) -> Session:
-        """Return the session. A new one is created OPEN under the scope's agent, in its project. One that no release
-        with projects has placed moves into the scope's.
-
-        Raises:
-            InvalidInput: it exists and belongs to another agent, or to another project.
-            AccessDenied: it exists beyond the limits (see `Limits.own_session`).
-        """
+    async def create(self, scope: Scope, *, now_ms: int) -> Session:
+        """Create the session that the scope names, which the owner does not have yet: open, and empty, of the scope's
+        agent and project."""
 
     async def move(self, session: Session, project: str | None) -> None:
         """Give the session and all that belongs to it to a project; None makes it personal."""

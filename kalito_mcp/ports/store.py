@@ -10,7 +10,8 @@ from kalito_mcp.ports.audit import AuditReader, AuditWriter
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.imports import ImportReader, ImportWriter
-from kalito_mcp.ports.records import RecordReader, RecordWriter, Swept
+from kalito_mcp.ports.maintenance import Maintenance
+from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
@@ -82,6 +83,10 @@ class Store(Protocol):
     def is_read_only(self) -> bool:
         """Whether every write raises an error that says why."""
 
+    @property
+    def maintenance(self) -> Maintenance:
+        """Its chores."""
+
     async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
         """The result of `work` on a consistent view. It awaits nothing but the view, because a store may run it on
         another thread, and it may be run again. `is_short`: it reads a row or two by their key, at once.
@@ -121,48 +126,9 @@ class Store(Protocol):
             StorageReplaced: a file of the database was moved, deleted, replaced or cut short.
         """
 
-    async def rebuild_derived(self) -> None:
-        """Rebuild the text index if it is marked for it. Others read and write meanwhile.
-
-        Raises:
-            StorageBusy: another process held the lock too long; the next start goes on.
-        """
-
-    async def tidy(self) -> None:
-        """Make later searches cheaper, if much was written. For moments when nobody asks anything: takes some
-        hundredths of a second; others read and write meanwhile.
-
-        Raises:
-            StorageBusy, StorageFull: as `write`; a later call goes on.
-        """
-
-    async def move_vectors(self, *, is_whole: bool = False) -> bool:
-        """Move vectors to where they are kept, if that is outside the database, and remove there what is gone here.
-        Whether some were missing there, so that they are owed again.
-
-        It compares how many there are here and there when the place came within reach, and `is_whole` at once. If no
-        place is configured, `is_whole` makes vectors that were moved owed again, to be kept in the database.
-
-        Raises:
-            VectorsUnreachable: the place does not answer. What was not moved is still in the database, and what was not
-                removed is removed by a later call.
-        """
-
-    async def sweep(self, up_to: int = 0) -> Swept:
-        """Remove erased text from the files, and its vectors from where they are kept. Takes seconds for a
-        large database; others write meanwhile.
-
-        `up_to` is `Unswept.last`: a sweep that succeeds takes the erasures up to it off `RecordReader.unswept`. Pass it
-        only if nothing outside the database still quotes them. If another call has finished them, nothing is done.
-        0 always sweeps, and takes none off.
-
-        Raises:
-            StorageFull: there is no room for it; the erasures stay erased and unswept.
-            StorageBusy: another process held the lock too long; the erasures stay erased and unswept.
-        """
-
     async def secret(self) -> bytes:
         """The database's own 16 random bytes, which never change. Never show them."""
 
-    async def revision(self) -> int:
-        """A number that changes whenever any process commits a write."""
+    async def revision(self, owner: str) -> int:
+        """A number that changes whenever any process commits a change of the owner's memory, tokens or consents. It
+        stays while nobody writes, but may change when another owner's memory does."""

@@ -1,7 +1,7 @@
-"""Vectors of records: derived data, with one index for each embedder.
+"""Vectors of records: derived data, with one index for each embedder, named by its fingerprint.
 
-Without an embedder there is no index, and every method returns an empty result. An index starts at the record that was
-newest when it was opened, and grows to older and newer ones. Records that it does not cover yet are owed a vector.
+Without an embedder there is no index, and every method returns an empty result. Records without a vector are owed one.
+How far an index has come is the store's own affair.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,23 +18,16 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class VectorIndex:
     """The vectors of one embedder. Searches use the active index. At most one is active, and at most one other is being
-    built.
+    built."""
 
-    It covers the records from `first_key` to `done_key`: each has a vector or is owed one. All other records are owed
-    one.
-    """
-
-    key: int
     fingerprint: str
     dimension: int
     is_active: bool
-    first_key: int
-    done_key: int
 
 
 @dataclass(frozen=True, slots=True)
 class OwedVector:
-    """A record without a vector, and the text to embed: the speaker or title, then the record's text."""
+    """A record without a vector, by its key, and the text to embed: the speaker or title, then the record's text."""
 
     record_key: int
     text: str
@@ -51,15 +44,15 @@ class VectorReader(Protocol):
     async def indexes(self) -> Sequence[VectorIndex]:
         """The active index, then the one that is being built. Either may be missing."""
 
-    async def count(self, index: VectorIndex) -> int:
+    async def count(self, fingerprint: str) -> int:
         """How many vectors the index has."""
 
-    async def owed(self, index: VectorIndex | None, *, limit: int) -> Sequence[OwedVector]:
-        """At most `limit` records without a vector: new ones, then changed ones, then older ones, each newest first.
-        `index` is None for an index that is not opened yet."""
+    async def owed(self, fingerprint: str, *, limit: int) -> Sequence[OwedVector]:
+        """At most `limit` records without a vector in this index: new ones, then changed ones, then older ones, each
+        newest first. Without this index: of all records."""
 
-    async def owed_count(self, index: VectorIndex | None) -> int:
-        """How many records have no vector. Slow, because it reads every record that is not covered."""
+    async def owed_count(self, fingerprint: str) -> int:
+        """How many records have no vector in this index. Slow, because it may read every record."""
 
     async def nearest(
         self,
@@ -70,8 +63,9 @@ class VectorReader(Protocol):
         k: int,
         among: "NDArray[np.int64] | None" = None,
     ) -> Sequence[tuple[int, float]]:
-        """The keys of the `k` records of the scope's agent (or session) nearest to the query, and the inner products of
-        their unit vectors with it, best first. Ties: newest first. With a limit to a project, only those within it.
+        """The keys (see `SearchIndex.keys`) of the `k` records of the scope's agent (or session) nearest to the query,
+        and the inner products of their unit vectors with it, best first. Ties: newest first. With a limit to a project,
+        only those within it.
 
         `query` is (dimension,), of any length: the mean of several unit vectors gives the mean of their cosines.
         `among`: only records with these keys, ascending; None: all. Empty unless the active index has this fingerprint,
@@ -95,30 +89,32 @@ class VectorReader(Protocol):
 class VectorWriter(VectorReader, Protocol):
     """Writes of one transaction."""
 
-    async def open_index(self, fingerprint: str, dimension: int) -> VectorIndex:
-        """Return the index of this fingerprint. If it is missing, it is created: active if it is the first, else to be
-        built. Then an unfinished index of another embedder is dropped.
+    async def open_index(self, fingerprint: str, dimension: int) -> None:
+        """Create the index of this fingerprint if it is missing: active if it is the first, else to be built. Then an
+        unfinished index of another embedder is dropped.
 
         Raises:
             Conflict: the index has another dimension; nothing was written.
         """
 
-    async def put(
-        self, index: VectorIndex, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]"
-    ) -> VectorIndex | None:
-        """Store the vectors (n, dimension) of what was owed, and return the index as it is now.
+    async def put(self, fingerprint: str, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]") -> None:
+        """Store the vectors (n, dimension) of what was owed.
 
-        A record that changed meanwhile gets no vector and is owed one again; one that is gone is skipped. Returns None
-        and writes nothing if the index was dropped meanwhile.
+        A record that changed meanwhile gets no vector and is owed one again; one that is gone is skipped.
 
         Raises:
+            Conflict: the index was dropped meanwhile; nothing was written.
             InvalidInput: the vectors have the wrong number or dimension, or are not finite; nothing was written.
         """
 
-    async def activate(self, index: VectorIndex) -> None:
-        """Make this index the active one, and drop the one that was active."""
+    async def activate(self, fingerprint: str) -> None:
+        """Make this index the active one, and drop the one that was active.
 
-    async def drop(self, index: VectorIndex) -> None:
+        Raises:
+            Conflict: it was dropped meanwhile; nothing was written.
+        """
+
+    async def drop(self, fingerprint: str) -> None:
         """Stop using and building this index. `clear` removes its vectors."""
 
     async def clear(self, *, limit: int) -> int:

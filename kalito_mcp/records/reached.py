@@ -10,15 +10,14 @@ from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditorType, MemoryRecord, StoredEdit, with_changes
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
-from kalito_mcp.errors import AccessDenied, RecordNotFound
+from kalito_mcp.errors import AccessDenied
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, Store
+from kalito_mcp.records.named import CAUSE, SUPERSEDES
 
-_CAUSE: Final = "caused_by"
-_NAMED: Final = (_CAUSE, "source_message_id", "vision_response_for")
+_NAMED: Final = (CAUSE, "source_message_id", "vision_response_for")
 """Fields of a record that name another."""
-_SUPERSEDES: Final = "supersedes"
-_NAMED_LISTS: Final = (_SUPERSEDES, "related_to")
+_NAMED_LISTS: Final = (SUPERSEDES, "related_to")
 """Fields that name several."""
 _PROJECT: Final = "project"
 
@@ -102,23 +101,7 @@ async def reached(store: Store, scope: Scope, records: Sequence[MemoryRecord]) -
 
 def unnamed(record: MemoryRecord) -> MemoryRecord:
     """The record as if it named no cause and superseded nothing: what a change of it names is then all there is."""
-    return replace(record, content=with_changes(record.content, {_CAUSE: None, _SUPERSEDES: None}))
-
-
-async def check_named(records: RecordReader, scope: Scope, named: Mapping[str, Any] | None) -> None:
-    """Refuse ids beyond the caller's limits with the message for ids that do not exist.
-
-    Raises:
-        RecordNotFound: the cause, or a superseded record, is not within the limits.
-    """
-    if scope.limits == NO_LIMITS or named is None:
-        return
-    cause = named.get(_CAUSE)
-    if cause is not None and await records.record(scope.anywhere(), str(cause)) is None:
-        raise RecordNotFound(f"no record {cause!r} for caused_by; send the id of a record")
-    for one in named.get(_SUPERSEDES) or ():
-        if await records.record(scope.anywhere(), one) is None:
-            raise RecordNotFound(f"record {one!r} does not exist; use ids returned by a search")
+    return replace(record, content=with_changes(record.content, {CAUSE: None, SUPERSEDES: None}))
 
 
 async def check_is_reached(records: RecordReader, scope: Scope, record: MemoryRecord) -> None:

@@ -5,12 +5,12 @@ store. Owed work (summaries, automatic pins) is done later, from the stored mess
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kalito_mcp.domain.records import NewMessage, Origin, RecordType, Repetition, message_record_id, origin_of_role
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import Limits, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.domain.validation import MOST, LimitsPolicy, checked_moment, checked_name, checked_text
 from kalito_mcp.domain.wording import shown
@@ -21,9 +21,12 @@ from kalito_mcp.ports.imports import ImportReader
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.importance import ImportancePolicy, score_importance
+from kalito_mcp.records.named import SUPERSEDES, check_superseded
 from kalito_mcp.records.repetitions import Repetitions, keys_of_long, scope_of_session
 from kalito_mcp.records.same_turn import Way, incoming, recognised
 from kalito_mcp.records.schemas import checked_content
+from kalito_mcp.records.sessions import ensure_session
+from kalito_mcp.records.stored_before import stored_before
 from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -121,25 +124,42 @@ class Recorder:
         keys = await keys_of_long(self._store, drafts)
 
         async def append(transaction: WriteTransaction) -> tuple[Session, Sequence[AppendedMessage]]:
-            session = await transaction.sessions.ensure(scope, now_ms=now_ms)
+            session = await ensure_session(transaction.sessions, scope, now_ms=now_ms)
             if session.state is not SessionState.OPEN:
                 raise SessionFinalized(session.id, session.state)
-            known = await self._recognised(transaction.imports, session, drafts, now_ms)
-            places = [place for place in range(len(drafts)) if place not in known]
-            new = [drafts[place] for place in places]
-            repetitions = Repetitions(
-                scope_of_session(session, scope.limits),
-                {at: keys[place] for at, place in enumerate(places) if place in keys},
-            )
-            marked = await repetitions.look_for(transaction.records, new)
-            appended = await transaction.conversations.append_messages(
-                session, marked, now_ms=now_ms, limits=scope.limits
-            )
-            settled = iter(await repetitions.settle(transaction.records, appended, new, now_ms))
-            return session, [known[place] if place in known else next(settled) for place in range(len(drafts))]
+            return session, await self._append(transaction, session, scope.limits, drafts, keys, now_ms)
 
         session, appended = await self._store.write(append)
         return Recorded(session=session, messages=tuple(appended), redacted=tuple(redacted))
+
+    async def _append(
+        self,
+        transaction: WriteTransaction,
+        session: Session,
+        limits: Limits,
+        drafts: Sequence[MessageDraft],
+        keys: Mapping[int, frozenset[str]],
+        now_ms: int,
+    ) -> Sequence[AppendedMessage]:
+        """Append the drafts that are new, and say where each is."""
+        records, place = transaction.records, scope_of_session(session, limits)
+        settled = await self._recognised(transaction.imports, session, drafts, now_ms)
+        others = {at: draft for at, draft in enumerate(drafts) if at not in settled}
+        before = await stored_before(records, place.of_session(session.id), others)
+        settled |= before.found
+        new = {at: draft for at, draft in others.items() if at not in before}
+        repetitions = Repetitions(place, keys)
+        kept = await repetitions.look_for(records, new)
+        written = await transaction.conversations.append_messages(session, list(kept.values()), now_ms=now_ms)
+        appended = dict(zip(kept, written, strict=True))
+        for at, draft in kept.items():
+            if draft.details and draft.details.get(SUPERSEDES):
+                await check_superseded(records, session.owner, message_record_id(appended[at].id))
+        settled |= appended
+        settled |= await repetitions.settle(records, appended, new, now_ms)
+        for at, first in before.repeats.items():
+            settled[at] = settled[first].again()
+        return [settled[at] for at in range(len(drafts))]
 
     async def _recognised(
         self, imports: ImportReader, session: Session, drafts: Sequence[MessageDraft], now_ms: int

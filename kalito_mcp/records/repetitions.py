@@ -37,13 +37,12 @@ class Repetitions:
         self._found: dict[int, Repetition] = {}
         self._stated: dict[int, frozenset[str]] = {}
 
-    async def look_for(self, records: RecordReader, drafts: Sequence[MessageDraft]) -> Sequence[MessageDraft]:
-        """Find them, before they are appended. Returns the drafts, with those marked that are left out."""
+    async def look_for(self, records: RecordReader, drafts: Mapping[int, MessageDraft]) -> Mapping[int, MessageDraft]:
+        """Find them among these drafts of the batch, before they are appended. Returns the drafts to append."""
         if not await records.has_forgotten_values():
             return drafts
         back = set[str]()
-        marked = list(drafts)
-        for place, draft in enumerate(drafts):
+        for place, draft in drafts.items():
             keys = self._keys.get(place)
             if keys is None:
                 keys = await read_aside(len(draft.text), partial(keys_of, draft.text))
@@ -58,17 +57,21 @@ class Repetitions:
                 self._found[place] = Repetition.HIDDEN
             else:
                 self._found[place] = Repetition.LEFT_OUT
-                marked[place] = replace(draft, is_left_out=True)
-        return marked
+        return {place: one for place, one in drafts.items() if self._found.get(place) is not Repetition.LEFT_OUT}
 
     async def settle(
-        self, records: RecordWriter, appended: Sequence[AppendedMessage], drafts: Sequence[MessageDraft], now_ms: int
-    ) -> Sequence[AppendedMessage]:
-        """Hide and bring back, after they were appended. Returns the appended messages, with what became of them."""
-        settled = list(appended)
+        self,
+        records: RecordWriter,
+        appended: Mapping[int, AppendedMessage],
+        drafts: Mapping[int, MessageDraft],
+        now_ms: int,
+    ) -> Mapping[int, AppendedMessage]:
+        """Hide and bring back, after the others were appended. Returns what became of those that repeat something."""
+        settled: dict[int, AppendedMessage] = {}
         for place, repetition in self._found.items():
-            if not appended[place].is_new:
-                continue  # left out, or stored already
+            if repetition is Repetition.LEFT_OUT:
+                settled[place] = AppendedMessage(0, 0, is_new=False, repetition=repetition)
+                continue
             settled[place] = replace(appended[place], repetition=repetition)
             if repetition is Repetition.BROUGHT_BACK:
                 await records.bring_back_values(self._scope, self._stated[place])

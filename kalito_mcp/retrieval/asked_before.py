@@ -29,11 +29,12 @@ def asked_before(index: SearchIndex, text: str, *, least: float) -> list[tuple[f
     """
     records, own = index.records, wordings(text, questions_in(text))
     all_terms = terms_of_wordings(own)
+    found = index.places(frozenset().union(*all_terms))
     shares = np.zeros(records.count, np.float32)
     for terms in filter(None, all_terms):
         counts = np.zeros(records.count, np.float32)
         for term in terms:
-            counts[index.places(term)] += 1
+            counts[found[term]] += 1
         np.maximum(shares, counts / np.float32(len(terms)), out=shares)
     # |both| / |either| >= least, and |either| >= |terms|.
     has_enough = (shares > 0) & (shares >= np.float32(least) - _ROUNDING)
@@ -46,9 +47,9 @@ def asked_before(index: SearchIndex, text: str, *, least: float) -> list[tuple[f
     # A question without content terms is compared word by word.
     may_be = partial(may_be_alike, all_terms, least=least) if all(all_terms) else None
     alike: list[tuple[float, int, Candidate]] = []
-    for one in index.candidates(records.keys[places].tolist()):
+    for place, one in index.candidates(places).items():
         questions = questions_in(one.text)
         theirs = list(filter(may_be, wordings(one.text, questions))) if questions else []
         if theirs and (how_alike := most_alike(own, theirs)) >= least:
-            alike.append((-how_alike, -one.key, one))
+            alike.append((-how_alike, -place, one))
     return [(-similarity, one) for similarity, _, one in sorted(alike, key=lambda found: found[:2])]

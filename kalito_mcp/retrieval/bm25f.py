@@ -53,7 +53,7 @@ class Bm25F:
         count = int(np.count_nonzero(in_scope))
         mean = max(1.0, float(records.word_counts[in_scope].mean())) if count else 1.0
         self._lengths = 1 - _LENGTH + _LENGTH / np.float32(mean) * records.word_counts.astype(np.float32)
-        self._found: dict[str, _Places] = {term: self._with_any(question.forms[term]) for term in question.terms}
+        self._found: dict[str, _Places] = self._with_forms({term: question.forms[term] for term in question.terms})
         idf = {term: math.log1p((count - len(at) + 0.5) / (len(at) + 0.5)) for term, at in self._found.items()}
         self.weights: Final = _weights(question, idf, weights)
         """The share that each term adds to a record that has it once."""
@@ -61,9 +61,12 @@ class Bm25F:
         self._of_session = np.zeros(len(records.session_numbers) + 1, np.float32)
         """The shares of terms said anywhere in each session; the last entry is for records without a session."""
         frequencies = np.zeros(records.count, np.float32)
-        for term, weight in self.weights.items():
-            if weight and len(self._found[term]):
-                self._add(question.forms[term], self._found[term], weight * question.credit_of(term), frequencies)
+        counting = {term: weight for term, weight in self.weights.items() if weight and len(self._found[term])}
+        forms = {term: question.forms[term] for term in counting}
+        often = {mean: self._with_forms(forms, times=times) for times, mean in _TIMES.items()}
+        for term, weight in counting.items():
+            means = [(mean, found[term]) for mean, found in often.items()]
+            self._add(self._found[term], means, weight * question.credit_of(term), frequencies)
 
     def has(self, term: str, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the records contain the term themselves."""
@@ -86,20 +89,30 @@ class Bm25F:
         found: NDArray[np.float32] = self._shares[places] + self._of_session[self._records.sessions[places]]
         return found
 
-    def _with_any(self, forms: Sequence[str], *, times: int = 1) -> _Places:
-        """The places in scope of the records that contain any of the forms this often."""
-        found = [places for form in forms if len(places := self._index.places(form, times=times))]
+    def _with_forms(self, forms: Mapping[str, Sequence[str]], *, times: int = 1) -> dict[str, _Places]:
+        """For each term, the places in scope of the records that contain any of its forms this often."""
+        places = self._index.places(frozenset().union(*forms.values()), times=times)
+        return {term: self._with_any([places[form] for form in of_term]) for term, of_term in forms.items()}
+
+    def _with_any(self, of_forms: Sequence[_Places]) -> _Places:
+        found = [places for places in of_forms if len(places)]
         if not found:
             return _NO_PLACES
         places = found[0] if len(found) == 1 else np.unique(np.concatenate(found))
         return places[self._in_scope[places]]
 
-    def _add(self, forms: Sequence[str], found: _Places, weight: float, frequencies: NDArray[np.float32]) -> None:
-        """Add what a term is worth to each record. `frequencies` has a place for each record, all 0, and is so again
-        afterwards."""
+    def _add(
+        self,
+        found: _Places,
+        means: Sequence[tuple[np.float32, _Places]],
+        weight: float,
+        frequencies: NDArray[np.float32],
+    ) -> None:
+        """Add what a term is worth to each record. `means` are its counts in those that have it more often, the
+        greatest last. `frequencies` has a place for each record, all 0, and is so again afterwards."""
         often = np.ones(len(found), np.float32)
-        for times, mean in _TIMES.items():
-            often[np.searchsorted(found, self._with_any(forms, times=times))] = mean
+        for mean, places in means:
+            often[np.searchsorted(found, places)] = mean
         own = often / self._lengths[found]
         frequencies[found] += own
         touched = [found]

@@ -4,7 +4,7 @@ Three sources: the words of the question and of its other wordings (`bm25f`), th
 if there are any. Nothing is left out for its age. The scores of at most `SearchPolicy.candidates` of each are compared.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.ports.embedder import Unrelated
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.retrieval.bm25f import Bm25F
 from kalito_mcp.retrieval.corrections import corrected
@@ -27,6 +28,7 @@ from kalito_mcp.text.languages import ENGLISH, UNKNOWN
 
 _ENGLISH_ALONE: Final = ("the", "and", "of", "with", "our", "are", "was", "my", "you", "this", "that")
 _ENGLISH_SHARE: Final = 0.25
+_LEAST_SPREAD: Final = 0.02
 _MAX_SPANS: Final = 3
 _MOST: Final = 0.5
 _SAMPLE: Final = 4_096
@@ -69,11 +71,12 @@ class CandidateGenerator:
     def admissible_keys(self) -> NDArray[np.int64] | None:
         """The keys of the records that may be hits, ascending; None if these are most of them."""
         places = self._admitted(np.flatnonzero(self._in_scope))
-        return self._records.keys[places] if len(places) < _MOST * self._records.count else None
+        return self._index.keys(places) if len(places) < _MOST * self._records.count else None
 
     def add_nearest(self, keys: Sequence[int]) -> None:
         """Add the records with these keys to the candidates, if they may be hits."""
-        self._places = np.union1d(self._places, self._admitted(self._known(keys)))
+        places = self._index.places_of_keys(keys)
+        self._places = np.union1d(self._places, self._admitted(places[self._in_scope[places]]))
 
     @property
     def compared_keys(self) -> list[int]:
@@ -81,11 +84,20 @@ class CandidateGenerator:
         records, places = self._records, self._places
         beside = np.concatenate([records.previous_turns[places], records.next_turns[places]])
         known = beside[(beside >= 0) & (beside < records.count)]
-        found: list[int] = records.keys[np.union1d(places, known)].tolist()
+        found: list[int] = self._index.keys(np.union1d(places, known)).tolist()
         return found
 
+    def similarities(self, cosines: Mapping[int, float], unrelated: Unrelated | None) -> Similarities:
+        """The similarities of records, given their cosines by key. If those of unrelated texts are unknown, the
+        records' own are used."""
+        places = self._index.places_of_keys(list(cosines))
+        found = np.fromiter(cosines.values(), np.float32, len(cosines))
+        if unrelated is None:
+            unrelated = Unrelated(float(found.mean()), max(float(found.std()), _LEAST_SPREAD))
+        return Similarities(places, found, unrelated)
+
     def batches(self, similarities: Similarities | None) -> Iterator[list[ScoredCandidate]]:
-        """The scored candidates in batches, best first. `similarities` are in the order of `compared_keys`."""
+        """The scored candidates in batches, best first."""
         if not len(self._places):
             return
         scores = Scores(self._records, self._question, self._bm25f, self._places, similarities)
@@ -132,10 +144,10 @@ class CandidateGenerator:
 
     def _read(self, chosen: Sequence[int]) -> list[tuple[int, Candidate]]:
         """The records of these candidates, with their texts."""
-        keys = self._records.keys[self._places[chosen]].tolist()
-        found = {one.key: one for one in self._index.candidates(keys)}
+        places = self._places[chosen]
+        found = self._index.candidates(places)
         self.read_count += len(found)
-        return [(at, found[key]) for at, key in zip(chosen, keys, strict=True) if key in found]
+        return [(at, found[place]) for at, place in zip(chosen, places.tolist(), strict=True) if place in found]
 
     def _best(self) -> NDArray[np.int64]:
         """The places of the records that match best by words, or are of a named time."""
@@ -147,14 +159,6 @@ class CandidateGenerator:
     def _admitted(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The places whose records the filters admit."""
         return places if self._filters == SearchFilters() else places[is_admitted(self._records, places, self._filters)]
-
-    def _known(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """The places in scope of the records with these keys."""
-        wanted = np.array(keys, np.int64)
-        places = np.searchsorted(self._records.keys, wanted)
-        places, wanted = places[places < self._records.count], wanted[places < self._records.count]
-        known: NDArray[np.int64] = places[(self._records.keys[places] == wanted) & self._in_scope[places]]
-        return known
 
     def _of_named_times(self) -> NDArray[np.int64]:
         """The places of the newest records of the times that the query names."""
@@ -190,14 +194,13 @@ class CandidateGenerator:
         """Whether a word of English alone is in a quarter of the records, and the query may be English."""
         if not question.query.words.isascii():
             return False
-        said = [self._index.places(word) for word in _ENGLISH_ALONE]
-        return len(np.unique(np.concatenate(said))) >= _ENGLISH_SHARE * self._records.count
+        said = self._index.places(_ENGLISH_ALONE).values()
+        return len(np.unique(np.concatenate(list(said)))) >= _ENGLISH_SHARE * self._records.count
 
     def _missing(self, question: Question) -> list[str]:
         """The terms that no record contains in any of their forms."""
-        return [
-            term for term in question.terms if not any(len(self._index.places(form)) for form in question.forms[term])
-        ]
+        found = self._index.places(frozenset().union(*(question.forms[term] for term in question.terms)))
+        return [term for term in question.terms if not any(len(found[form]) for form in question.forms[term])]
 
     def _with_word_forms(self, question: Question, terms: Sequence[str]) -> Question:
         """The question with the other forms of these terms that the index has."""

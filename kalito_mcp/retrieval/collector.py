@@ -51,7 +51,7 @@ class Collector:
         self._has_turns = has_turns
         self._statements: list[_Statement] = []
         self._messages: list[ScoredCandidate] = []
-        self._same: dict[int, list[str]] = {}
+        self._same: dict[str, list[str]] = {}
         self._best_beside: dict[tuple[str | None, int], float] = {}
         """The score of the best hit next to each turn, by session and seq."""
 
@@ -86,8 +86,8 @@ class Collector:
                     for step in (-1, 1):
                         self._best_beside.setdefault((candidate.session_id, candidate.seq + step), scored.score)
             else:
-                same = self._same.setdefault(self.hits[earlier].candidate.key, [])
-                same += [candidate.record_id, *self._same.pop(candidate.key, ())]
+                same = self._same.setdefault(self.hits[earlier].candidate.record_id, [])
+                same += [candidate.record_id, *self._same.pop(candidate.record_id, ())]
 
     def _is_shown_beside(self, scored: ScoredCandidate) -> bool:
         """Whether a better hit shows it, whole, as the turn before or after. One about as good stands for itself."""
@@ -103,7 +103,7 @@ class Collector:
 
     def same_ids(self, scored: ScoredCandidate) -> tuple[str, ...]:
         """The ids of other records that say the same as this hit."""
-        return tuple(self._same.get(scored.candidate.key, ())[:_MAX_SAME_IDS])
+        return tuple(self._same.get(scored.candidate.record_id, ())[:_MAX_SAME_IDS])
 
     def _without_derived(self, batch: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
         """The batch without pins and summaries that only repeat messages."""
@@ -114,7 +114,7 @@ class Collector:
             if message is None:
                 kept.append(scored)
             else:
-                self._same.setdefault(message.candidate.key, []).append(scored.candidate.record_id)
+                self._same.setdefault(message.candidate.record_id, []).append(scored.candidate.record_id)
         return kept
 
     def _repeated_message(self, derived: ScoredCandidate) -> ScoredCandidate | None:

@@ -5,15 +5,15 @@ Messages of its own conversation that an assistant still sees, above all its new
 question than anything else, and of no use to it. They are left out here, for searches, contexts and prompts alike.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Final, Protocol
+from collections.abc import Collection
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
-from kalito_mcp.domain.search import SearchFilters, SeenPart
-from kalito_mcp.ports.search import RecordColumns
+from kalito_mcp.domain.search import SearchFilters
+from kalito_mcp.ports.search import RecordColumns, SearchIndex
 
 _TYPES: Final = tuple(RecordType)
 _ROLES: Final = tuple(Role)
@@ -22,57 +22,33 @@ _SAID: Final = [_TYPES.index(one) for one in (RecordType.MESSAGE, RecordType.PIN
 """Types of records that repeat a conversation. Records stored on purpose are found even in it: a task, or a pin that
 the assistant made."""
 _PIN: Final = _TYPES.index(RecordType.PIN)
+_MESSAGE: Final = _TYPES.index(RecordType.MESSAGE)
 SHOWN: Final = SearchFilters()
 """Admits whatever is not forgotten or internal."""
 
 
-class ScopedRecords(Protocol):
-    """The part of a `SearchIndex` that defines the scope."""
-
-    @property
-    def records(self) -> RecordColumns: ...
-    @property
-    def session_key(self) -> int | None: ...
-    @property
-    def project_keys(self) -> Sequence[int] | None: ...
-
-
-def in_scope(index: ScopedRecords, filters: SearchFilters) -> NDArray[np.bool_]:
+def in_scope(index: SearchIndex, filters: SearchFilters) -> NDArray[np.bool_]:
     """For each record, whether the search may use it at all, if only as a neighbour of a hit."""
     records = index.records
     found = records.is_shown
     if not filters.include_internal:
         is_asked_thought = records.types == _TYPES.index(RecordType.THOUGHT) if filters.types else False
         found = found & (~records.is_internal | is_asked_thought)
-    if index.project_keys is not None:
-        is_ours = records.projects < 0
-        for key in index.project_keys:
-            is_ours = is_ours | (records.projects == key)
-        found = found & is_ours
     for part in filters.seen:
-        found = found & ~_is_seen(records, part)
-    if index.session_key is None:
-        return found
-    # A session without a record has no number.
-    number = records.session_numbers.get(index.session_key, records.count)
-    of_session: NDArray[np.bool_] = found & (records.sessions == number)
-    return of_session
-
-
-def _is_seen(records: RecordColumns, part: SeenPart) -> NDArray[np.bool_]:
-    number = records.session_numbers.get(part.session_key, records.count)
-    is_own_pin = (records.types == _PIN) & (records.origins == _ORIGINS.index(Origin.ASSISTANT))
-    found: NDArray[np.bool_] = np.isin(records.types, _SAID) & ~is_own_pin
-    found &= (records.sessions == number) & (records.keys > part.after_key)
+        number = records.session_numbers.get(part.session_id)
+        if number is not None:
+            found = found & ~_is_seen(records, number, part.after_seq)
     return found
 
 
-def unseen(records: RecordColumns, keys: Sequence[int], filters: SearchFilters) -> Sequence[int]:
-    """The keys whose records the caller does not see already. Unknown keys are left out if anything is seen."""
-    if not filters.seen or not keys:
-        return keys
-    is_seen = np.logical_or.reduce([_is_seen(records, part) for part in filters.seen])
-    found: list[int] = np.intersect1d(records.keys[~is_seen], keys).tolist()
+def _is_seen(records: RecordColumns, session: int, after_seq: int) -> NDArray[np.bool_]:
+    """For each record, whether it repeats what was said in the session after its message with this seq."""
+    is_own_pin = (records.types == _PIN) & (records.origins == _ORIGINS.index(Origin.ASSISTANT))
+    of_session = records.sessions == session
+    found: NDArray[np.bool_] = np.isin(records.types, _SAID) & ~is_own_pin & of_session
+    if after_seq:
+        lost = np.flatnonzero(of_session & (records.types == _MESSAGE))[:after_seq]
+        found[: int(lost.max(initial=-1)) + 1] = False
     return found
 
 

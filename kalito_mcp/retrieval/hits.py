@@ -23,7 +23,6 @@ def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:
         created_at=candidate.created_at,
         score=score,
         client_key=candidate.client_key if is_message else None,
-        key=candidate.key,
         seq=candidate.seq if is_message else None,
         origin=candidate.origin,
         revision=candidate.revision,
@@ -36,8 +35,8 @@ def hit_of(candidate: Candidate, score: float, project: str | None) -> Hit:
 async def with_superseded(view: ReadView, scope: Scope, hits: Sequence[Hit]) -> list[Hit]:
     """The hits, in their order; each that another record names as superseded is labelled with that one and its
     moment."""
-    named = await view.records.superseded(scope, [hit.key for hit in hits])
-    ends = [named.get(hit.key) for hit in hits]
+    named = await view.records.superseded(scope, [hit.record_id for hit in hits])
+    ends = [named.get(hit.record_id) for hit in hits]
     return [
         replace(hit, superseded_by=end[0], valid_until=end[1]) if end else hit
         for hit, end in zip(hits, ends, strict=True)

@@ -28,10 +28,10 @@ async def latest_ends(
     most: int,
     filters: SearchFilters,
     spans: Sequence[Span] = (),
-    without: int | None = None,
+    without: str | None = None,
 ) -> list[list[Hit]]:
     """The last messages of the latest conversations of the scope, at most this many, the latest first; of a project
-    only its own. With `spans`, what was said then. `without` is the key of a session to leave out. Empty if
+    only its own. With `spans`, what was said then. It leaves out the session `without`. Empty if
     the filters admit no messages.
     """
     if filters.types and RecordType.MESSAGE not in filters.types:

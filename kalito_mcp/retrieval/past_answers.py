@@ -33,8 +33,8 @@ _SHOWN_CHARS: Final = 1_000
 _MESSAGES: Final = SearchFilters(types=frozenset({RecordType.MESSAGE}))
 _WORD: Final = re.compile(r"\w+")
 
-Labels = Mapping[int, Mapping[FeedbackLabel, int]]
-"""How often a message got each label of feedback, by its key."""
+Labels = Mapping[str, Mapping[FeedbackLabel, int]]
+"""How often a message got each label of feedback, by its id."""
 
 
 class _Turn(NamedTuple):
@@ -52,8 +52,8 @@ async def past_answers(store: Store, scope: Scope, text: str) -> Sequence[PastAn
 
     async def look(view: ReadView) -> tuple[Sequence[_Turn], Labels]:
         turns = await view.search.in_index(scope, partial(_turns, text)) or ()
-        keys = [one.key for turn in turns for one in (turn.question, *turn.replies)]
-        return turns, await view.graphs.feedback(keys) if keys else {}
+        ids = [one.record_id for turn in turns for one in (turn.question, *turn.replies)]
+        return turns, await view.graphs.feedback(ids) if ids else {}
 
     turns, labels = await store.read(look)
     alike: dict[tuple[str, ...], list[_Turn]] = {}
@@ -69,8 +69,8 @@ def _turns(text: str, index: SearchIndex) -> Sequence[_Turn]:
     from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - the same
 
     alike = asked_before(index, text, least=LEAST)
-    keys = [question.key for _, question in alike]
-    around = turns_around(index, keys, _MESSAGES, before=0, after=_ANSWERED_WITHIN, with_centres=True) if keys else ()
+    ids = [question.record_id for _, question in alike]
+    around = turns_around(index, ids, _MESSAGES, before=0, after=_ANSWERED_WITHIN, with_centres=True) if ids else ()
     at = {(one.session_id, one.seq): one for one in around}
     return [_Turn(similarity, question, _replies(question, at)) for similarity, question in alike]
 
@@ -85,14 +85,14 @@ def _replies(question: Candidate, at: Mapping[tuple[str | None, int | None], Can
 
 def _past_answer(same: Sequence[_Turn], labels: Labels) -> PastAnswer | None:
     """Questions in equal words as one, with all replies; None without a reply that answers."""
-    same = sorted(same, key=lambda turn: -turn.question.key)
+    same = sorted(same, key=lambda turn: _newest_first(turn.question))
     said: dict[tuple[str, ...], list[Candidate]] = {}
-    for reply in sorted((one for turn in same for one in turn.replies), key=lambda one: -one.key):
+    for reply in sorted((one for turn in same for one in turn.replies), key=_newest_first):
         said.setdefault(_folded(reply.text), []).append(reply)
     answers = [_answer(each, labels) for each in said.values() if not answers_nothing(each[0].text)]
     if not answers:
         return None
-    counts = _counts([one.key for turn in same for one in (turn.question, *turn.replies)], labels)
+    counts = _counts((one for turn in same for one in (turn.question, *turn.replies)), labels)
     return PastAnswer(
         _beginning(same[0].question.text),
         tuple(turn.question.record_id for turn in same),
@@ -103,16 +103,20 @@ def _past_answer(same: Sequence[_Turn], labels: Labels) -> PastAnswer | None:
 
 
 def _answer(each: Sequence[Candidate], labels: Labels) -> AnswerFound:
-    counts = _counts([one.key for one in each], labels)
+    counts = _counts(each, labels)
     feedback = sum(FEEDBACK_DELTA[label] * count for label, count in counts.items())
     return AnswerFound(_beginning(each[0].text), tuple(one.record_id for one in each), each[0].created_at, feedback)
 
 
-def _counts(keys: Iterable[int], labels: Labels) -> Counter[FeedbackLabel]:
+def _counts(messages: Iterable[Candidate], labels: Labels) -> Counter[FeedbackLabel]:
     counts: Counter[FeedbackLabel] = Counter()
-    for key in keys:
-        counts.update(labels.get(key, {}))
+    for one in messages:
+        counts.update(labels.get(one.record_id, {}))
     return counts
+
+
+def _newest_first(said: Candidate) -> tuple[int, int]:
+    return -said.created_at, -(said.seq or 0)
 
 
 def _best_first(one: PastAnswer, *, is_same: bool) -> tuple[float, bool, int]:

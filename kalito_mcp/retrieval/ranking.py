@@ -25,9 +25,9 @@ _WORD: Final = re.compile(r"\w+(?:['’]s)?")
 
 
 class Similarities(NamedTuple):
-    """Similarities of texts to a question: the cosines of `keys` (n,), ascending, and of unrelated texts."""
+    """Similarities of texts to a question: the cosines of the records at `places` (n,), and of unrelated texts."""
 
-    keys: NDArray[np.int64]
+    places: NDArray[np.int64]
     cosines: NDArray[np.float32]
     unrelated: Unrelated
 
@@ -50,7 +50,7 @@ class Scores:
         if similarities is not None:
             own, nearby = _cosines(records, places, similarities)
             parts["meaning"], parts["nearby"] = weights.meaning * own, weights.nearby * nearby
-            has_vector = np.isin(records.keys[places], similarities.keys)
+            has_vector = np.isin(places, similarities.places)
             parts["words"] = np.where(has_vector, weights.words, np.float32(WITHOUT_ITS_VECTOR)) * shares
         if question.dates:
             days, of_day = np.unique(local_days(question.zone, records.created_at[places]), return_inverse=True)
@@ -85,8 +85,7 @@ def _cosines(
     """For each record, its similarity, and the greater one of the turns before and after it, in standard deviations
     above unrelated texts. 0 for a record without a vector."""
     known = np.zeros(records.count + 1, np.float32)  # the last place stands for a missing record
-    at = np.searchsorted(records.keys, found.keys)
-    known[at] = (found.cosines - np.float32(found.unrelated.mean)) / np.float32(found.unrelated.spread)
+    known[found.places] = (found.cosines - np.float32(found.unrelated.mean)) / np.float32(found.unrelated.spread)
     around = [
         np.where((links[places] >= 0) & (links[places] < records.count), links[places], records.count)
         for links in (records.previous_turns, records.next_turns)

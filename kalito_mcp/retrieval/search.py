@@ -5,7 +5,7 @@ one (`collector`). The nearest are shown, with their dates. The reader decides w
 """
 
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -20,7 +20,7 @@ from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput, ModelError, damage_note
 from kalito_mcp.ports.clock import Clock
-from kalito_mcp.ports.embedder import Embedder, Unrelated
+from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.collector import TURN_CHARS, Collector
@@ -51,7 +51,6 @@ _LONG_CHARS: Final = 1_000
 """Of a query that takes a millisecond to parse."""
 
 _OTHER_EMBEDDER: Final = "searched by words only: the vectors are from another embedder; run kalito-mcp reindex"
-_LEAST_SPREAD: Final = 0.02
 _AT_ONCE_S: Final = 0.1
 """How long an urgent search waits for a vector."""
 
@@ -263,7 +262,7 @@ class Searcher:
             return None
         generator.add_nearest([key for key, _ in nearest])
         cosines = await view.vectors.similarities(fingerprint, vector, generator.compared_keys)
-        return _similarities(cosines, embedder.unrelated)
+        return generator.similarities(cosines, embedder.unrelated)
 
     async def _vectors(
         self, embedder: Embedder, scope: Scope, question: Question, limit_s: float
@@ -319,21 +318,6 @@ async def _nameless(view: ReadView, scope: Scope, texts: Sequence[str]) -> Seque
     return found or texts
 
 
-def _similarities(cosines: Mapping[int, float], unrelated: Unrelated | None) -> "Similarities":
-    """The similarities of these records. If the cosines of unrelated texts are unknown, the records' own cosines are
-    used."""
-    import numpy as np  # noqa: PLC0415 - by now it is there
-
-    from kalito_mcp.retrieval.ranking import Similarities  # noqa: PLC0415
-
-    keys = np.fromiter(cosines.keys(), np.int64, len(cosines))
-    found = np.fromiter(cosines.values(), np.float32, len(cosines))
-    if unrelated is None:
-        unrelated = Unrelated(float(found.mean()), max(float(found.std()), _LEAST_SPREAD))
-    order = np.argsort(keys)
-    return Similarities(keys[order], found[order], unrelated)
-
-
 async def _with_turns(
     view: ReadView, scope: Scope, page: list[Hit], filters: SearchFilters, question: Question
 ) -> list[Hit]:
@@ -342,11 +326,10 @@ async def _with_turns(
         return page
     from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy comes with it
 
-    of_hits = [one.key for one in page if one.seq is not None]
+    of_hits = [one.record_id for one in page if one.seq is not None]
     beside = replace(filters, types=frozenset({RecordType.MESSAGE}), roles=frozenset(), names=frozenset())
-    found = (
-        await view.search.in_index(scope, lambda index: turns_around(index, of_hits, beside, with_centres=True)) or ()
-    )
+    reach = partial(turns_around, message_ids=of_hits, filters=beside, with_centres=True)
+    found = await view.search.in_index(scope, reach) or ()
     damaged = await view.records.damaged([one.record_id for one in found])
     turns = {
         (one.session_id, one.seq): one
@@ -355,15 +338,15 @@ async def _with_turns(
         and not is_withheld(one.origin, one.text)
         and not question.query.is_excluded(one.text)
     }
-    shown: set[int] = set()
+    shown: set[str] = set()
 
     def around(hit: Hit) -> tuple[TurnBeside, ...]:
-        shown.add(hit.key)
+        shown.add(hit.record_id)
         if hit.seq is None:
             return ()
         beside = [turns.get((hit.session_id, hit.seq + step)) for step in (-1, 1)]
-        new = [one for one in beside if one is not None and one.key not in shown]
-        shown.update(one.key for one in new)
+        new = [one for one in beside if one is not None and one.record_id not in shown]
+        shown.update(one.record_id for one in new)
         return tuple(map(_turn, new))
 
     return [replace(one, turns=around(one)) for one in page]

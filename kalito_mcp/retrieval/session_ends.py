@@ -26,18 +26,18 @@ def session_ends(
     filters: SearchFilters,
     of_project: bool = False,
     spans: Sequence[Span] = (),
-    without: int | None = None,
+    without: str | None = None,
 ) -> list[list[Candidate]]:
     """The last messages of the latest conversations, the latest conversation first; messages of one in their order.
 
     A conversation is as late as its newest message. `of_project` leaves out conversations without a project. `spans`
-    narrow it to messages of these times. It leaves out the session with the key `without`, messages that are too short
-    to be informative, and conversations without an answer.
+    narrow it to messages of these times. It leaves out the session `without`, messages that are too short to be
+    informative, and conversations without an answer.
     """
     records = index.records
     found = np.flatnonzero(in_scope(index, filters) & (records.sessions >= 0))
     if of_project:
-        found = found[np.isin(records.projects[found], index.project_keys or ())]
+        found = found[records.projects[found] >= 0]
     found = found[is_admitted(records, found, filters)]
     if spans:
         said_at = records.created_at[found]
@@ -50,8 +50,8 @@ def session_ends(
     latest = np.zeros(int(sessions.max()) + 1, np.int64)
     np.maximum.at(latest, sessions, records.created_at[found])
     last = [found[sessions == one][-_READ:] for one in np.argsort(-latest, kind="stable")[:most] if latest[one]]
-    said = {one.key: one for one in index.candidates(records.keys[np.concatenate(last)].tolist())}
-    ends = [[said[key] for key in records.keys[places].tolist() if key in said] for places in last]
+    said = index.candidates(np.concatenate(last))
+    ends = [[said[place] for place in places.tolist() if place in said] for places in last]
     return [end for end in map(_telling, ends) if len(end) > 1]
 
 

@@ -12,27 +12,24 @@ from kalito_mcp.retrieval.filtering import in_scope, is_admitted
 
 def turns_around(
     index: SearchIndex,
-    keys: Sequence[int],
+    message_ids: Sequence[str],
     filters: SearchFilters,
     *,
     before: int = 1,
     after: int = 1,
     with_centres: bool = False,
 ) -> Sequence[Candidate]:
-    """The messages up to `before` places before and `after` places after the messages with these keys.
+    """The messages up to `before` places before and `after` places after these messages, in no order.
 
     A forgotten message takes up a place. `with_centres` includes given messages that are next to another one.
     """
-    records = index.records
-    places = np.searchsorted(records.keys, keys)
-    # A record may have been erased since its key was found.
-    places = places[np.append(records.keys, -1)[places] == keys]
+    records, places = index.records, index.places_of_messages(message_ids)
     linked = [*_following(records.previous_turns, places, before), *_following(records.next_turns, places, after)]
     around = np.unique(np.concatenate(linked))
     if not with_centres:
         around = np.setdiff1d(around, places)
     around = around[in_scope(index, filters)[around] & is_admitted(records, around, filters)]
-    return index.candidates(records.keys[around].tolist())
+    return list(index.candidates(around).values())
 
 
 def _following(links: NDArray[np.int32], places: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:

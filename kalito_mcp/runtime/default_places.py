@@ -1,13 +1,13 @@
-"""Where the database and its configuration are if nobody says otherwise. Standard library alone: a hook looks here, and
-its host waits for it."""
+"""Where data, configuration and cache are if nobody says otherwise. Standard library alone: a hook looks here, and its
+host waits for it."""
 
 import os
 import sys
 from pathlib import Path
 
 
-def default_database() -> Path:
-    """`memory.db` in the user's data directory: where the operating system keeps such files."""
+def data_folder() -> Path:
+    """The user's data directory for kalito: where the operating system keeps such files."""
     home = Path.home()
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -15,20 +15,20 @@ def default_database() -> Path:
         base = home / "Library" / "Application Support"
     else:
         base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return base / "kalito" / "memory.db"
+    return base / "kalito"
 
 
 def default_config() -> Path:
     """`config.toml` in the user's configuration directory; it need not exist."""
     if sys.platform in ("win32", "darwin"):
-        return default_database().with_name("config.toml")
+        return data_folder() / "config.toml"
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kalito" / "config.toml"
 
 
 def default_cache() -> Path:
     """Where files are kept that can be made again."""
     if sys.platform == "win32":
-        return default_database().parent / "cache"
+        return data_folder() / "cache"
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "kalito"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kalito"

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Origin, SummaryMethod
-from kalito_mcp.ports.conversations import SessionView
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Origin, SessionView, SummaryMethod
 from kalito_mcp.safety.instructions import is_instruction_like
 
 

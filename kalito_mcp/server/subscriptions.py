@@ -1,8 +1,7 @@
-"""Subscriptions of both protocol eras and their principals: hosts are only notified of what they could read.
+"""Who is subscribed to what, in both protocols: `subscriptions/listen` of 2026, and `resources/subscribe` of 2025.
 
-The SDK serves `subscriptions/listen` of the 2026 protocol, but not `resources/subscribe` of the older one. A
-subscription remembers its principal. Events published during a call reach only its owner's subscriptions. `watcher`
-finds changes in the memory, and reads as each subscriber would.
+The SDK serves only the first. Each subscriber keeps the principal that it subscribed as, which decides what it
+may hear of. `watcher` finds what changed and delivers it; no tool does.
 """
 
 import logging
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
 import anyio
-import anyio.lowlevel
 from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.server.connection import Connection
@@ -20,11 +18,8 @@ from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, Server
 from mcp.server.subscriptions import (
     SUBSCRIPTION_ID_META_KEY,
     ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
     ResourceUpdated,
     ServerEvent,
-    ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
@@ -45,31 +40,27 @@ from kalito_mcp.server.addresses import SESSION_LIST, watched_at
 
 LISTEN: Final = "subscriptions/listen"
 MOST_SUBSCRIPTIONS: Final = 4_096
-"""Streams of `subscriptions/listen`. Each costs some 30 KB."""
+"""Open streams of `subscriptions/listen`. Each costs some 30 KB."""
 MOST_OF_ONE: Final = 2_048
-"""The same of one principal: a program that forgets its streams leaves the others theirs."""
+"""Open streams of one principal, so that a program that never closes any cannot use up all of them."""
 MOST_RESOURCES: Final = 1_000
-"""Resources of one subscription, or of one connection of the 2025 protocol."""
+"""Resources of one stream, or of one connection of the 2025 protocol."""
 _TOO_MANY_RESOURCES: Final = f"more than {MOST_RESOURCES:,} resources in one subscription; subscribe to fewer"
 _LISTENING: Final[ContextVar[tuple[SubscriptionFilter, Callable[[], None]]]] = ContextVar("listening")
-"""The subscription that this task is about to begin, and what ends it: the SDK does not pass it to its bus."""
+"""What the stream that this task is opening asks for, and what ends it: the SDK does not pass these to `subscribe`."""
 _log: Final = logging.getLogger("kalito.server")
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Subscribers who may read the same part of the same memory. Over stdio `owner` is None: it is the owner served."""
+    """Subscribers who may read the same part of the same memory. Over stdio there is one owner: None."""
 
     owner: str | None = None
     limits: Limits = NO_LIMITS
 
-    def includes(self, other: "Audience") -> bool:
-        """Whether these may know whatever those do."""
-        return self.owner == other.owner and self.limits in (NO_LIMITS, other.limits)
-
 
 def audience() -> Audience:
-    """The audience of the call that this task works for."""
+    """The audience that the principal of this task's call belongs to."""
     called = acting()
     return Audience() if called is None else Audience(called.principal.owner, called.principal.limits)
 
@@ -96,14 +87,14 @@ class Subscriber(Protocol):
 
     @property
     def wants_list(self) -> bool:
-        """Whether it asked to hear which sessions there are."""
+        """Whether it wants to know when the list of sessions changes."""
 
     @property
     def watched(self) -> Mapping[str, Watched | None]:
-        """The resources that it asked for, by their addresses as it wrote them; None where we have no such resource."""
+        """The resources that it subscribed to, by URI as it wrote it; None if there is no resource with this URI."""
 
     def deliver(self, event: ServerEvent) -> None:
-        """Pass the event on if it was asked for. Returns at once and does not raise."""
+        """Send the event soon, if the subscriber wants it. Returns at once and never raises."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +111,7 @@ class _Stream:
 
 @dataclass(slots=True, eq=False)
 class _OlderHost:
-    """A connection of the 2025 protocol. Notifications that it has not read yet are merged into one."""
+    """A connection of the 2025 protocol. Equal notifications that were not sent yet are sent once."""
 
     audience: Audience
     principal_id: str | None
@@ -142,7 +133,7 @@ class _OlderHost:
         self._unsent.clear()
 
     async def send(self) -> None:
-        """Send what is delivered, until the host leaves. A host that does not read delays no others."""
+        """Send events until the host disconnects. In its own task, so that a host that does not read delays nobody."""
         with self.sending:
             while True:
                 await self._changed.wait()
@@ -151,39 +142,30 @@ class _OlderHost:
                     event = next(iter(self._unsent))
                     del self._unsent[event]
                     try:
-                        await _notify(self.connection, event)
-                    except Exception:  # the connection is the SDK's: whatever it raises, the memory is as it is
+                        if isinstance(event, ResourceUpdated):
+                            await self.connection.send_resource_updated(event.uri)
+                        else:
+                            await self.connection.send_resource_list_changed()
+                    except Exception:  # whatever the SDK's connection raises, the server goes on
                         _log.info("a subscriber could not be notified", exc_info=True)
 
 
-async def _notify(connection: Connection, event: ServerEvent) -> None:
-    match event:
-        case ResourceUpdated(uri=uri):
-            await connection.send_resource_updated(uri)
-        case ResourcesListChanged():
-            await connection.send_resource_list_changed()
-        case ToolsListChanged():
-            await connection.send_tool_list_changed()
-        case PromptsListChanged():
-            await connection.send_prompt_list_changed()
-
-
 class Subscriptions:
-    """All subscriptions of a server: the SDK's bus, the methods of both eras, and what the watcher asks."""
+    """All subscribers of a server: the SDK's `SubscriptionBus`, and the handlers of both protocols."""
 
     def __init__(self) -> None:
         self.prepare: Prepare = _nothing_to_prepare
-        """Gets what a new subscriber wants before it is acknowledged, so that no later change is missed."""
+        """Called with what a new subscriber wants before it is acknowledged, so that no later change is missed."""
         self.nudged: anyio.Event | None = None
-        """Set when something was probably written, or somebody has subscribed or left. None without subscribers."""
+        """Set when the watcher should look at once. None while no watcher runs."""
         self.senders: TaskGroup | None = None
-        """Where hosts of the 2025 protocol are notified, each in a task of its own."""
+        """The tasks that notify hosts of the 2025 protocol. None while no watcher runs."""
         self._streams: dict[object, _Stream] = {}
         self._older: dict[Connection, _OlderHost] = {}
         self._listening = ListenHandler(self, max_subscriptions=MOST_SUBSCRIPTIONS)
 
     def open_count(self) -> int:
-        """How many subscriptions of hosts there are, of both protocols."""
+        """How many streams and subscribed connections there are."""
         return len(self._streams) + len(self._older)
 
     def serve(self, server: MCPServer[Any]) -> None:
@@ -202,7 +184,7 @@ class Subscriptions:
             self.nudged.set()
 
     async def after_calls(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """The SDK's middleware that has the watcher look after each tool call: most of them write."""
+        """Middleware that has the watcher look after each tool call, because most of them write."""
         try:
             return await call_next(ctx)
         finally:
@@ -210,33 +192,29 @@ class Subscriptions:
                 self.nudge()
 
     async def publish(self, event: ServerEvent) -> None:
-        """Pass an event of a call on to those who may know what its principal knows."""
-        known_to = audience()
-        for one in self:
-            if not isinstance(event, ResourceUpdated) or one.audience.includes(known_to):
-                one.deliver(event)
-        await anyio.lowlevel.checkpoint()
+        """Deliver nothing. The SDK's bus must have this method, but only the watcher knows who may hear of an event."""
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Add a stream for the principal of this call. Returns what removes it."""
+        """Add a stream for the principal of this call. Returns a function that removes it."""
         (wanted, end), token = _LISTENING.get(), object()
         watched = {uri: watched_at(uri) for uri in wanted.resource_subscriptions or ()}
         wants_list = bool(wanted.resources_list_changed)
         self._streams[token] = _Stream(audience(), _principal_id(), watched, wants_list, listener, end)
-        self.nudge()  # the watcher may be waiting for somebody
+        self.nudge()  # the watcher sleeps while nobody is subscribed
 
         def unsubscribe() -> None:
             self._streams.pop(token, None)
-            self.nudge()  # what has no subscriber any more is forgotten
+            self.nudge()  # so that it forgets what nobody wants any more
 
         return unsubscribe
 
     def end(self) -> None:
-        """Have each stream send what it holds and then its result, by which the protocol ends it."""
+        """End all streams: each sends its remaining events, and then its result."""
         self._listening.close()
 
     async def notify_of_sessions(self, context: ServerRequestContext[Any]) -> None:
-        """Notify a host that reads the list of sessions, from now on, if it has the 2025 protocol."""
+        """From now on, notify this host of changes of the list of sessions, which it is reading. Only in the 2025
+        protocol; in the other, a host subscribes to the list."""
         if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             host = self._older_host(context)
             await self.prepare(host.audience, [SESSION_LIST])
@@ -258,7 +236,7 @@ class Subscriptions:
         with anyio.CancelScope() as lasting:
             _LISTENING.set((filters, lasting.cancel))
             return await self._listening(context, params)
-        # Its token is no longer valid: with this the protocol ends a stream.
+        # Reached when `lasting.cancel` was called, because the token is no longer valid. The result ends the stream.
         return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_META_KEY: context.request_id})
 
     async def _subscribe(self, context: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
@@ -276,7 +254,7 @@ class Subscriptions:
         return EmptyResult()
 
     def _older_host(self, context: ServerRequestContext[Any]) -> _OlderHost:
-        # Each request has a session object of its own; the connection behind it lasts.
+        # Each request has its own session object; the connection behind it is the same.
         connection = context.session._connection
         host = self._older.get(connection)
         if host is None:
@@ -284,7 +262,7 @@ class Subscriptions:
             connection.exit_stack.callback(self._leave, host)
             if self.senders is not None:
                 self.senders.start_soon(host.send)
-        # A client with a new consent goes on in its session.
+        # A client that got a new consent keeps its connection.
         host.principal_id = _principal_id()
         return host
 
@@ -295,7 +273,7 @@ class Subscriptions:
 
 
 def except_subscriptions(middleware: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
-    """The SDK's middleware for all messages but subscriptions. They last for hours, and would hold a frame of each."""
+    """The middleware for all requests except `subscriptions/listen`, which lasts for hours and would keep its frame."""
 
     def passed(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Awaitable[HandlerResult]:
         return call_next(ctx) if ctx.method == LISTEN else middleware(ctx, call_next)
@@ -304,7 +282,7 @@ def except_subscriptions(middleware: ServerMiddleware[Any]) -> ServerMiddleware[
 
 
 async def _nothing_to_prepare(_audience: Audience, _watched: Collection[Watched]) -> None:
-    """Without a watcher."""
+    """Used while there is no watcher."""
 
 
 def _too_many(said: str) -> MCPError:

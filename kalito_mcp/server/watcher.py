@@ -1,9 +1,8 @@
-"""Finds what changed in the memory, in any process, and reports it to subscribers.
+"""Notifies subscribers of what changed in the memory, whichever process changed it.
 
-It looks only while somebody is subscribed: right after a tool call, and each second at the store's revision. Every
-process that writes moves it, and so does the background work of this one. What was last read at another revision is
-read again, as each audience would read it, and compared with what was there before. So no subscriber learns of what it
-cannot read, not even from the time of a notification.
+It looks only while somebody is subscribed: after each tool call, and each second. If the revision of an owner's memory
+has changed, it reads what that owner's subscribers watch, with their limits, and compares it with what it read before.
+So nobody hears of what they cannot read, not even by the time of a notification.
 """
 
 import logging
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 1.0
 _REST: Final = 9
-"""Pause after a look, as a multiple of its duration: looking costs at most a tenth of a processor."""
+"""Pause after a look, as a multiple of its duration, so that looking takes at most a tenth of a processor."""
 _IN_FILES: Final = frozenset({WatchedKind.SNAPSHOTS, WatchedKind.SNAPSHOT})
 """What changes without a commit."""
 _log: Final = logging.getLogger("kalito.server")
@@ -36,27 +35,27 @@ _log: Final = logging.getLogger("kalito.server")
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The version of something, read when the store was at `revision` or later."""
+    """The version of a resource. `revision` was read before it."""
 
     version: int
     revision: int
 
 
 class Watcher:
-    """Compares what the subscribers of one server see."""
+    """Compares what the subscribers of one server see now with what they saw before."""
 
     def __init__(self, subscriptions: Subscriptions, memory: "Callable[[], Awaitable[Memory]]") -> None:
         self._subscriptions = subscriptions
         self._memory = memory
         self._seen: defaultdict[Audience, dict[Watched, _Seen]] = defaultdict(dict)
         self._ends_ms: Mapping[str, int] = {}
-        """When each principal's access ends, as of the revision below."""
-        self._ends_of: tuple[int, set[str]] | None = None
-        """The revision, and the principals."""
+        """When the access of each principal ends."""
+        self._ends_as_of: tuple[Mapping[Audience, int], set[str]] | None = None
+        """The revisions and the principals for which `_ends_ms` was read."""
         subscriptions.prepare = self._prepare
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Watch until cancelled. Started as soon as hosts of the 2025 protocol can be notified."""
+        """Watch until cancelled. Reports that it has started once hosts of the 2025 protocol can be notified."""
         async with anyio.create_task_group() as senders:
             self._subscriptions.senders, self._subscriptions.nudged = senders, anyio.Event()
             self._seen.clear()
@@ -70,7 +69,7 @@ class Watcher:
                     try:
                         await self._look()
                         has_failed = False
-                    except Exception:  # said once; calls go on, and say what is wrong with the memory
+                    except Exception:  # logged once; tool calls report what is wrong with the memory
                         if not has_failed:
                             _log.warning("subscribers cannot be notified", exc_info=True)
                         has_failed = True
@@ -84,18 +83,18 @@ class Watcher:
             await nudged.wait()
 
     async def _look(self) -> None:
-        """Compare what each audience sees with what it saw, and pass on what differs."""
+        """Notify each audience of what looks different from before."""
         if not self._is_needed():
-            self._seen.clear()  # the next subscriber hears of changes from then on
+            self._seen.clear()  # the next subscriber is notified only of later changes
             return
-        memory = await self._memory()
-        revision = await memory.changes.revision()
-        await self._end_those_without_token(memory, revision)
+        wanted = self._wanted()  # who subscribes from here on is prepared, and looked at next time
+        revisions = {one: await self._revision(one) for one in {each.audience for each in self._subscriptions}}
+        await self._end_those_without_access(revisions)
         failures: list[Exception] = []
-        for audience, watched in self._wanted().items():
+        for audience, watched in wanted.items():
             try:
-                changed = await self._changes(audience, watched, revision)
-            except Exception as error:  # the others are notified all the same, and this audience next time
+                changed = await self._changes(audience, watched, revisions[audience])
+            except Exception as error:  # the others are still notified, and this audience at the next look
                 failures.append(error)
                 continue
             for one in self._subscriptions if changed else ():
@@ -107,7 +106,8 @@ class Watcher:
             raise failures[0]
 
     async def _changes(self, audience: Audience, watched: Collection[Watched], revision: int) -> set[Watched]:
-        """Which resources look different to the audience than before; and note it. `revision` was read before them."""
+        """Return which resources look different to the audience, and remember how they look now. `revision` was read
+        before them."""
         seen = self._seen[audience]
         to_read = {
             one
@@ -119,47 +119,50 @@ class Watcher:
         seen.update({one: _Seen(version, revision) for one, version in found.items()})
         return changed
 
-    async def _end_those_without_token(self, memory: "Memory", revision: int) -> None:
-        """End the subscriptions whose token, or consent, was revoked or has expired. A provider's tokens are not known
-        here."""
-        principals = self._principals()
-        if self._ends_of != (revision, principals):
+    async def _end_those_without_access(self, revisions: Mapping[Audience, int]) -> None:
+        """End the subscriptions whose token or consent has expired or was revoked. Tokens of an OpenID provider are not
+        stored, so nothing is known of their end."""
+        memory, principals = await self._memory(), self._principals()
+        if self._ends_as_of != (revisions, principals):
             self._ends_ms = await memory.access.ends_of(principals)
-            self._ends_of = revision, principals
+            self._ends_as_of = revisions, principals
         for one in list(self._subscriptions):
             if self._ends_ms.get(one.principal_id or "", math.inf) <= memory.place.clock.now_ms():
                 one.end()
 
     async def _prepare(self, audience: Audience, watched: Collection[Watched]) -> None:
-        """Note what the audience sees now, where that was not yet noted."""
+        """Remember what the audience sees now of resources that it did not watch before."""
         if all(one in self._seen[audience] for one in watched):
             return
-        with suppress(KalitoError):  # of a memory that cannot be opened, there is nothing to be missed
-            revision = await (await self._memory()).changes.revision()
+        with suppress(KalitoError):  # a memory that cannot be opened has no changes to miss
+            revision = await self._revision(audience)
             found = await self._as_seen_by(audience, watched)
-            # From here to the subscription nothing is awaited, so nothing is forgotten in between.
+            # Nothing is awaited from here until the subscriber is added, so `_forget_unwanted` cannot run in between.
             seen = self._seen[audience]
             for one, version in found.items():
                 seen.setdefault(one, _Seen(version, revision))
 
     async def _as_seen_by(self, audience: Audience, watched: Collection[Watched]) -> Mapping[Watched, int]:
-        if not watched:
-            return {}
+        return await (await self._memory_of(audience)).changes.versions(watched) if watched else {}
+
+    async def _revision(self, audience: Audience) -> int:
+        return await (await self._memory_of(audience)).changes.revision()
+
+    async def _memory_of(self, audience: Audience) -> "Memory":
+        """The memory as the audience may read it."""
         memory = await self._memory()
-        if audience.owner is not None:
-            memory = memory.of_owner(audience.owner, audience.limits)
-        return await memory.changes.versions(watched)
+        return memory if audience.owner is None else memory.of_owner(audience.owner, audience.limits)
 
     def _is_needed(self) -> bool:
-        """Whether a subscriber must be notified, or may have lost access."""
+        """Whether anybody watches something, or may lose access."""
         return any(one.watched or one.wants_list or one.principal_id is not None for one in self._subscriptions)
 
     def _principals(self) -> set[str]:
-        """The principals that subscribed over HTTP."""
+        """The principals of the subscribers over HTTP."""
         return {one.principal_id for one in self._subscriptions if one.principal_id is not None}
 
     def _wanted(self) -> dict[Audience, set[Watched]]:
-        """The current subscriptions."""
+        """What each audience watches."""
         wanted: defaultdict[Audience, set[Watched]] = defaultdict(set)
         for one in self._subscriptions:
             watched = {each for each in one.watched.values() if each is not None}
@@ -177,9 +180,7 @@ class Watcher:
 
 
 def _events(subscriber: Subscriber, changed: Collection[Watched]) -> Iterator[ServerEvent]:
-    """The subscriber's filter, as it was requested."""
-    if not changed:
-        return
+    """The changes that the subscriber asked for, with the URIs as it wrote them."""
     if subscriber.wants_list and SESSION_LIST in changed:
         yield ResourcesListChanged()
     for uri, watched in subscriber.watched.items():

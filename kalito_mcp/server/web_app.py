@@ -21,6 +21,7 @@ from kalito_mcp.server.draining import Draining
 from kalito_mcp.server.gate import http_denial, is_write
 from kalito_mcp.server.mcp_sessions import CompleteResponses, SessionOwners, direct_route, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
+from kalito_mcp.web.cors import with_cors
 from kalito_mcp.web.guard import OPEN, Authenticate, Guard, RequiredPermissions, WhyRefused
 from kalito_mcp.web.health import health_routes
 from kalito_mcp.web.limits import RateLimits
@@ -28,12 +29,11 @@ from kalito_mcp.web.metrics import Measured, metrics_routes
 from kalito_mcp.web.oauth import oauth_routes
 from kalito_mcp.web.oauth_metadata import USUAL_SCOPES, resource_metadata_routes
 from kalito_mcp.web.oidc import OidcVerifier
-from kalito_mcp.web.pages import open_to_pages
 from kalito_mcp.web.refusal_log import RefusalLog
 from kalito_mcp.web.rest.app import RestApp
 from kalito_mcp.web.rest.endpoint import Exporter
 from kalito_mcp.web.rest.table import TABLE
-from kalito_mcp.web.site import Site
+from kalito_mcp.web.urls import ServerUrls
 
 
 def http_app(
@@ -56,15 +56,15 @@ def http_app(
     Raises:
         ConfigurationError: the public URL or the provider's URL is not valid.
     """
-    site = Site.of(policy.public_url, port=port, path="/mcp" if transport == "http" else "/sse")
+    urls = ServerUrls.of(policy.public_url, port=port, path="/mcp" if transport == "http" else "/sse")
     # The guard checks the names that the SDK would check, on every route.
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     mcp = streamable_http(server, unchecked) if transport == "http" else server.sse_app(transport_security=unchecked)
-    login = _Login() if owner is not None else _login(server, site, policy, oidc, documents)
+    login = _Login() if owner is not None else _login(server, urls, policy, oidc, documents)
     refusals = RefusalLog(server.opened.memory)
     app = _routed(server, mcp, login, refusals)
     limits = RateLimits(policy)
-    metadata_url = site.metadata_url if login.routes else None
+    metadata_url = urls.metadata_url if login.routes else None
     needs = RequiredPermissions(
         SessionOwners(CompleteResponses(_direct(mcp, app) if transport == "http" else app)),
         partial(http_denial, server.tool_names),
@@ -85,7 +85,7 @@ def http_app(
         metadata_url=metadata_url,
         scopes=login.scopes,
     )
-    return Measured(refusals.around(open_to_pages(guard, policy.origins)), server.metrics)
+    return Measured(refusals.around(with_cors(guard, policy.origins)), server.metrics)
 
 
 def _routed(server: KalitoServer, mcp: Starlette, login: "_Login", refusals: RefusalLog) -> Starlette:
@@ -139,25 +139,29 @@ class _Login:
 
 
 def _login(
-    server: KalitoServer, site: Site, policy: HttpPolicy, oidc: OidcPolicy | None, documents: ClientDocuments | None
+    server: KalitoServer,
+    urls: ServerUrls,
+    policy: HttpPolicy,
+    oidc: OidcPolicy | None,
+    documents: ClientDocuments | None,
 ) -> _Login:
     memory = server.opened.memory
-    provider = OidcVerifier(oidc, sorted(site.resources)) if oidc is not None and oidc.issuer else None
+    provider = OidcVerifier(oidc, sorted(urls.resources)) if oidc is not None and oidc.issuer else None
 
     async def authenticate(token: str) -> Principal | None:
         if provider is not None and not token.startswith(PREFIX):
             return await provider.principal(token)
-        return await (await memory()).access.principal_of(token, site.resources)
+        return await (await memory()).access.principal_of(token, urls.resources)
 
     async def why_refused(token: str) -> str | None:
-        return await (await memory()).access.why_refused(token, site.resources)
+        return await (await memory()).access.why_refused(token, urls.resources)
 
     if oidc is not None and provider is not None:
         scopes = (*oidc.read_scopes[:1], *oidc.write_scopes[:1]) if oidc.scope_claim in ("scope", "scp") else ()
-        return _Login(resource_metadata_routes(site, oidc.issuer, scopes), scopes, authenticate, why_refused)
+        return _Login(resource_metadata_routes(urls, oidc.issuer, scopes), scopes, authenticate, why_refused)
     if policy.sign_in:
         if documents is None and policy.client_documents and policy.public_url:
             documents = ClientDocuments()
-        routes = [*resource_metadata_routes(site, None, USUAL_SCOPES), *oauth_routes(memory, site, documents)]
+        routes = [*resource_metadata_routes(urls, None, USUAL_SCOPES), *oauth_routes(memory, urls, documents)]
         return _Login(routes, USUAL_SCOPES, authenticate, why_refused)
     return _Login(authenticate=authenticate, why_refused=why_refused)

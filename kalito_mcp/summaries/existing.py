@@ -1,19 +1,50 @@
-"""Which summaries a session has already, and whether what a new one was made from still stands."""
+"""Which summaries a session has already, where the next begins, and whether what it was made from still stands."""
 
 from collections.abc import Sequence
 
-from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, MessageWithImportance, Visibility
+from kalito_mcp.domain.records import (
+    ConversationSummary,
+    CreateSummaryRequest,
+    MessageWithImportance,
+    RecordType,
+    Visibility,
+)
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.errors import SummaryRangeConflict
+from kalito_mcp.ports.conversations import SummaryDraft
 from kalito_mcp.ports.store import ReadView, WriteTransaction
+from kalito_mcp.records.client_keys import known_by_key
 
 
 async def made_before(
     view: ReadView | WriteTransaction, session: Session, request: CreateSummaryRequest
 ) -> ConversationSummary | None:
-    """The summary that was made with the request's client_key."""
+    """The summary that was made with the request's client_key.
+
+    Raises:
+        ClientKeyReused: it was chosen for another request before.
+    """
     key = request.client_key
-    return None if key is None else await view.conversations.summary_by_client_key(session, key)
+    place = Scope(session.owner, session=session.id)
+    if key is None or not await known_by_key(view.records, place, RecordType.SUMMARY, [key]):
+        return None
+    return await view.conversations.summary_by_client_key(session, key)
+
+
+async def add_next(transaction: WriteTransaction, session: Session, draft: SummaryDraft) -> None:
+    """Add a summary that begins right after the last one of its level.
+
+    Raises:
+        SummaryRangeConflict: it begins elsewhere; nothing was written.
+    """
+    next_seq = await transaction.conversations.summarized_to(session, draft.level) + 1
+    if draft.start_seq != next_seq:
+        raise SummaryRangeConflict(
+            f"the next summary of session {session.id!r} begins at its message {next_seq}, not {draft.start_seq}: "
+            "summaries may not overlap or leave gaps; begin there"
+        )
+    await transaction.conversations.add_summary(session, draft)
 
 
 async def made_of(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Origin, Role, SummaryMethod
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.safety.trust import is_withheld
 from kalito_mcp.summaries.selection import (
     ANSWERED,

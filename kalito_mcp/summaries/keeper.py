@@ -35,7 +35,7 @@ from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import cleaned
-from kalito_mcp.summaries.existing import are_unchanged, made_before, made_of
+from kalito_mcp.summaries.existing import add_next, are_unchanged, made_before, made_of
 from kalito_mcp.summaries.summarizer import Summarizer, WrittenSummary
 from kalito_mcp.summaries.window import SummaryWindowPolicy, summary_window
 from kalito_mcp.text.analysis import index_text
@@ -169,7 +169,7 @@ class SummaryKeeper:
                     return before
                 # The caller's text stays valid if the messages have changed.
                 await _must_not_repeat(transaction, session, scope, keys)
-                await transaction.conversations.add_summary(session, draft)
+                await add_next(transaction, session, draft)
                 return _to_summary(session.id, draft)
 
             return replace(await self._store.write(add_given), redacted=redacted)
@@ -183,7 +183,7 @@ class SummaryKeeper:
             is_due = await made_of(transaction, await find_session(transaction, scope), messages) is None
             if not is_due or not await are_unchanged(transaction, session, messages):
                 raise Overtaken
-            await transaction.conversations.add_summary(session, draft)
+            await add_next(transaction, session, draft)
             return replace(_to_summary(session.id, draft), redacted=redacted)
 
         try:
@@ -224,7 +224,7 @@ class SummaryKeeper:
             if not left:
                 return None
             of_left = _over(left, draft)
-            await transaction.conversations.add_summary(session, of_left)
+            await add_next(transaction, session, of_left)
             return replace(_to_summary(session.id, of_left), redacted=redacted)
 
         return await self._store.write(add)
@@ -273,7 +273,7 @@ class SummaryKeeper:
             session = await transaction.sessions.get(scope)
             if session is None or session.state is SessionState.FINALIZED:
                 return None
-            await transaction.conversations.add_summary(session, draft)
+            await add_next(transaction, session, draft)
             if not await are_unchanged(transaction, session, sources):
                 raise Conflict("the summarised records changed meanwhile; summarise them again")
             return _to_summary(session.id, draft)

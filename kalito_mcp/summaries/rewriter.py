@@ -20,7 +20,6 @@ from kalito_mcp.domain.memory_records import (
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, RecordType, SummaryMethod
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.domain.validation import message_number
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data
@@ -138,9 +137,7 @@ async def _parts(
 
 async def _summaries_above(view: ReadView | WriteTransaction, record: MemoryRecord) -> Sequence[MemoryRecord]:
     if record.type is RecordType.MESSAGE:
-        return await view.records.summaries_over(record)
+        return await view.records.summaries_over(record.id)
     # The summaries above a summary also cover its first message, whether or not that still exists.
-    first_id = str(record.content["start_message_id"])
-    first = replace(record, type=RecordType.MESSAGE, id=first_id, key=message_number(first_id))
-    over = await view.records.summaries_over(first)
+    over = await view.records.summaries_over(str(record.content["start_message_id"]))
     return [one for one in over if one.content["level"] > record.content["level"]]

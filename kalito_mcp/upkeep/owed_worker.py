@@ -106,7 +106,7 @@ class OwedWorker:
 
     async def _tidy(self) -> None:
         try:
-            await self._store.tidy()
+            await self._store.maintenance.tidy()
         except Exception as error:
             _report(error, "the text index was not merged; searches take a little longer until it is")
 
@@ -139,24 +139,20 @@ class OwedWorker:
             _report(error, "the files may still contain erased text; cleaning them is tried again later")
             return 0.0
 
-    async def _owing(self, after_key: int) -> Sequence[Session]:
+    async def _owing(self, after: Session | None) -> Sequence[Session]:
         def look(view: ReadView) -> Coroutine[Any, Any, Sequence[Session]]:
             return view.sessions.list_owing(
-                threshold=self._threshold, max_summaries=self._max_per_level, after_key=after_key, limit=_PAGE
+                threshold=self._threshold, max_summaries=self._max_per_level, after=after, limit=_PAGE
             )
 
         return await self._store.read(look)
 
     async def _find_debts(self) -> None:
-        last_key = 0
+        last: Session | None = None
         try:
-            while True:
-                sessions = await self._owing(last_key)
-                for session in sessions:
-                    await self.pay(Scope(owner=session.owner, session=session.id))
-                    last_key = session.key
-                if len(sessions) < _PAGE:
-                    return
+            while sessions := await self._owing(last):
+                for last in sessions:
+                    await self.pay(Scope(owner=last.owner, session=last.id))
         except Exception as error:
             _report(error, "could not look for owed work; the next start looks again")
 

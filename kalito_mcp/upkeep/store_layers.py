@@ -6,7 +6,7 @@ the transaction that makes the change.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
@@ -17,7 +17,7 @@ from kalito_mcp.domain.audit import NewEntry, action_name
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import AlreadyTakenIn
-from kalito_mcp.ports.records import Swept
+from kalito_mcp.ports.maintenance import Maintenance, OwedErasures
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.runtime.acting import acting
 from kalito_mcp.runtime.call_keys import key_to_store
@@ -74,6 +74,11 @@ class StoreLayer:
         """As the store's."""
         return self._store.is_read_only
 
+    @property
+    def maintenance(self) -> Maintenance:
+        """As the store's."""
+        return self._store.maintenance
+
     async def read(self, work: Read[T], *, is_short: bool = False) -> T:
         """As the store's."""
         return await self._store.read(work, is_short=is_short)
@@ -86,29 +91,13 @@ class StoreLayer:
         """As the store's."""
         return await self._store.write(work, before=before)
 
-    async def rebuild_derived(self) -> None:
-        """As the store's."""
-        await self._store.rebuild_derived()
-
-    async def tidy(self) -> None:
-        """As the store's."""
-        await self._store.tidy()
-
-    async def move_vectors(self, *, is_whole: bool = False) -> bool:
-        """As the store's."""
-        return await self._store.move_vectors(is_whole=is_whole)
-
-    async def sweep(self, up_to: int = 0) -> Swept:
-        """As the store's."""
-        return await self._store.sweep(up_to)
-
     async def secret(self) -> bytes:
         """As the store's."""
         return await self._store.secret()
 
-    async def revision(self) -> int:
+    async def revision(self, owner: str) -> int:
         """As the store's."""
-        return await self._store.revision()
+        return await self._store.revision(owner)
 
 
 class Reporting(StoreLayer):
@@ -134,15 +123,32 @@ class Reporting(StoreLayer):
         self._report()
         return result
 
-    async def sweep(self, up_to: int = 0) -> Swept:
-        """As the store's, and reported: it removes the file of the vector index, which is then to be rebuilt."""
-        swept = await self._store.sweep(up_to)
-        self._report()
-        return swept
+    @property
+    def maintenance(self) -> Maintenance:
+        """As the store's. What it may make owed is reported."""
+        return _ReportedMaintenance(self._store.maintenance, self._report)
 
     def _report(self) -> None:
         for on_commit in self._watchers:
             on_commit()
+
+
+class _ReportedMaintenance:
+    """The chores of a store, with a report of vectors that were missing where they are kept: they are owed again."""
+
+    def __init__(self, maintenance: Maintenance, report: Callable[[], None]) -> None:
+        self._report = report
+        self.tidy = maintenance.tidy
+        self.rebuild_derived = maintenance.rebuild_derived
+        self.owed_erasures = maintenance.owed_erasures
+        self.move_vectors = maintenance.move_vectors
+        self._finish_erasures = maintenance.finish_erasures
+
+    async def finish_erasures(self, owed: OwedErasures | None = None) -> Mapping[str, str]:
+        """As the store's, and reported."""
+        left = await self._finish_erasures(owed)
+        self._report()
+        return left
 
 
 class Pausing(StoreLayer):
@@ -223,10 +229,9 @@ class Auditing(StoreLayer):
         who, action = called.principal, action_name(called.action)
 
         async def logged(transaction: WriteTransaction) -> T:
-            await transaction.audit.begin()
-            result = await work(transaction)
-            if changes := tuple(await transaction.audit.end()):
-                entry = NewEntry(self._now_ms(), who.id, who.owner, action, who.client, changes=changes)
+            result, changes = await transaction.audit.changes_of(lambda: work(transaction))
+            if changes:
+                entry = NewEntry(self._now_ms(), who.id, who.owner, action, who.client, changes=tuple(changes))
                 await transaction.audit.add(entry)
             return result
 

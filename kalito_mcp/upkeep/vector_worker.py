@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.lowlevel
 
-from kalito_mcp.errors import Conflict, KalitoError, ModelReplyInvalid
+from kalito_mcp.errors import KalitoError, ModelReplyInvalid
 from kalito_mcp.ports.embedder import Embedder, VectorPolicy
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
@@ -95,14 +95,14 @@ class VectorWorker:
         is_owed = True
         while is_owed:
             await self._pay_owed()
-            is_owed = await self._store.move_vectors()
+            is_owed = await self._store.maintenance.move_vectors()
 
     async def _drop_replaced(self) -> None:
         """Stop using the active index if this embedder replaces the one that made it."""
         active = _active(await self._indexes())
         if active is None or not self._is_replaced(active):
             return
-        await self._store.write(lambda transaction: transaction.vectors.drop(active))
+        await self._store.write(lambda transaction: transaction.vectors.drop(active.fingerprint))
         self._is_cleared = False
         _log.info(
             "the vectors that %s made are replaced by vectors of %s, the newest first; search finds the rest by words",
@@ -120,10 +120,15 @@ class VectorWorker:
     ) -> None:
         """Store the vectors, unless another process has opened the first index for another embedder meanwhile."""
         if not self._is_other(_active(await transaction.vectors.indexes())):
-            index = await transaction.vectors.open_index(self._embedder.fingerprint, vectors.shape[1])
-            await transaction.vectors.put(index, owed, vectors)
+            await transaction.vectors.open_index(self._embedder.fingerprint, vectors.shape[1])
+            await self._put_ours(owed, vectors, transaction)
 
-    async def rebuild(self, progress: Callable[[int, int], None], *, is_anew: bool = False) -> VectorIndex:
+    async def _put_ours(
+        self, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]", transaction: WriteTransaction
+    ) -> None:
+        await transaction.vectors.put(self._embedder.fingerprint, owed, vectors)
+
+    async def rebuild(self, progress: Callable[[int, int], None], *, is_anew: bool = False) -> None:
         """Complete this embedder's index, activate it, remove the previous one, and move the vectors to where they are
         kept. What was lost there is made again.
 
@@ -135,42 +140,41 @@ class VectorWorker:
             ModelError, StorageError: a batch could not be embedded or stored; call again to continue.
             Conflict: another embedder's index was started meanwhile.
         """
-        await self._store.move_vectors(is_whole=True)
+        await self._store.maintenance.move_vectors(is_whole=True)
         await self._clear()
         probe = await self._embedder.embed([_PROBE])
+        ours = self._embedder.fingerprint
 
-        async def begin(transaction: WriteTransaction) -> tuple[VectorIndex, int, int]:
-            for stored in await transaction.vectors.indexes() if is_anew else ():
-                if not self._is_other(stored):
-                    await transaction.vectors.drop(stored)
-            index = await transaction.vectors.open_index(self._embedder.fingerprint, probe.shape[1])
-            done = await transaction.vectors.count(index)
-            return index, done, done + await transaction.vectors.owed_count(index)
+        async def begin(transaction: WriteTransaction) -> tuple[int, int]:
+            if is_anew:
+                await transaction.vectors.drop(ours)
+            await transaction.vectors.open_index(ours, probe.shape[1])
+            done = await transaction.vectors.count(ours)
+            return done, done + await transaction.vectors.owed_count(ours)
 
-        index, done, total = await self._store.write(begin)
+        done, total = await self._store.write(begin)
         progress(done, total)
-        while not await self._activate_if_complete(index):
-            owed = await self._owed_in(index, self._policy.batch)
+        while not await self._activate_if_complete():
+            owed = await self._store.read(lambda view: view.vectors.owed(ours, limit=self._policy.batch))
             if not owed:
                 continue
-            index = await self._store.write(partial(_put_in, index, owed, await self._embed(owed)))
+            await self._store.write(partial(self._put_ours, owed, await self._embed(owed)))
             done += len(owed)
             total = max(total, done)
             progress(done, total)
         await self._clear()
-        await self._store.move_vectors()
-        return index
+        await self._store.maintenance.move_vectors()
 
-    async def _activate_if_complete(self, index: VectorIndex) -> bool:
-        """Activate the index if no record lacks a vector in it. False, and nothing is written, otherwise."""
-        if await self._owed_in(index, 1):
+    async def _activate_if_complete(self) -> bool:
+        """Activate our index if no record lacks a vector in it. False, and nothing is written, otherwise."""
+        ours = self._embedder.fingerprint
+        if await self._store.read(lambda view: view.vectors.owed(ours, limit=1)):
             return False
 
         async def activate(transaction: WriteTransaction) -> bool:
-            current = _still(next((one for one in await transaction.vectors.indexes() if one.key == index.key), None))
-            if await transaction.vectors.owed(current, limit=1):
+            if await transaction.vectors.owed(ours, limit=1):
                 return False
-            await transaction.vectors.activate(current)
+            await transaction.vectors.activate(ours)
             return True
 
         return await self._store.write(activate)
@@ -198,9 +202,6 @@ class VectorWorker:
             return float("inf")
         return min(_LONGEST_PAUSE_S, _RETRY_AFTER_S * 2.0 ** min(self._failures - 1, 30))
 
-    async def _owed_in(self, index: VectorIndex, most: int) -> Sequence[OwedVector]:
-        return await self._store.read(lambda view: view.vectors.owed(index, limit=most))
-
     async def _indexes(self) -> Sequence[VectorIndex]:
         return await self._store.read(lambda view: view.vectors.indexes())
 
@@ -209,7 +210,8 @@ class VectorWorker:
 
         async def look(view: ReadView) -> tuple[VectorIndex | None, Sequence[OwedVector]]:
             active = _active(await view.vectors.indexes())
-            return active, [] if self._is_other(active) else await view.vectors.owed(active, limit=self._policy.batch)
+            ours, most = self._embedder.fingerprint, self._policy.batch
+            return active, [] if self._is_other(active) else await view.vectors.owed(ours, limit=most)
 
         active, owed = await self._store.read(look)
         is_foreign = self._is_other(active)
@@ -265,17 +267,5 @@ class VectorWorker:
         self._is_cleared = True
 
 
-async def _put_in(
-    index: VectorIndex, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]", transaction: WriteTransaction
-) -> VectorIndex:
-    return _still(await transaction.vectors.put(index, owed, vectors))
-
-
 def _active(indexes: Sequence[VectorIndex]) -> VectorIndex | None:
     return next((index for index in indexes if index.is_active), None)
-
-
-def _still(index: VectorIndex | None) -> VectorIndex:
-    if index is None:
-        raise Conflict("another process started to index with another embedder; run `kalito-mcp reindex` again")
-    return index

@@ -21,7 +21,7 @@ from kalito_mcp.domain.access import Principal
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.safety.addresses import LOOPBACK_HOSTS
 from kalito_mcp.web.limits import RateLimits, too_many
-from kalito_mcp.web.site import Site
+from kalito_mcp.web.urls import ServerUrls
 
 PRINCIPAL_KEY: Final = "kalito.principal"
 """Where the ASGI scope of a request has its principal."""
@@ -73,7 +73,7 @@ class Guard:
         self._scopes = " ".join(scopes)
         self._limits = limits or RateLimits(policy)
         # As browsers write it, however the setting does: in lower case, without the scheme's own port.
-        public = Site.of(policy.public_url, port=0).base if policy.public_url else ""
+        public = ServerUrls.of(policy.public_url, port=0).base if policy.public_url else ""
         hosts = (*LOOPBACK_HOSTS, *policy.hosts, urlsplit(public).hostname or "")
         self._hosts = {name.lower() for name in hosts if name}
         self._origins = {*policy.origins, *([public] if public else [])}

@@ -28,7 +28,7 @@ from kalito_mcp.web.oauth_metadata import server_metadata_routes
 from kalito_mcp.web.oauth_provider import SIGN_IN_PATH, OAuthProvider
 from kalito_mcp.web.sign_in import SignInPage, caller_of
 from kalito_mcp.web.sign_in_html import problem_page
-from kalito_mcp.web.site import Site
+from kalito_mcp.web.urls import ServerUrls
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -47,16 +47,16 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def oauth_routes(
-    memory: "Callable[[], Awaitable[Memory]]", site: Site, documents: ClientDocuments | None
+    memory: "Callable[[], Awaitable[Memory]]", urls: ServerUrls, documents: ClientDocuments | None
 ) -> list[Route]:
     """All routes by which a client gets a token. None of them needs one.
 
     Without `documents`, clients have to register: no description of one is read.
     """
-    endpoints = _Endpoints(memory, site, documents)
-    page = SignInPage(memory, site)
+    endpoints = _Endpoints(memory, urls, documents)
+    page = SignInPage(memory, urls)
     return [
-        *server_metadata_routes(site, reads_documents=documents is not None),
+        *server_metadata_routes(urls, reads_documents=documents is not None),
         Route("/authorize", _guarded(endpoints.authorize), methods=["GET", "POST"]),
         Route("/token", _guarded(endpoints.token), methods=["POST"]),
         Route("/register", _guarded(endpoints.register), methods=["POST"]),
@@ -68,14 +68,14 @@ def oauth_routes(
 
 class _Endpoints:
     def __init__(
-        self, memory: "Callable[[], Awaitable[Memory]]", site: Site, documents: ClientDocuments | None
+        self, memory: "Callable[[], Awaitable[Memory]]", urls: ServerUrls, documents: ClientDocuments | None
     ) -> None:
         self._memory = memory
-        self._site = site
+        self._urls = urls
         self._documents = documents
 
     async def authorize(self, request: Request) -> Response:
-        base = self._site.base_for(request.headers.get("host", ""))
+        base = self._urls.base_for(request.headers.get("host", ""))
         fields = request.query_params.multi_items() if request.method == "GET" else await fields_of(request)
         given = _once(fields)
         if given is None:
@@ -95,14 +95,14 @@ class _Endpoints:
             page = problem_page(f"Access cannot be granted now: {error}.", 429)
             page.headers["retry-after"] = str(error.retry_after_s)
             return page
-        provider = OAuthProvider(sign_in, self._site, base, address=address, client=client)
+        provider = OAuthProvider(sign_in, self._urls, base, address=address, client=client)
         return _for_person(await AuthorizationHandler(provider).handle(_again(request, given)), base)
 
     async def token(self, request: Request) -> Response:
         given = _once(await fields_of(request))
         if given is None:
             return _refused(400, "invalid_request", "send a form, with each parameter once")
-        if "resource" in given and not self._site.is_ours(given["resource"]):
+        if "resource" in given and not self._urls.is_ours(given["resource"]):
             return _refused(400, "invalid_target", "the resource is another server's")
         provider = await self._provider(request)
         answer: Response = await TokenHandler(provider, ClientAuthenticator(provider)).handle(_again(request, given))
@@ -127,8 +127,8 @@ class _Endpoints:
         return await RevocationHandler(provider, ClientAuthenticator(provider)).handle(_again(request, form))
 
     async def _provider(self, request: Request) -> OAuthProvider:
-        base = self._site.base_for(request.headers.get("host", ""))
-        return OAuthProvider((await self._memory()).access.sign_in, self._site, base, address=caller_of(request))
+        base = self._urls.base_for(request.headers.get("host", ""))
+        return OAuthProvider((await self._memory()).access.sign_in, self._urls, base, address=caller_of(request))
 
 
 def _guarded(endpoint: Endpoint) -> Endpoint:

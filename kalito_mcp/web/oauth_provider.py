@@ -22,7 +22,7 @@ from kalito_mcp.access.redirects import is_registered
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.sign_in import Client
 from kalito_mcp.errors import InvalidInput, TooManyAttempts
-from kalito_mcp.web.site import Site
+from kalito_mcp.web.urls import ServerUrls
 
 if TYPE_CHECKING:
     from kalito_mcp.access.consents import Issued
@@ -53,10 +53,10 @@ class OAuthProvider(Protocol[AuthorizationCode, RefreshToken, AccessToken]):
     """`client` is the one that makes this request, if it is known; `address` is where the request comes from."""
 
     def __init__(
-        self, sign_in: "SignIn", site: Site, base: str, *, address: str = "", client: Client | None = None
+        self, sign_in: "SignIn", urls: ServerUrls, base: str, *, address: str = "", client: Client | None = None
     ) -> None:
         self._sign_in = sign_in
-        self._site = site
+        self._urls = urls
         self._base = base
         self._address = address
         self._client = client
@@ -82,7 +82,7 @@ class OAuthProvider(Protocol[AuthorizationCode, RefreshToken, AccessToken]):
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         """The URL of the page that asks the person."""
-        if params.resource is not None and not self._site.is_ours(params.resource):
+        if params.resource is not None and not self._urls.is_ours(params.resource):
             raise AuthorizeError("invalid_target", "the resource is another server's")
         if not _CHALLENGE.fullmatch(params.code_challenge):
             raise AuthorizeError("invalid_request", "code_challenge must be a SHA-256 in base64url (PKCE, S256)")
@@ -98,7 +98,7 @@ class OAuthProvider(Protocol[AuthorizationCode, RefreshToken, AccessToken]):
                 is_redirect_explicit=params.redirect_uri_provided_explicitly,
                 challenge=params.code_challenge,
                 permission=asked_permission(params.scopes),
-                resource=self._site.base + self._site.path,
+                resource=self._urls.base + self._urls.path,
                 state=params.state,
                 address=self._address,
             )
@@ -132,7 +132,7 @@ class OAuthProvider(Protocol[AuthorizationCode, RefreshToken, AccessToken]):
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
         found = await self._sign_in.consents.verify_refresh_token(client.client_id, refresh_token)
         # A token for a name that the server had before would be refused at each call, and renewed again.
-        if found is None or found.resource not in self._site.resources:
+        if found is None or found.resource not in self._urls.resources:
             return None
         return RefreshToken(
             token=refresh_token,

@@ -21,7 +21,7 @@ from kalito_mcp.errors import NotFound, TooManyAttempts
 from kalito_mcp.web.forms import fields_of
 from kalito_mcp.web.guard import NETWORK_KEY, REFUSED_KEY
 from kalito_mcp.web.sign_in_html import Question, problem_page, question_page
-from kalito_mcp.web.site import Site
+from kalito_mcp.web.urls import ServerUrls
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -37,13 +37,13 @@ _WRONG: Final = "The name or the passphrase is not right."
 class SignInPage:
     """The two routes of the page."""
 
-    def __init__(self, memory: "Callable[[], Awaitable[Memory]]", site: Site) -> None:
+    def __init__(self, memory: "Callable[[], Awaitable[Memory]]", urls: ServerUrls) -> None:
         self._memory = memory
-        self._site = site
+        self._urls = urls
 
     async def show(self, request: Request) -> Response:
         """The page with the program's request."""
-        if not self._site.is_reached_safely(request.headers.get("host", "")):
+        if not self._urls.is_reached_safely(request.headers.get("host", "")):
             return problem_page(_NOT_SAFE, 403)
         handle = request.query_params.get("request", "")
         memory = await self._memory()
@@ -57,7 +57,7 @@ class SignInPage:
             cookie,
             max_age=REQUEST_S,
             path="/",
-            secure=self._site.is_secure,
+            secure=self._urls.is_secure,
             httponly=True,
             samesite="strict",
         )
@@ -133,7 +133,7 @@ class SignInPage:
     def _back(self, request: Request, answer: Answer) -> Response:
         """Send the browser back to the program with the answer."""
         pending = answer.request
-        issuer = self._site.base_for(request.headers.get("host", ""))
+        issuer = self._urls.base_for(request.headers.get("host", ""))
         given = {"code": answer.code} if answer.code is not None else {"error": "access_denied"}
         location = construct_redirect_uri(pending.redirect_uri, **given, state=pending.state, iss=issuer)
         return RedirectResponse(location, _SEE_OTHER, {"cache-control": "no-store", "referrer-policy": "no-referrer"})
@@ -141,14 +141,14 @@ class SignInPage:
     def _is_from_page(self, request: Request) -> bool:
         """Whether the browser says that our own page sent the form. Old browsers do not say it."""
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-        return origin in (None, self._site.base_for(request.headers.get("host", ""))) and site in (None, "same-origin")
+        return origin in (None, self._urls.base_for(request.headers.get("host", ""))) and site in (None, "same-origin")
 
     def _cookie_of(self, request: Request, handle: str) -> str | None:
         return request.cookies.get(self._cookie_name(handle))
 
     def _cookie_name(self, handle: str) -> str:
         """One a request, so that two can be answered side by side."""
-        prefix = "__Host-" if self._site.is_secure else ""
+        prefix = "__Host-" if self._urls.is_secure else ""
         return f"{prefix}kalito-{sha256(handle.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 

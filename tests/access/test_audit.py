@@ -13,6 +13,7 @@ import pytest
 from kalito_mcp.domain.access import HOST, Permission, Principal
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, AuditHead, Change, Outcome
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, Role
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.search import SearchRequest
@@ -21,7 +22,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.storage.sqlite.audit import NOTICED
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.flows import test_paused
@@ -116,7 +117,7 @@ async def logged(memory: Memory, verbs: Mapping[str, test_paused.Verb]) -> dict[
     return found
 
 
-@pytest.mark.parametrize("name", [one for one in test_paused.REFUSED if one != "archive.restore_rows"])
+@pytest.mark.parametrize("name", [one for one in test_paused.REFUSED if one != "archive.restore"])
 async def test_each_verb_that_takes_words_is_logged(
     tmp_path: Path,
     folder: Path,  # noqa: F811
@@ -149,9 +150,9 @@ async def test_a_restored_archive_is_logged(tmp_path: Path, memory: Memory) -> N
     async with open_memory(lay_empty_database(tmp_path / "other.db")) as other:
         await other.record_messages("trip", [NewMessage(Role.USER, "We fly to Oslo.")])
         async with other.archive.reading(Selection()) as view:
-            rows = [row async for page in view.rows() for row in page]
+            found = [entry async for page in view.entries() for entry in page]
             with acting_as(ANN, "import"):
-                await memory.archive.restore_rows(view.schema, rows)
+                await memory.archive.restore(found)
     assert {"trip", "msg_1"} <= {one for entry in await entries(memory) for c in entry.said.changes for one in c.ids}
 
 

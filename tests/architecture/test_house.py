@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -65,21 +65,27 @@ def imported_modules(text: str) -> Iterator[str]:
             yield node.module or ""
 
 
+def test_only_composition_roots_know_that_a_database_is_a_file() -> None:
+    knowing = {name for name, text in SOURCES.items() if re.search(r"\b(database|address)\.path\b", text)}
+    knowing -= {"kalito_mcp/exchange/vscode.py"}  # a database of another program
+    assert knowing == {"kalito_mcp/reading.py", "kalito_mcp/wiring.py"}
+
+
 FOLLOWS_OR_WORKS_BEHIND = {
     "editing/cascade.py": 3,
     "editing/eraser.py": 1,
     "editing/snapshot_eraser.py": 1,
+    "editing/writing.py": 1,
     "memory/changes.py": 4,
     "orchestrator/graph_cache.py": 2,
     "orchestrator/snapshot_import.py": 2,
     "pins/collector.py": 1,
     "reading.py": 1,
+    "records/named.py": 2,
     "records/repetitions.py": 1,
-    "storage/memory/record_changes.py": 1,
-    "storage/memory/sessions.py": 1,
-    "storage/sqlite/record_changes.py": 3,
-    "storage/sqlite/session_changes.py": 1,
-    "summaries/existing.py": 1,
+    "records/sessions.py": 1,
+    "storage/sqlite/record_changes.py": 1,
+    "summaries/existing.py": 2,
     "upkeep/finalizer.py": 1,
     "upkeep/owed_worker.py": 1,
     "upkeep/store_layers.py": 1,
@@ -97,6 +103,13 @@ def test_a_scope_without_limits_is_made_on_purpose() -> None:
                 if "limits" not in named and len(call.args) < len(fields(Scope)):
                     made[name.removeprefix("kalito_mcp/")] = made.get(name.removeprefix("kalito_mcp/"), 0) + 1
     assert made == FOLLOWS_OR_WORKS_BEHIND
+
+
+def test_row_numbers_stay_in_the_stores() -> None:
+    exported = [getattr(kalito_mcp, name) for name in kalito_mcp.__all__]
+    assert [one for one in exported if is_dataclass(one) and "key" in {field.name for field in fields(one)}] == []
+    above = {name: text for name, text in SOURCES.items() if not name.startswith("kalito_mcp/storage/")}
+    assert [name for name, text in above.items() if re.search(r"\.(?:record|session|agent|project)_key\b", text)] == []
 
 
 def test_the_drawn_tree_of_errors_is_that_of_the_classes() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from kalito_mcp.bridge.connection import connection_to, write_connection
 from kalito_mcp.bridge.outbox import Outbox
+from kalito_mcp.runtime.database_address import LocalFiles
 from tests.server import prepared
 from tests.server.web import web
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served
@@ -141,7 +142,7 @@ def home_behind(opened: Gate, folder: Path) -> Iterator[subprocess.Popen[bytes]]
 def connected(folder: Path, url: str, token: str = TOKEN) -> Path:
     """The database of a machine whose memory is at that address."""
     folder.mkdir(exist_ok=True)
-    write_connection(folder / "memory.db", connection_to(url), token)
+    write_connection(LocalFiles(folder / "memory.db").home, connection_to(url), token)
     return folder / "memory.db"
 
 

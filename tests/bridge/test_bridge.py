@@ -22,7 +22,8 @@ from kalito_mcp.bridge.answers import Answers
 from kalito_mcp.bridge.connection import connection_to
 from kalito_mcp.bridge.home import Caller, Home
 from kalito_mcp.capture.spool import Spool
-from kalito_mcp.switch import FOR_EVER, Switch, hooks_folder, write_switch
+from kalito_mcp.runtime.database_address import LocalFiles
+from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from tests.bridge.machines import (
     TOKEN,
     bridge,
@@ -308,7 +309,7 @@ def test_secrets_do_not_wait(tmp_path: Path) -> None:
 def test_nothing_waits_while_this_machine_is_paused(tmp_path: Path) -> None:
     laptop = tmp_path / "laptop"
     with gate() as between, bridge(laptop, between.url, is_covered=True) as wire:
-        write_switch(laptop / "memory.db", Switch(FOR_EVER))
+        write_switch(LocalFiles(laptop / "memory.db").switch, Switch(FOR_EVER))
         refused = said(wire, 1, "record_messages", session_id="s", messages=turn(1))
         assert text_of(refused).startswith("conflict: the memory is paused")
         hook(laptop, "claude-code", "UserPromptSubmit", {"session_id": "c", "prompt": "hello", "cwd": "/"})
@@ -319,11 +320,11 @@ def test_what_was_said_before_a_pause_waits_for_its_end(tmp_path: Path) -> None:
     laptop, home = tmp_path / "laptop", tmp_path / "home"
     with gate() as between, bridge(laptop, between.url) as wire:
         said(wire, 1, "record_messages", session_id="s", messages=turn(1))
-        write_switch(laptop / "memory.db", Switch(FOR_EVER))
+        write_switch(LocalFiles(laptop / "memory.db").switch, Switch(FOR_EVER))
         with home_behind(between, home):
             assert not said(wire, 2, "search_memory", query="question")["isError"]
             assert outbox_of(laptop).count() == 1
-            write_switch(laptop / "memory.db", Switch())
+            write_switch(LocalFiles(laptop / "memory.db").switch, Switch())
             delivered(laptop)
     assert texts_at(home) == turns(range(1, 2))
 
@@ -531,7 +532,7 @@ def test_a_hook_in_an_excluded_folder_is_not_passed_on(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
     diary.mkdir()
     with gate() as between, home_behind(between, home), bridge(laptop, between.url, KALITO_PROJECT=str(diary)) as wire:
-        write_switch(laptop / "memory.db", Switch(excluded=(str(diary),)))
+        write_switch(LocalFiles(laptop / "memory.db").switch, Switch(excluded=(str(diary),)))
         assert "it is excluded" in text_of(said(wire, 1, "record_messages", session_id="s", messages=turn(1)))
         until(lambda: bool(list((laptop / "memory.db.hooks").glob("server-*.json"))), "the bridge listens")
         hook(laptop, "claude-code", "UserPromptSubmit", {"session_id": "c", "prompt": "dear diary", "cwd": str(diary)})
@@ -545,7 +546,7 @@ def test_hooks_of_a_connected_machine_are_not_taken_by_a_server_of_its_own_memor
     database = connected(tmp_path / "laptop", f"http://127.0.0.1:{closed_port()}")
     with web("http", database):
         hook(tmp_path / "laptop", "claude-code", "UserPromptSubmit", {"session_id": "c", "prompt": "for the home"})
-        assert Spool(hooks_folder(database) / "spool").count() == 1
+        assert Spool(LocalFiles(database).spool).count() == 1
 
 
 def test_a_pause_of_the_home_holds_for_this_machine_and_what_waits_is_kept(tmp_path: Path) -> None:
@@ -553,12 +554,12 @@ def test_a_pause_of_the_home_holds_for_this_machine_and_what_waits_is_kept(tmp_p
     with gate() as between, bridge(laptop, between.url) as wire:
         said(wire, 1, "record_messages", session_id="s", messages=turn(1))
         home.mkdir()
-        write_switch(home / "memory.db", Switch(FOR_EVER))
+        write_switch(LocalFiles(home / "memory.db").switch, Switch(FOR_EVER))
         with home_behind(between, home):
             refused = said(wire, 2, "record_messages", session_id="s", messages=turn(2))
             assert text_of(refused).startswith("conflict: the memory is paused")
             assert outbox_of(laptop).count() == 1
-            write_switch(home / "memory.db", Switch())
+            write_switch(LocalFiles(home / "memory.db").switch, Switch())
             delivered(laptop)
     assert texts_at(home) == turns(range(1, 2))
 

@@ -10,7 +10,6 @@ from kalito_mcp.bridge.connection import (
     Connection,
     checked_token,
     connection_to,
-    home_folder,
     read_connection,
     read_token,
     remove_connection,
@@ -20,6 +19,11 @@ from kalito_mcp.errors import ConfigurationError, InvalidInput
 from tests.bridge.machines import TOKEN
 
 ORIGIN = "https://example.org"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db.home"
 
 
 @pytest.mark.parametrize(
@@ -66,50 +70,49 @@ def test_plain_http_is_for_private_numbers_alone() -> None:
             connection_to(given, is_plain=True)
 
 
-def test_the_token_is_in_a_file_of_its_own_for_its_owner_alone(database: Path) -> None:
-    write_connection(database, connection_to("https://example.org"), TOKEN)
-    folder = home_folder(database)
+def test_the_token_is_in_a_file_of_its_own_for_its_owner_alone(folder: Path) -> None:
+    write_connection(folder, connection_to("https://example.org"), TOKEN)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
         "connection.json": 0o600,
         "token": 0o600,
     }
     assert TOKEN not in (folder / "connection.json").read_text()
-    assert read_connection(database) == Connection("https://example.org/mcp")
-    assert read_token(database, {}, ORIGIN) == TOKEN
-    assert read_token(database, {TOKEN_VARIABLE: f" {TOKEN[::-1]}\n"}, ORIGIN) == TOKEN[::-1]
+    assert read_connection(folder) == Connection("https://example.org/mcp")
+    assert read_token(folder, {}, ORIGIN) == TOKEN
+    assert read_token(folder, {TOKEN_VARIABLE: f" {TOKEN[::-1]}\n"}, ORIGIN) == TOKEN[::-1]
 
 
-def test_a_token_that_others_can_read_is_not_used(database: Path) -> None:
-    write_connection(database, connection_to("https://example.org"), TOKEN)
-    (home_folder(database) / "token").chmod(0o644)
+def test_a_token_that_others_can_read_is_not_used(folder: Path) -> None:
+    write_connection(folder, connection_to("https://example.org"), TOKEN)
+    (folder / "token").chmod(0o644)
     with pytest.raises(ConfigurationError, match="others on this machine can read") as refused:
-        read_token(database, {}, ORIGIN)
+        read_token(folder, {}, ORIGIN)
     assert TOKEN not in str(refused.value)
 
 
-def test_a_token_goes_to_the_origin_that_it_was_given_for_alone(database: Path) -> None:
-    write_connection(database, connection_to("https://example.org"), TOKEN)
+def test_a_token_goes_to_the_origin_that_it_was_given_for_alone(folder: Path) -> None:
+    write_connection(folder, connection_to("https://example.org"), TOKEN)
     # A server that was started before still asks for the token of the home of before.
     with pytest.raises(ConfigurationError, match="for another home: restart the assistants") as refused:
-        read_token(database, {}, "https://old.example.org")
+        read_token(folder, {}, "https://old.example.org")
     assert TOKEN not in str(refused.value)
 
 
-def test_a_connection_that_is_written_by_half_sends_no_token_to_the_home_of_before(database: Path) -> None:
-    write_connection(database, connection_to("https://old.example.org"), TOKEN)
-    file = home_folder(database) / "connection.json"
+def test_a_connection_that_is_written_by_half_sends_no_token_to_the_home_of_before(folder: Path) -> None:
+    write_connection(folder, connection_to("https://old.example.org"), TOKEN)
+    file = folder / "connection.json"
     before = file.read_text()
     file.unlink()
     file.mkdir()
     with pytest.raises(ConfigurationError, match="cannot write"):
-        write_connection(database, connection_to("https://example.org"), TOKEN[::-1])
+        write_connection(folder, connection_to("https://example.org"), TOKEN[::-1])
     file.rmdir()
     file.write_text(before)
-    connection = read_connection(database)
+    connection = read_connection(folder)
     assert connection is not None
     with pytest.raises(ConfigurationError, match="for another home"):
-        read_token(database, {}, connection.origin)
+        read_token(folder, {}, connection.origin)
 
 
 @pytest.mark.parametrize("given", ["", "  ", "two words", "kal_ä", "x" * 5_000, "a\x07b"])
@@ -118,32 +121,31 @@ def test_what_is_no_token_is_refused_without_repeating_it(given: str) -> None:
         checked_token(given)
 
 
-def test_without_a_token_it_says_how_to_get_one(database: Path) -> None:
-    write_connection(database, connection_to("https://example.org"), None)
+def test_without_a_token_it_says_how_to_get_one(folder: Path) -> None:
+    write_connection(folder, connection_to("https://example.org"), None)
     with pytest.raises(ConfigurationError, match="run `kalito-mcp connect` again, or set KALITO_HOME_TOKEN"):
-        read_token(database, {}, ORIGIN)
+        read_token(folder, {}, ORIGIN)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"url": 5}', '{"url": "http://8.8.8.8/mcp"}'])
-def test_a_damaged_file_is_no_reason_to_use_another_memory(database: Path, content: str) -> None:
-    home_folder(database).mkdir()
-    (home_folder(database) / "connection.json").write_text(content)
+def test_a_damaged_file_is_no_reason_to_use_another_memory(folder: Path, content: str) -> None:
+    folder.mkdir()
+    (folder / "connection.json").write_text(content)
     with pytest.raises(ConfigurationError):
-        read_connection(database)
+        read_connection(folder)
 
 
-def test_leaving_deletes_all_but_what_waits(database: Path) -> None:
-    write_connection(database, connection_to("https://example.org"), TOKEN)
-    folder = home_folder(database)
+def test_leaving_deletes_all_but_what_waits(folder: Path) -> None:
+    write_connection(folder, connection_to("https://example.org"), TOKEN)
     (folder / "answers").mkdir()
     (folder / "answers" / "x").write_text("old")
     (folder / "outbox").mkdir()
     (folder / "outbox" / "000000000001-x.json").write_text(json.dumps({}))
-    remove_connection(database)
+    remove_connection(folder)
     assert [file.relative_to(folder).as_posix() for file in sorted(folder.rglob("*"))] == [
         "outbox",
         "outbox/000000000001-x.json",
     ]
     (folder / "outbox" / "000000000001-x.json").unlink()
-    remove_connection(database)
+    remove_connection(folder)
     assert not folder.exists()

@@ -101,8 +101,8 @@ async def test_delivery_goes_on_after_a_failure(
 
 
 def hooks_of(one: Delivery, folder: Path) -> Hooks:
-    database = folder / "memory.db"
-    return Hooks(one, lambda _: MachinePlaces(database, ProjectPolicy(), PERSONAL), database)
+    switch = folder / "switch.json"
+    return Hooks(one, lambda _: MachinePlaces(switch, ProjectPolicy(), PERSONAL), switch)
 
 
 @pytest.mark.parametrize(

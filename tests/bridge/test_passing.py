@@ -52,7 +52,7 @@ async def passing(folder: Path, home: Gate, token: str = TOKEN) -> AsyncIterator
     """What a host's server does with its calls, on the machine of this folder."""
     way = Home(connection_to(home.url), partial(str, token))
     async with way.open():
-        places = MachinePlaces(folder / "memory.db", ProjectPolicy(), PERSONAL)
+        places = MachinePlaces(folder / "switch.json", ProjectPolicy(), PERSONAL)
         yield Passing(Delivery(way, Outbox(folder)), Answers(folder / "answers"), places, LimitsPolicy())
 
 
@@ -262,13 +262,13 @@ async def test_reading_goes_on_where_what_is_refused_cannot_be_put_aside(tmp_pat
 
 
 async def test_a_server_that_was_started_before_sends_its_home_no_token_of_another(tmp_path: Path, home: Gate) -> None:
-    database, before = tmp_path / "memory.db", connection_to(home.url)
-    write_connection(database, before, TOKEN)
-    way = Home(before, partial(read_token, database, {}, before.origin))
+    folder, before = tmp_path / "home", connection_to(home.url)
+    write_connection(folder, before, TOKEN)
+    way = Home(before, partial(read_token, folder, {}, before.origin))
     home.answers["*"] = answer("a kite")
     async with way.open():
         await way.request("tools/call", {"name": "search_memory"}, Caller())
-        write_connection(database, connection_to(f"http://127.0.0.1:{closed_port()}"), TOKEN[::-1])
+        write_connection(folder, connection_to(f"http://127.0.0.1:{closed_port()}"), TOKEN[::-1])
         with pytest.raises(HomeRefuses, match="restart the assistants"):
             await way.request("tools/call", {"name": "search_memory"}, Caller())
     assert [headers["authorization"] for _, headers in home.seen] == [f"Bearer {TOKEN}"]
@@ -530,7 +530,7 @@ async def test_a_home_that_wants_a_certificate_is_said_in_words_and_what_is_reco
             one = Passing(
                 Delivery(way, Outbox(tmp_path)),
                 Answers(tmp_path / "answers"),
-                MachinePlaces(tmp_path / "memory.db", ProjectPolicy(), PERSONAL),
+                MachinePlaces(tmp_path / "switch.json", ProjectPolicy(), PERSONAL),
                 LimitsPolicy(),
             )
             said = await told(one, recorded("first"))

@@ -52,7 +52,7 @@ def test_a_repository_is_called_by_where_it_was_cloned_from(tmp_path: Path, url:
 def test_a_repository_without_one_address_keeps_its_folder(tmp_path: Path, config: str) -> None:
     folder = repository(tmp_path / "app", config)
     assert address_of(folder) is None
-    assert MachinePlaces(tmp_path / "memory.db", ProjectPolicy(), str(folder)).project == str(folder)
+    assert MachinePlaces(tmp_path / "switch.json", ProjectPolicy(), str(folder)).project == str(folder)
 
 
 def test_a_folder_in_a_repository_and_a_worktree_have_its_name(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_folder_in_a_repository_and_a_worktree_have_its_name(tmp_path: Path) -
     (app / ".git" / "worktrees" / "other" / "commondir").write_text("../..\n")
     (worktree / ".git").write_text(f"gitdir: {app / '.git' / 'worktrees' / 'other'}\n")
     (app / "src").mkdir()
-    places = MachinePlaces(tmp_path / "memory.db", ProjectPolicy(), project_of(worktree, ProjectPolicy()))
+    places = MachinePlaces(tmp_path / "switch.json", ProjectPolicy(), project_of(worktree, ProjectPolicy()))
     assert places.project == "github.com/ann/app"
     assert places.named(str(app / "src")) == "github.com/ann/app"
     assert places.named("personal") == "personal"
@@ -74,27 +74,27 @@ def test_a_folder_in_a_repository_and_a_worktree_have_its_name(tmp_path: Path) -
 def test_the_setting_of_paths_wins_over_the_address(tmp_path: Path) -> None:
     app = repository(tmp_path / "app", origin("git@github.com:ann/app.git"))
     policy = ProjectPolicy(paths={str(tmp_path): "/home/ann/src"})
-    assert MachinePlaces(tmp_path / "memory.db", policy, project_of(app, policy)).project == "/home/ann/src/app"
+    assert MachinePlaces(tmp_path / "switch.json", policy, project_of(app, policy)).project == "/home/ann/src/app"
 
 
 def test_nothing_is_recorded_where_this_machine_says_so(tmp_path: Path) -> None:
     app, other = tmp_path / "app", tmp_path / "other"
     app.mkdir()
     other.mkdir()
-    database = tmp_path / "memory.db"
-    places = MachinePlaces(database, ProjectPolicy(ignored=(str(other),)), str(app))
+    switch = tmp_path / "switch.json"
+    places = MachinePlaces(switch, ProjectPolicy(ignored=(str(other),)), str(app))
     places.check_remembered()
     with pytest.raises(Conflict, match=r"memory\.ignored names it"):
         places.check_remembered(str(other))
-    write_switch(database, Switch(excluded=(str(app),)))
+    write_switch(switch, Switch(excluded=(str(app),)))
     with pytest.raises(Conflict, match="it is excluded"):
         places.check_remembered()
     places.check_remembered("thesis")
-    write_switch(database, Switch(FOR_EVER))
+    write_switch(switch, Switch(FOR_EVER))
     with pytest.raises(Conflict, match="the memory is paused"):
         places.check_remembered("thesis")
     assert places.is_paused()
-    write_switch(database, Switch(time.time_ns() // 1_000_000 - 1))
+    write_switch(switch, Switch(time.time_ns() // 1_000_000 - 1))
     assert not places.is_paused()
 
 

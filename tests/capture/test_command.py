@@ -6,7 +6,6 @@ import pytest
 
 from kalito_mcp.cli.hook import run
 from kalito_mcp.config.sources import read_sources
-from kalito_mcp.switch import hooks_folder
 
 
 @pytest.mark.parametrize("named", ["by a variable", "by the file", "by the file of the user", "by nobody"])
@@ -31,6 +30,6 @@ def test_an_event_is_kept_beside_the_memory_of_the_server(
         file.write_text(text)
 
     assert run(["codex", "Stop"], b"{}", environment, started=0.0) == ""
-    place = hooks_folder(read_sources(environment).checked_database())
+    place = read_sources(environment).checked_database().files.hooks
     assert place.is_relative_to(tmp_path)
     assert len(list((place / "spool").iterdir())) == 1

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.cli.hook import run
-from kalito_mcp.switch import Switch, hooks_folder, write_switch
+from kalito_mcp.runtime.database_address import LocalFiles
+from kalito_mcp.switch import Switch, write_switch
 
 
 def spooled(database: Path) -> list[dict[str, object]]:
     """The payloads that wait for a server."""
-    files = (hooks_folder(database) / "spool").glob("*.json")
+    files = LocalFiles(database).spool.glob("*.json")
     return [json.loads(file.read_text(encoding="utf-8"))["payload"] for file in files]
 
 
@@ -31,7 +32,7 @@ def test_only_windsurf_works_where_its_hook_runs(tmp_path: Path, monkeypatch: py
 def test_windsurf_is_not_heard_in_an_excluded_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     database = tmp_path / "memory.db"
-    write_switch(database, Switch(None, (str(tmp_path),)))
+    write_switch(LocalFiles(database).switch, Switch(None, (str(tmp_path),)))
     given = b'{"trajectory_id": "s1", "tool_info": {"user_prompt": "Hi"}}'
     run(["windsurf", "pre_user_prompt"], given, {"KALITO_DATABASE": str(database)}, started=time.monotonic())
     assert spooled(database) == []
@@ -39,7 +40,7 @@ def test_windsurf_is_not_heard_in_an_excluded_folder(tmp_path: Path, monkeypatch
 
 def test_cursor_is_not_heard_in_an_excluded_folder(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
-    write_switch(database, Switch(None, (str(tmp_path),)))
+    write_switch(LocalFiles(database).switch, Switch(None, (str(tmp_path),)))
     given = json.dumps({"conversation_id": "c1", "workspace_roots": [str(tmp_path / "shop")], "prompt": "Hi"}).encode()
     run(["cursor", "beforeSubmitPrompt"], given, {"KALITO_DATABASE": str(database)}, started=time.monotonic())
     assert spooled(database) == []
@@ -51,7 +52,7 @@ def test_a_program_on_the_port_of_a_dead_server_is_told_nothing(tmp_path: Path, 
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         port = stranger.getsockname()[1]
-        place = hooks_folder(database) / "server-1.json"
+        place = LocalFiles(database).hooks / "server-1.json"
         place.parent.mkdir()
         place.write_text(json.dumps({"port": port, "greeting": "g", "token": "t"}))
 
@@ -78,7 +79,7 @@ def test_a_program_on_the_port_of_a_dead_server_is_told_nothing(tmp_path: Path, 
 def test_a_hook_waits_as_long_as_the_server_says(tmp_path: Path, wait_s: float | None, *, is_answered: bool) -> None:
     database = tmp_path / "memory.db"
     with socket.create_server(("127.0.0.1", 0)) as server:
-        place = hooks_folder(database) / "server-1.json"
+        place = LocalFiles(database).hooks / "server-1.json"
         place.parent.mkdir()
         told = {"port": server.getsockname()[1], "greeting": "g", "token": "t"}
         place.write_text(json.dumps(told if wait_s is None else told | {"wait_s": wait_s}))

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.bridge.answers import Answers
-from kalito_mcp.bridge.connection import home_folder, read_connection, read_token
+from kalito_mcp.bridge.connection import read_connection, read_token
 from kalito_mcp.bridge.outbox import Outbox
+from kalito_mcp.runtime.database_address import LocalFiles
 from tests.bridge.machines import TOKEN, Gate, closed_port, gate, home_behind, named
 from tests.cli.conftest import Invoke, Outcome, Terminal
 
@@ -69,8 +70,8 @@ def test_connecting_asks_the_home_and_then_writes_the_entries_and_the_token(mach
     assert f"this machine is connected to {between.url}; restart the assistants" in lines
     entry = json.loads(machine.servers.read_text())["mcpServers"]["kalito"]
     assert entry["args"] == ["serve"]
-    assert read_token(machine.database, {}, origin_of(between)) == TOKEN
-    token_file = str(home_folder(machine.database) / "token")
+    assert read_token(LocalFiles(machine.database).home, {}, origin_of(between)) == TOKEN
+    token_file = str(LocalFiles(machine.database).home / "token")
     assert [name for name, data in machine.files().items() if TOKEN.encode() in data] == [token_file]
     assert TOKEN not in outcome.out + outcome.err
     status = machine.run("status")
@@ -79,15 +80,15 @@ def test_connecting_asks_the_home_and_then_writes_the_entries_and_the_token(mach
 
 def test_the_token_may_come_from_the_environment(machine: Machine, between: Gate) -> None:
     assert machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN).code == 0
-    Answers(home_folder(machine.database) / "answers").keep({}, {}, last_erasure="")
+    Answers(LocalFiles(machine.database).answers).keep({}, {}, last_erasure="")
     assert machine.run("connect", between.url, "--yes").code == 0, "the token of before is kept"
-    assert read_token(machine.database, {}, origin_of(between)) == TOKEN
-    assert Answers(home_folder(machine.database) / "answers").count() == 1
+    assert read_token(LocalFiles(machine.database).home, {}, origin_of(between)) == TOKEN
+    assert Answers(LocalFiles(machine.database).answers).count() == 1
 
 
 def test_answers_to_one_token_are_deleted_when_another_one_comes(machine: Machine, between: Gate) -> None:
     machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN)
-    answers = Answers(home_folder(machine.database) / "answers")
+    answers = Answers(LocalFiles(machine.database).answers)
     answers.keep({}, {}, last_erasure="")
     between.token = TOKEN[::-1]
     assert machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN[::-1]).code == 0
@@ -139,25 +140,25 @@ def test_uninstalling_takes_the_entries_the_token_and_the_answers_out_again(mach
     machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN)
     outcome = machine.run("uninstall", "--yes")
     assert outcome.code == 0
-    assert f"  {home_folder(machine.database)} (deleted): where the home is, the token" in outcome.out
+    assert f"  {LocalFiles(machine.database).home} (deleted): where the home is, the token" in outcome.out
     assert machine.files() == before
-    assert read_connection(machine.database) is None
+    assert read_connection(LocalFiles(machine.database).home) is None
 
 
 def test_uninstalling_one_of_two_assistants_leaves_the_connection(machine: Machine, between: Gate) -> None:
     (machine.path / ".cursor").mkdir()
     machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN)
     machine.run("uninstall", "cursor", "--yes")
-    assert read_connection(machine.database) is not None
+    assert read_connection(LocalFiles(machine.database).home) is not None
 
 
 def test_disconnecting_keeps_the_entries_and_what_waits(machine: Machine, between: Gate) -> None:
     machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN)
-    outbox = Outbox(home_folder(machine.database))
+    outbox = Outbox(LocalFiles(machine.database).home)
     outbox.put({"method": "tools/call", "params": {"name": "remember", "arguments": {"text": "words"}}})
     outcome = machine.run("disconnect", "--yes")
     assert "1 call waits for the home and stays in" in outcome.out
-    assert read_connection(machine.database) is None
+    assert read_connection(LocalFiles(machine.database).home) is None
     assert "kalito" in json.loads(machine.servers.read_text())["mcpServers"]
     assert outbox.count() == 1
     status = machine.run("status")
@@ -169,7 +170,7 @@ def test_disconnecting_keeps_the_entries_and_what_waits(machine: Machine, betwee
 def test_home_shows_what_waits_and_what_was_refused_but_no_words(machine: Machine, between: Gate) -> None:
     assert "is on this machine" in machine.run("home").out
     machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN)
-    outbox = Outbox(home_folder(machine.database))
+    outbox = Outbox(LocalFiles(machine.database).home)
     arguments = {"session_id": "s", "text": "private words"}
     outbox.put({"method": "tools/call", "params": {"name": "remember", "arguments": arguments}})
     outbox.put_aside(next(outbox.waiting()), "conflict: no")

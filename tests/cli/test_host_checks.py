@@ -13,7 +13,8 @@ import pytest
 
 from kalito_mcp.cli import host_checks
 from kalito_mcp.cli.host_checks import SESSION
-from kalito_mcp.switch import FOR_EVER, Switch, hooks_folder, trace_file, write_switch
+from kalito_mcp.runtime.database_address import LocalFiles
+from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from tests.campaign import first_of
 from tests.cli.conftest import Invoke, Outcome
 from tests.cli.test_doctor import findings
@@ -92,9 +93,9 @@ def test_a_prompt_goes_the_whole_way_and_nothing_of_it_is_left(installed: Instal
         assert other.execute("SELECT id, hidden_count FROM sessions").fetchall() == [(SESSION, 2)]
         assert not other.execute("SELECT 1 FROM records WHERE text LIKE '%doctor%'").fetchall()
         assert not other.execute("SELECT 1 FROM projects").fetchall()
-    assert not list((hooks_folder(installed.database) / "spool").glob("*"))
-    assert not trace_file(installed.database, "claude-code").exists()
-    assert not trace_file(installed.database, "codex").exists()
+    assert not list(LocalFiles(installed.database).spool.glob("*"))
+    assert not LocalFiles(installed.database).trace("claude-code").exists()
+    assert not LocalFiles(installed.database).trace("codex").exists()
 
 
 @pytest.mark.campaign
@@ -113,7 +114,7 @@ def test_the_plugin_is_checked_as_its_files_say(installed: Installed) -> None:
 
 @pytest.mark.campaign
 def test_when_a_host_was_heard_last_stays(installed: Installed) -> None:
-    trace = trace_file(installed.database, "codex")
+    trace = LocalFiles(installed.database).trace("codex")
     trace.parent.mkdir(parents=True)
     trace.touch()
     os.utime(trace, (1_790_000_000, 1_790_000_000))
@@ -158,14 +159,14 @@ def test_a_server_that_does_not_start_is_named_with_its_last_words(installed: In
 
 
 def test_a_pause_is_named_and_nothing_is_sent(installed: Installed) -> None:
-    write_switch(installed.database, Switch(FOR_EVER))
+    write_switch(LocalFiles(installed.database).switch, Switch(FOR_EVER))
     link, detail = installed.broken("codex")
     assert (link, "`kalito-mcp resume`" in detail) == ("Codex, memory", True)
     assert not installed.database.exists()
 
 
 def test_a_folder_in_which_nothing_is_remembered_is_named(installed: Installed) -> None:
-    write_switch(installed.database, Switch(None, (str(Path.cwd()),)))
+    write_switch(LocalFiles(installed.database).switch, Switch(None, (str(Path.cwd()),)))
     link, detail = installed.broken("codex")
     assert (link, f"nothing is remembered in {Path.cwd()}" in detail) == ("Codex, memory", True)
 
@@ -200,7 +201,7 @@ def test_a_hook_whose_prompt_does_not_arrive_is_named(
     installed: Installed, monkeypatch: pytest.MonkeyPatch, script: str, link: str, said: str
 ) -> None:
     monkeypatch.setattr(host_checks, "_ARRIVES_WITHIN_S", 0.5)
-    spool = hooks_folder(installed.database) / "spool"
+    spool = LocalFiles(installed.database).spool
     spool.mkdir(parents=True)
     installed.write_program("kalito-hook", f"#!/bin/sh\n{script}\n")
     named, detail = installed.broken("codex")
@@ -230,7 +231,10 @@ def test_a_server_that_remembers_elsewhere_than_its_entry_says_is_named(
     line = f"#!/bin/sh\nexport KALITO_DATABASE={tmp_path / 'other.db'}\n"
     installed.write_program("kalito-mcp", program.read_text().replace("#!/bin/sh\n", line))
     link, detail = installed.broken("codex")
-    assert (link, f"hooks do not find it in {hooks_folder(installed.database)}" in detail) == ("Codex, server", True)
+    assert (link, f"hooks do not find it in {LocalFiles(installed.database).hooks}" in detail) == (
+        "Codex, server",
+        True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from kalito_mcp.capture.spool import Spool
 from kalito_mcp.hosts.known import hosts_named
 from kalito_mcp.hosts.places import Places
 from kalito_mcp.hosts.plans import hook_path
-from kalito_mcp.switch import hooks_folder, switch_file, trace_file
+from kalito_mcp.runtime.database_address import LocalFiles
 from tests.cli.conftest import Invoke, Outcome, Terminal
 
 UNSET = dict.fromkeys(
@@ -277,7 +277,9 @@ def test_without_any_host_nothing_is_done(home: Home) -> None:
     home.settings.unlink()
     home.claude.rmdir()
     before = home.files()
-    assert "found: no assistant" in home.run("install", "--yes").out
+    said = home.run("install", "--yes").out
+    assert "found: no assistant" in said
+    assert "`kalito-mcp install claude-code`" in said
     assert "no assistant found; known are claude-code, codex" in home.run("status").out
     assert home.files() == before
 
@@ -346,7 +348,7 @@ def test_an_entry_without_a_whole_path_is_shown_as_not_checked(home: Home) -> No
 
 
 def test_the_status_says_how_many_events_wait_for_a_server(home: Home) -> None:
-    spool = Spool(hooks_folder(home.path / ".local" / "share" / "kalito" / "memory.db") / "spool")
+    spool = Spool(LocalFiles(home.path / ".local" / "share" / "kalito" / "memory.db").spool)
     for number in range(2):
         spool.put({"host": "codex", "event": "Stop"}, at_ms=number, event_id=str(number))
     assert home.run("status").out.startswith("2 events of hooks wait for the next server\n")
@@ -375,7 +377,7 @@ def test_the_status_begins_with_a_pause_and_excluded_folders(home: Home) -> None
 
 def test_the_status_fails_if_a_pause_cannot_be_read(home: Home) -> None:
     home.run("pause")
-    switch_file(home.path / ".local" / "share" / "kalito" / "memory.db").write_text("{")
+    LocalFiles(home.path / ".local" / "share" / "kalito" / "memory.db").switch.write_text("{")
     outcome = home.run("status")
     assert outcome.code == 1
     assert "cannot be read, so nothing is remembered: run `kalito-mcp resume`" in outcome.out.splitlines()[0]
@@ -384,7 +386,7 @@ def test_the_status_fails_if_a_pause_cannot_be_read(home: Home) -> None:
 def test_status_says_when_a_hook_was_heard_last(home: Home) -> None:
     home.run("install", "claude-code", "--yes")
     assert "last event: none yet" in home.run("status").out
-    heard = trace_file(home.path / ".local" / "share" / "kalito" / "memory.db", "claude-code")
+    heard = LocalFiles(home.path / ".local" / "share" / "kalito" / "memory.db").trace("claude-code")
     heard.parent.mkdir(parents=True)
     heard.touch()
     os.utime(heard, (1_790_000_000, 1_790_000_000))

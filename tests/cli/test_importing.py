@@ -21,7 +21,8 @@ from kalito_mcp.exchange.claude_code import ClaudeCode
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading
 from kalito_mcp.exchange.importer import Importer, found_in
 from kalito_mcp.exchange.sources import EXPORTS, SOURCES
-from kalito_mcp.switch import FOR_EVER, Switch, hooks_folder, write_switch
+from kalito_mcp.runtime.database_address import LocalFiles
+from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Terminal
 from tests.exchange.files import OTHER_SESSION, SESSION, Transcript, lines
@@ -95,7 +96,7 @@ def test_what_hooks_have_reported_while_no_server_ran_is_taken_in_before_an_impo
     invoke: Invoke, home: Path, tmp_path: Path
 ) -> None:
     database = tmp_path / "memory.db"
-    spool = Spool(hooks_folder(database) / "spool")
+    spool = Spool(LocalFiles(database).spool)
     told = {"UserPromptSubmit": {"prompt": "Where is the ferry?"}, "Stop": {"last_assistant_message": "At pier 4."}}
     for number, (event, said) in enumerate(told.items()):
         payload = {"session_id": SESSION, "cwd": str(tmp_path / "harbour"), **said}
@@ -273,7 +274,7 @@ def test_an_import_stops_at_the_next_file_when_the_memory_is_paused(home: Path, 
 
     def pause(_done: int, messages: int) -> None:
         if messages:
-            write_switch(database, Switch(FOR_EVER))
+            write_switch(LocalFiles(database).switch, Switch(FOR_EVER))
 
     async def run() -> int:
         async with open_memory(database) as memory:

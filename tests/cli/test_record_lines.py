@@ -21,7 +21,6 @@ from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import Hit
 
 TASK = MemoryRecord(
-    key=1,
     id="task_1",
     type=RecordType.TASK,
     agent_id="default",
@@ -58,7 +57,7 @@ def test_a_record_says_how_often_it_was_used_and_when_last() -> None:
     assert "used" not in "\n".join(record_lines(TASK))
 
 
-HIT = Hit("msg_1", RecordType.MESSAGE, "s", Role.USER, None, "Apples.", 0, 0.5, None, 1)
+HIT = Hit("msg_1", RecordType.MESSAGE, "s", Role.USER, None, "Apples.", 0, 0.5, None)
 
 
 def test_the_parts_of_a_score_are_aligned_and_what_weighs_most_comes_first() -> None:

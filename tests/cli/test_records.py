@@ -165,7 +165,7 @@ def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
 
 def test_a_database_that_is_not_there_is_not_made(invoke: Invoke, tmp_path: Path) -> None:
     for arguments in (["show", "1"], ["edit", "1", "--text", "x"], ["forget", "1"], ["purge"], ["tasks"]):
-        assert "does not exist; check --database" in refused(invoke, tmp_path / "no.db", *arguments)
+        assert "nothing has been recorded yet" in refused(invoke, tmp_path / "no.db", *arguments)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -27,7 +27,7 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> ScriptedEmbedder:
     scripted = ScriptedEmbedder()
 
     async def reindex_vectors(settings: Settings, progress: Callable[[int, int], None], *, is_anew: bool) -> None:
-        store = await SqliteStore.open(settings.database, settings.storage)
+        store = await SqliteStore.open(settings.database.path, settings.storage)
         try:
             await VectorWorker(store, scripted, settings.vectors).rebuild(progress, is_anew=is_anew)
         finally:
@@ -51,7 +51,10 @@ def count(database: Path) -> list[tuple[str, bool, int]]:
     async def counted() -> list[tuple[str, bool, int]]:
         store = await SqliteStore.open(database)
         async with store.view() as view:
-            found = [(i.fingerprint, i.is_active, await view.vectors.count(i)) for i in await view.vectors.indexes()]
+            found = [
+                (one.fingerprint, one.is_active, await view.vectors.count(one.fingerprint))
+                for one in await view.vectors.indexes()
+            ]
         await store.close()
         return found
 

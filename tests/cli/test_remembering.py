@@ -203,7 +203,9 @@ def test_a_hit_never_has_what_a_terminal_would_obey(invoke: Invoke, remembered: 
 
 
 def test_a_search_makes_no_database(invoke: Invoke, tmp_path: Path) -> None:
-    assert "does not exist; check --database" in refused(invoke, tmp_path / "no.db", "search", "x")
+    said = refused(invoke, tmp_path / "no.db", "search", "x")
+    assert "nothing has been recorded yet" in said
+    assert "`kalito-mcp install`" in said
     assert list(tmp_path.iterdir()) == []
 
 

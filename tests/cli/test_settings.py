@@ -45,7 +45,7 @@ def test_without_anything_the_settings_are_the_defaults(home: Path) -> None:
     assert settings == Settings()
     assert settings.context.token_limit == 3000
     assert settings.servers == ()
-    assert settings.database.is_relative_to(home)
+    assert settings.database.path.is_relative_to(home)
 
 
 def test_each_source_wins_over_the_one_before(home: Path) -> None:
@@ -54,11 +54,11 @@ def test_each_source_wins_over_the_one_before(home: Path) -> None:
     )
     environment = {"KALITO_CONTEXT_TOKEN_LIMIT": "1000", "KALITO_DATABASE": "environment.db"}
     assert load_settings({}, config=config).context.token_limit == 2000
-    assert load_settings({}, config=config).database == Path("file.db")
+    assert load_settings({}, config=config).database.path == Path("file.db")
     both = load_settings(environment, config=config)
     assert (both.context.token_limit, both.injection.max_tokens, both.context.pins) == (1000, 50, 5)
-    assert (both.storage.query_s, both.database) == (5, Path("environment.db"))
-    assert load_settings(environment, config=config, database=Path("line.db")).database == Path("line.db")
+    assert (both.storage.query_s, both.database.path) == (5, Path("environment.db"))
+    assert load_settings(environment, config=config, database="line.db").database.path == Path("line.db")
 
 
 def test_the_command_lines_file_wins_over_the_environments(home: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_users_own_file_is_read_where_it_exists(home: Path, monkeypatch: pyt
 
 
 def test_a_tilde_is_the_home(home: Path) -> None:
-    assert load_settings({"KALITO_DATABASE": "~/m.db"}).database == home / "m.db"
+    assert load_settings({"KALITO_DATABASE": "~/m.db"}).database.path == home / "m.db"
 
 
 def test_the_owner_is_that_of_the_environment_then_of_the_file(home: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.graph import CheckpointPolicy
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Outcome, Terminal
 
@@ -144,7 +145,7 @@ def test_the_difference_leaves_out_what_no_snapshot_would_hold(
     invoke: Invoke, learnt: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learn(learnt, "tuesday", OTHER, "Oslo.")
-    small = Settings(database=learnt, checkpoint=CheckpointPolicy(top_k=1))
+    small = Settings(database=address_of(learnt), checkpoint=CheckpointPolicy(top_k=1))
     monkeypatch.setattr("kalito_mcp.cli.snapshot.settings_of_existing", lambda database, config: small)
     assert snapshot(invoke, learnt, "save", "best").out
     assert snapshot(invoke, learnt, "diff", "best").out.startswith("0 nodes added, 0 removed")
@@ -159,7 +160,7 @@ def test_each_agent_has_a_graph_of_its_own(invoke: Invoke, learnt: Path) -> None
 
 def test_a_missing_database_is_not_created(invoke: Invoke, tmp_path: Path) -> None:
     for arguments in (["save"], ["show", "default"], ["diff", "default"]):
-        assert "none.db does not exist; check --database" in refused(invoke, tmp_path / "none.db", *arguments)
+        assert "nothing has been recorded yet" in refused(invoke, tmp_path / "none.db", *arguments)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -30,4 +30,4 @@ def test_each_line_is_counted_once_however_often_it_is_tried() -> None:
 def test_a_later_step_that_fits_fills_what_the_next_one_leaves() -> None:
     long = replace(HITS[1], text="A sentence that is too long for this, " * 5)
     history = History(Steps([HITS[0], long, *HITS[2:]], [], ""), "s", UTC_ZONE, len)
-    assert sorted(turn.said.key for turn in history.fitting(130).turns) == [4, 5, 9]
+    assert sorted(turn.said.record_id for turn in history.fitting(130).turns) == ["msg_4", "msg_5", "msg_9"]

@@ -22,6 +22,7 @@ from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.ports.chat import ChatModel, ChatRequest
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.records.recorder import Recorder
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -419,7 +420,7 @@ async def test_a_pin_of_a_message_that_is_not_the_sessions_opens_no_session(here
 async def test_a_closed_session_takes_no_pin(here: Process) -> None:
     await here.say("one")
     async with here.store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=START_MS)
     with pytest.raises(SessionFinalized):
         await here.manager.create_semantic_pin(CreatePinRequest("trip", "x"))

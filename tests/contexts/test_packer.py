@@ -100,7 +100,7 @@ def summary(number: int, text: str, tokens: int = 0) -> ConversationSummary:
 
 def hit(number: int, text: str) -> Hit:
     said = ("other", Role.USER, None, text, START_MS)
-    return Hit(f"msg_{number}", RecordType.MESSAGE, *said, 1 / (1 + number), None, 100 + number, seq=3 * number)
+    return Hit(f"msg_{100 + number}", RecordType.MESSAGE, *said, 1 / (1 + number), None, seq=3 * number)
 
 
 def fact(number: int, text: str, tokens: int) -> KnownRecord:
@@ -109,7 +109,7 @@ def fact(number: int, text: str, tokens: int) -> KnownRecord:
 
 def neighbour(seq: int, text: str) -> Candidate:
     said = ("other", Role.ASSISTANT, None, text, START_MS)
-    return Candidate(1_000 + seq, f"msg_{1_000 + seq}", RecordType.MESSAGE, *said, seq, None)
+    return Candidate(f"msg_{1_000 + seq}", RecordType.MESSAGE, *said, seq, None)
 
 
 @st.composite

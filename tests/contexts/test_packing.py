@@ -21,7 +21,7 @@ COUNTER = token_counter("calibrated")
 
 
 def hit(number: int, text: str) -> Hit:
-    return Hit(f"msg_{number}", RecordType.MESSAGE, "s", Role.USER, None, text, 0, 0.5, None, number)
+    return Hit(f"msg_{number}", RecordType.MESSAGE, "s", Role.USER, None, text, 0, 0.5, None)
 
 
 def packed(parts: ContextParts, budget: int, policy: ContextPolicy | None = None) -> MemoryContext:

@@ -9,19 +9,20 @@ from kalito_mcp.contexts.passages import Turn, passages
 from kalito_mcp.contexts.steps import Ends, Steps
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import Candidate, Hit
+from kalito_mcp.domain.validation import message_number
 from tests.scripted import START_MS
 
 
 def hit(key: int, seq: int | None, session_id: str = "s", text: str = "x", role: Role = Role.USER) -> Hit:
     said = (session_id, role, None, text, START_MS)
-    return Hit(f"msg_{key}", RecordType.MESSAGE, *said, 0.5, None, key, seq=seq)
+    return Hit(f"msg_{key}", RecordType.MESSAGE, *said, 0.5, None, seq=seq)
 
 
 def message(
     key: int, seq: int | None, session_id: str = "s", text: str = "x", role: Role = Role.ASSISTANT
 ) -> Candidate:
     said = (session_id, role, None, text, START_MS, seq, None, Origin.ASSISTANT)
-    return Candidate(key, f"msg_{key}", RecordType.MESSAGE, *said)
+    return Candidate(f"msg_{key}", RecordType.MESSAGE, *said)
 
 
 def seqs(kept: list[Turn]) -> list[list[int | None]]:
@@ -38,7 +39,7 @@ def in_steps(hits: list[Hit], around: list[Candidate]) -> list[list[int]]:
     seen: set[int] = set()
     found: list[list[int]] = []
     for step in Steps(hits, around, "").first(1_000):
-        found.append(sorted({part.key for part in step} - seen))
+        found.append(sorted({message_number(part.record_id) for part in step} - seen))
         seen.update(found[-1])
     return [one for one in found if one]
 
@@ -64,9 +65,9 @@ def test_every_sentence_of_a_proposal_comes_with_the_beginning_of_its_answer() -
     steps = Steps(
         [hit(7, 7, text=long, role=Role.ASSISTANT)], [message(8, 8, text=answer, role=Role.USER)], "plan"
     ).first(1_000)
-    of_proposal = [step for step in steps if any(part.key == 7 for part in step)]
+    of_proposal = [step for step in steps if any(part.record_id == "msg_7" for part in step)]
     assert len(of_proposal) == 9
-    assert all(any(part.key == 8 and not part.place for part in step) for step in of_proposal)
+    assert all(any(part.record_id == "msg_8" and not part.place for part in step) for step in of_proposal)
 
 
 def test_a_question_brings_the_proposal_with_its_answer_and_then_the_outcome() -> None:
@@ -83,7 +84,7 @@ def test_better_hits_come_first_and_the_turns_around_them_by_half_their_scores()
 def test_a_long_text_comes_after_others_with_what_is_beyond_its_best_sentences() -> None:
     long = "".join(f"The ferry with the number {number} leaves at seven. " for number in range(40))
     hits = [replace(hit(1, 1, text=long), score=0.9), replace(hit(2, 20, text="Also a ferry."), score=0.6)]
-    places = [next(iter(step)).key for step in Steps(hits, [], "ferry").first(1_000)]
+    places = [message_number(next(iter(step)).record_id) for step in Steps(hits, [], "ferry").first(1_000)]
     before = places.index(2)
     assert 1_000 < len(long) * before / 40 <= 1_200
 
@@ -128,8 +129,10 @@ def test_the_first_steps_make_passages_in_order_of_their_best_hits(
     for kept in range(len(Steps(hits, messages, "").first(1_000)) + 1):
         turns = shown(hits, messages, kept=kept)
         made = passages(turns)
-        assert len({turn.said.key for turn in turns}) == len(turns)
-        assert sorted(turn.said.key for passage in made for turn in passage) == sorted(turn.said.key for turn in turns)
+        assert len({turn.said.record_id for turn in turns}) == len(turns)
+        assert sorted(turn.said.record_id for one in made for turn in one) == sorted(
+            turn.said.record_id for turn in turns
+        )
         best = [min(turn.rank for turn in passage) for passage in made]
         assert best == sorted(best)
         for passage in made:

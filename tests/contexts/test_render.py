@@ -58,12 +58,12 @@ def summary(text: str, *, ended_at: int = START_MS) -> ConversationSummary:
 
 def hit(text: str, *, session_id: str = "s", name: str | None = None) -> Hit:
     said = (session_id, Role.ASSISTANT, name, text, START_MS)
-    return Hit("msg_3", RecordType.MESSAGE, *said, 0.5, None, 3, Origin.ASSISTANT, seq=3)
+    return Hit("msg_3", RecordType.MESSAGE, *said, 0.5, None, Origin.ASSISTANT, seq=3)
 
 
 def neighbour(text: str, session_id: str, name: str | None) -> Candidate:
     ends = (START_MS, 4, None, Origin.USER)
-    return Candidate(4, "msg_4", RecordType.MESSAGE, session_id, Role.USER, name, text, *ends)
+    return Candidate("msg_4", RecordType.MESSAGE, session_id, Role.USER, name, text, *ends)
 
 
 def turns(found: Hit, *around: Candidate, query: str = "") -> list[Turn]:

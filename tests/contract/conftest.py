@@ -54,7 +54,7 @@ class StoreOfQdrant(SqliteStore):
         if not self._is_moving:
             self._is_moving = True
             try:
-                assert not await self.move_vectors()
+                assert not await self.maintenance.move_vectors()
             finally:
                 self._is_moving = False
 

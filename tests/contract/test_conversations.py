@@ -1,18 +1,17 @@
 """`ports.conversations`: messages, pins and summaries, written and read back."""
 
-import random
 from collections.abc import Sequence
 
 import pytest
 
-from kalito_mcp.domain.records import PinType, Role, SummaryMethod
+from kalito_mcp.domain.records import PinType, RecordType, Role, SummaryMethod
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
-from tests.index_reads import record_count
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -34,24 +33,24 @@ ODD_TEXTS = [
 
 async def session_of(store: Store, scope: Scope = TRIP) -> Session:
     async with store.transaction() as transaction:
-        return await transaction.sessions.ensure(scope, now_ms=START_MS)
+        return await ensure_session(transaction.sessions, scope, now_ms=START_MS)
 
 
 async def append(store: Store, batch: Sequence[MessageDraft], scope: Scope = TRIP) -> Sequence[AppendedMessage]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         return await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
 
 
-async def add_pins(store: Store, batch: Sequence[PinDraft], scope: Scope = TRIP) -> int:
+async def add_pins(store: Store, batch: Sequence[PinDraft], scope: Scope = TRIP) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
-        return await transaction.conversations.add_pins(session, batch)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
+        await transaction.conversations.add_pins(session, batch)
 
 
 async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         for draft in batch:
             await transaction.conversations.add_summary(session, draft)
 
@@ -116,7 +115,8 @@ async def test_seqs_count_for_each_session_alone_and_ids_are_never_shared(store:
 
 async def test_an_empty_batch_writes_nothing(store: Store) -> None:
     assert list(await append(store, [])) == []
-    assert await add_pins(store, []) == 0
+    await add_pins(store, [])
+    assert (await session_of(store)).pin_count == 0
 
 
 async def test_the_order_is_that_of_writing_whatever_the_clocks_said(store: Store) -> None:
@@ -128,79 +128,6 @@ async def test_the_order_is_that_of_writing_whatever_the_clocks_said(store: Stor
         assert session is not None
         parts = await view.conversations.view(session, tail=3, pins=0)
     assert [message.text for message in parts.tail] == ["m2", "m3", "m4"]
-
-
-async def test_a_known_client_key_is_answered_with_where_its_message_is(store: Store) -> None:
-    [first, _] = await append(store, [drafts.message("a", client_key="k"), drafts.message("b")])
-    again = await append(store, [drafts.message("c"), drafts.message("a", client_key="k")])
-    assert again[1] == AppendedMessage(id=first.id, seq=first.seq, is_new=False)
-    assert again[0].is_new
-    assert await texts(store) == ["a", "b", "c"]
-
-
-async def test_a_client_key_that_comes_twice_in_one_batch_is_one_message(store: Store) -> None:
-    same = [drafts.message("a", client_key="k"), drafts.message("b"), drafts.message("a", client_key="k")]
-    appended = await append(store, same)
-    assert [a.seq for a in appended] == [1, 2, 1]
-    assert [a.is_new for a in appended] == [True, True, False]
-    assert appended[0].id == appended[2].id
-    assert await texts(store) == ["a", "b"]
-
-
-async def test_a_whole_batch_sent_again_changes_nothing(store: Store) -> None:
-    batch = [drafts.message(f"m{n}", client_key=f"k{n}") for n in range(5)]
-    first = await append(store, batch)
-    before = await session_of(store)
-    again = await append(store, batch)
-    assert [(a.id, a.seq) for a in again] == [(a.id, a.seq) for a in first]
-    assert not any(a.is_new for a in again)
-    assert await session_of(store) == before
-
-
-async def test_client_keys_count_for_each_session_alone(store: Store) -> None:
-    [one] = await append(store, [drafts.message("a", client_key="k")], Scope(session="one"))
-    [two] = await append(store, [drafts.message("b", client_key="k")], Scope(session="two"))
-    assert two.is_new
-    assert one.id != two.id
-
-
-@pytest.mark.parametrize(
-    "second",
-    [drafts.message("other", client_key="k"), drafts.message("a", role=Role.ASSISTANT, client_key="k")],
-    ids=["text", "role"],
-)
-@pytest.mark.parametrize("is_one_batch", [True, False])
-async def test_a_client_key_with_another_text_or_role_is_refused_and_nothing_is_written(
-    store: Store, second: MessageDraft, is_one_batch: bool
-) -> None:
-    first = drafts.message("a", client_key="k")
-    if not is_one_batch:
-        await append(store, [first])
-    before = (await session_of(store)).message_count
-    with pytest.raises(ClientKeyReused):
-        await append(store, [drafts.message("before"), *([first] if is_one_batch else []), second])
-    assert (await session_of(store)).message_count == before
-    async with store.view() as view:
-        assert await record_count(view, Scope()) == before
-
-
-@pytest.mark.parametrize("key", ["k'", 'k"', "k%", "k_", "k\\", "[1]", "💥", "ключ", " k", "K"])
-async def test_client_keys_are_compared_letter_by_letter(store: Store, key: str) -> None:
-    await append(store, [drafts.message("plain", client_key="k")])
-    [odd] = await append(store, [drafts.message("odd", client_key=key)])
-    [again] = await append(store, [drafts.message("odd", client_key=key)])
-    assert (odd.is_new, again.is_new) == (True, False)
-
-
-async def test_random_batches_with_retries_keep_seqs_dense_and_every_key_once(store: Store) -> None:
-    chance = random.Random(7)
-    expected: list[str] = []
-    for _ in range(30):
-        numbers = [chance.randrange(40) for _ in range(chance.randrange(1, 6))]
-        await append(store, [drafts.message(f"text {n}", client_key=f"k{n}") for n in numbers])
-        expected += [f"text {n}" for n in dict.fromkeys(numbers) if f"text {n}" not in expected]
-    assert await texts(store) == expected
-    assert (await session_of(store)).message_count == len(expected)
 
 
 async def test_a_range_of_messages_includes_both_ends_and_is_cut_at_the_session(store: Store) -> None:
@@ -234,14 +161,14 @@ async def test_the_number_of_a_pin_or_a_summary_is_no_message(store: Store) -> N
     assert [m is not None for m in found] == [True, False, False, False]
 
 
-async def test_messages_by_key_are_those_of_the_session_in_order(store: Store) -> None:
+async def test_messages_by_number_are_those_of_the_session_in_order(store: Store) -> None:
     mine = await append(store, [drafts.message(f"m{n}") for n in range(3)])
     [other] = await append(store, [drafts.message("other")], Scope(session="other"))
     session = await session_of(store)
     async with store.view() as view:
         keys = [mine[2].id, other.id, mine[0].id, 999_999, mine[0].id]
-        assert [m.text for m in await view.conversations.messages_by_key(session, keys)] == ["m0", "m2"]
-        assert list(await view.conversations.messages_by_key(session, [])) == []
+        assert [m.text for m in await view.conversations.messages_by_number(session, keys)] == ["m0", "m2"]
+        assert list(await view.conversations.messages_by_number(session, [])) == []
 
 
 async def test_the_view_holds_the_newest_messages_oldest_first(store: Store) -> None:
@@ -288,7 +215,7 @@ async def test_a_pin_comes_back_with_every_field(store: Store) -> None:
         pin_type=PinType.CONCEPT,
         client_key="k",
     )
-    assert await add_pins(store, [draft]) == 1
+    await add_pins(store, [draft])
     session = await session_of(store)
     async with store.view() as view:
         [pin] = (await view.conversations.view(session, tail=0, pins=5)).pins
@@ -299,19 +226,41 @@ async def test_a_pin_comes_back_with_every_field(store: Store) -> None:
     assert (pin.created_at, pin.tokens) == (draft.created_at, draft.tokens)
 
 
-async def test_a_pin_whose_client_key_is_known_is_not_added_again(store: Store) -> None:
-    first = drafts.pin("a", record_id="pin_1", client_key="k")
-    twice = [drafts.pin("a", record_id=f"pin_{n}", client_key="k2") for n in (2, 3)]
-    assert await add_pins(store, [first]) == 1
-    assert await add_pins(store, [drafts.pin("a", record_id="pin_4", client_key="k"), *twice]) == 1
-    assert await add_pins(store, [drafts.pin("a", record_id="pin_5"), drafts.pin("a", record_id="pin_6")]) == 2
-    assert (await session_of(store)).pin_count == 4
-
-
 async def test_a_pin_and_a_message_may_share_a_client_key(store: Store) -> None:
     [message] = await append(store, [drafts.message("a", client_key="k")])
-    assert await add_pins(store, [drafts.pin("a", client_key="k")]) == 1
-    assert message.is_new
+    await add_pins(store, [drafts.pin("a", client_key="k")])
+    async with store.view() as view:
+        for kind, record_id in ((RecordType.MESSAGE, f"msg_{message.id}"), (RecordType.PIN, "pin_a")):
+            assert [one.id for one in await view.records.of_client_keys(TRIP, kind, {"k"})] == [record_id]
+
+
+async def test_a_client_key_is_taken_once_in_a_session(store: Store) -> None:
+    await append(store, [drafts.message("a", client_key="k")])
+    await append(store, [drafts.message("b", client_key="k")], Scope(session="other"))
+    for batch in ([drafts.message("c", client_key="k")], [drafts.message("d", client_key="l")] * 2):
+        with pytest.raises(AlreadyStored):
+            await append(store, batch)
+    assert await texts(store) == ["a"]
+
+
+@pytest.mark.parametrize("key", ["k'", 'k"', "k%", "k_", "k\\", "[1]", "💥", "ключ", " k", "K"])
+async def test_client_keys_are_looked_up_letter_by_letter(store: Store, key: str) -> None:
+    await append(store, [drafts.message("plain", client_key="k"), drafts.message("odd", client_key=key)])
+    await append(store, [drafts.message("elsewhere", client_key=key)], Scope(session="other"))
+    async with store.view() as view:
+        records = view.records
+        assert [one.text for one in await records.of_client_keys(TRIP, RecordType.MESSAGE, {key, "x"})] == ["odd"]
+        assert not await records.of_client_keys(Scope("eve", session="trip"), RecordType.MESSAGE, {key})
+        assert not await records.of_client_keys(TRIP, RecordType.PIN, {key})
+
+
+async def test_client_keys_are_found_by_their_beginning(store: Store) -> None:
+    keys = ["a:1", "a:2", "a", "a;1", "b:1"]
+    await append(store, [drafts.message(key, client_key=key) for key in keys])
+    async with store.view() as view:
+        assert sorted(await view.records.client_keys(TRIP, RecordType.MESSAGE, "a:")) == ["a:1", "a:2"]
+        assert not await view.records.client_keys(TRIP, RecordType.PIN, "a:")
+        assert not await view.records.client_keys(Scope(), RecordType.MESSAGE, "a:")
 
 
 async def test_a_summary_comes_back_with_every_field(store: Store) -> None:
@@ -330,33 +279,13 @@ async def test_a_summary_comes_back_with_every_field(store: Store) -> None:
     assert (summary.started_at, summary.ended_at, summary.created_at) == (START_MS, START_MS, START_MS)
 
 
-@pytest.mark.parametrize("start", [1, 2, 3, 5, 0, -1])
-async def test_a_summary_that_does_not_begin_right_after_the_last_is_refused(store: Store, start: int) -> None:
-    await append(store, [drafts.message(f"m{n}") for n in range(9)])
-    await add_summaries(store, drafts.summary(1, 3))
-    before = await session_of(store)
-    with pytest.raises(SummaryRangeConflict, match="4"):
-        await add_summaries(store, drafts.summary(start, 8, record_id="other"))
-    assert await session_of(store) == before
-    await add_summaries(store, drafts.summary(4, 8))
-    assert (await session_of(store)).summarized_seq == 8
-
-
-async def test_the_first_summary_of_a_level_begins_at_the_first_message(store: Store) -> None:
-    await append(store, [drafts.message(f"m{n}") for n in range(4)])
-    with pytest.raises(SummaryRangeConflict):
-        await add_summaries(store, drafts.summary(2, 3))
-    await add_summaries(store, drafts.summary(1, 2), drafts.summary(3, 4))
-    with pytest.raises(SummaryRangeConflict):
-        await add_summaries(store, drafts.summary(3, 4, level=1))
-
-
 async def test_a_level_covers_the_one_below_in_its_range_and_only_that(store: Store) -> None:
     await append(store, [drafts.message(f"m{n}") for n in range(8)])
     await add_summaries(store, *(drafts.summary(seq, seq + 1) for seq in (1, 3, 5, 7)))
     await add_summaries(store, drafts.summary(1, 4, level=1))
     session = await session_of(store)
     async with store.view() as view:
+        assert [await view.conversations.summarized_to(session, level) for level in range(3)] == [8, 4, 0]
         uncovered = [(s.level, s.start_seq, s.end_seq) for s in await view.conversations.uncovered_summaries(session)]
         in_view = [(s.level, s.start_seq) for s in (await view.conversations.view(session, tail=0, pins=0)).summaries]
         of_level_0 = [s.start_seq for s in await view.conversations.summaries(session, level=0, after_seq=0)]

@@ -26,6 +26,7 @@ from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from tests.contract.conftest import Backend
 from tests.scripted import START_MS
 
@@ -66,7 +67,7 @@ async def save(
     changes = GraphChanges(nodes=nodes, edges=edges, removed_nodes=removed_nodes, removed_edges=removed_edges)
     async with store.transaction() as transaction:
         if scope.session is not None:
-            await transaction.sessions.ensure(scope, now_ms=START_MS)
+            await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         return await transaction.graphs.save(scope, changes, embedder=embedder)
 
 
@@ -295,7 +296,7 @@ async def test_finalized_sessions_with_a_graph_are_idle_from_a_moment_on_oldest_
         scope = Scope(agent=agent, session=name)
         await save(store, scope, nodes=[node("a")] if has_graph else [])
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             at = START_MS + (100 if name == "late" else moment)
             await transaction.sessions.set_state(session, state, now_ms=at)
     await save(store, Scope(agent="coach"), nodes=[node("a")])

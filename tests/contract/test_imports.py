@@ -6,6 +6,7 @@ from kalito_mcp.domain.imports import FileRead, StoredTurn
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.scripted import START_MS
 
@@ -28,8 +29,8 @@ async def test_a_file_is_kept_as_it_was_read_last_for_its_owner_and_source(store
 
 async def test_the_messages_of_a_session_are_read_in_order_and_in_pieces(store: Store) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
-        other = await transaction.sessions.ensure(Scope(session="other"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
+        other = await ensure_session(transaction.sessions, Scope(session="other"), now_ms=START_MS)
         batch = [
             drafts.message(text, client_key=key) for text, key in (("one", "a:1"), ("two", None), ("three", "a:3"))
         ]

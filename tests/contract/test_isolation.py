@@ -5,8 +5,10 @@ from itertools import product
 
 import pytest
 
+from kalito_mcp.domain.records import message_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.index_reads import shown
 from tests.scripted import START_MS
@@ -38,7 +40,7 @@ HOSTILE = [
 
 async def remember(store: Store, scope: Scope, text: str) -> int:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin(text, record_id=f"pin {scope}", client_key="k")])
         batch = [drafts.message(text, client_key="k")]
         [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
@@ -52,13 +54,13 @@ async def visible(store: Store, scope: Scope) -> set[str]:
         everything = range(0, 1_000)
         # The candidates of an index are those of the agent; the columns say which are of the session.
         of_agent = Scope(scope.owner, scope.agent)
-        found = await view.search.in_index(of_agent, lambda index: index.candidates(everything))
-        texts |= {c.text for c in found or () if scope.session in (None, c.session_id)}
+        found = await view.search.in_index(of_agent, lambda index: index.candidates(index.places_of_keys(everything)))
+        texts |= {c.text for c in (found or {}).values() if scope.session in (None, c.session_id)}
         texts |= {c.text for c in await shown(view, scope)} | {c.text for c in await shown(view, scope, "secret")}
         session = await view.sessions.get(scope) if scope.session is not None else None
         if session is not None:
             texts |= {m.text for m in await view.conversations.messages(session, first_seq=0, last_seq=1_000)}
-            texts |= {m.text for m in await view.conversations.messages_by_key(session, everything)}
+            texts |= {m.text for m in await view.conversations.messages_by_number(session, everything)}
             parts = await view.conversations.view(session, tail=99, pins=99)
             texts |= {m.text for m in parts.tail} | {p.content for p in parts.pins}
             pin = await view.conversations.pin_by_client_key(session, "k")
@@ -95,7 +97,7 @@ async def test_no_read_under_a_scope_gives_back_another_owners_message(store: St
         if agents.setdefault((scope.owner, scope.session), scope.agent) != scope.agent:
             continue
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             batch = [drafts.message("secret")]
             [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         owned[appended.id] = scope
@@ -105,4 +107,6 @@ async def test_no_read_under_a_scope_gives_back_another_owners_message(store: St
             assert (message is not None) == ((scope.owner, scope.session) == (owner.owner, owner.session))
         for scope in scopes:
             found = await shown(view, scope)
-            assert {c.key for c in found} == {number for number, of in owned.items() if of == scope}
+            assert {c.record_id for c in found} == {
+                message_record_id(number) for number, of in owned.items() if of == scope
+            }

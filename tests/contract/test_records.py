@@ -1,6 +1,7 @@
 """`ports.records`: records of every type are read, changed, forgotten and erased."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -20,10 +21,12 @@ from kalito_mcp.domain.records import Origin, RecordType, Role, SummaryMethod, V
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.errors import ClientKeyReused, Conflict, RecordNotFound, RevisionConflict
+from kalito_mcp.domain.validation import message_number
+from kalito_mcp.errors import RecordNotFound, RevisionConflict
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
-from kalito_mcp.ports.records import ForgottenValue, Unswept
+from kalito_mcp.ports.records import AlreadyStored, ErasedText, ForgottenValue
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.contract.conftest import Backend
 from tests.index_reads import record_count, shown
@@ -51,23 +54,25 @@ FIELDS: Mapping[RecordType, Mapping[str, Any]] = {
 
 async def session_of(store: Store, scope: Scope = TRIP) -> Session:
     async with store.transaction() as transaction:
-        return await transaction.sessions.ensure(scope, now_ms=START_MS)
+        return await ensure_session(transaction.sessions, scope, now_ms=START_MS)
 
 
 async def append(store: Store, *batch: MessageDraft, scope: Scope = TRIP) -> Sequence[AppendedMessage]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         return await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
 
 
 async def add(store: Store, *batch: RecordDraft, scope: Scope = TRIP) -> Sequence[MemoryRecord]:
     async with store.transaction() as transaction:
+        if scope.session is not None:
+            await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         return await transaction.records.add_records(scope, batch, now_ms=START_MS)
 
 
 async def add_pin(store: Store, draft: PinDraft, scope: Scope = TRIP) -> MemoryRecord:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [draft])
         found = await transaction.records.record(scope, draft.id)
     assert found is not None
@@ -101,7 +106,7 @@ async def change(store: Store, record: MemoryRecord, changes: Mapping[str, Any],
 async def purge(store: Store, *records: MemoryRecord) -> None:
     async with store.transaction() as transaction:
         for record in records:
-            await transaction.records.purge(record, now_ms=START_MS + 9)
+            await transaction.records.purge(record, now_ms=START_MS + 9, texts=[record.text])
 
 
 async def found(store: Store, term: str, scope: Scope = TRIP, **filters: Any) -> list[Candidate]:
@@ -288,7 +293,7 @@ async def test_a_document_is_found_by_its_source_and_by_the_id_of_its_parts_in_o
 
 async def test_a_part_of_a_source_is_stored_once(store: Store) -> None:
     await add(store, drafts.record(RecordType.DOCUMENT, "one", source="a.md", chunk_index=0))
-    with pytest.raises(Conflict, match="already"):
+    with pytest.raises(AlreadyStored):
         await add(store, drafts.record(RecordType.DOCUMENT, "two", source="a.md", chunk_index=0))
     assert await found(store, "two") == []
 
@@ -305,14 +310,14 @@ async def test_the_pins_of_a_message_and_the_summaries_over_it_are_found(store: 
     await change(store, pin, FORGET)
     async with store.view() as view:
         assert [one.id for one in await view.records.pins_of(source)] == [pin.id]
-        over = await view.records.summaries_over(source)
+        over = await view.records.summaries_over(source.id)
         assert [one.id for one in over] == ["summary_0_16_30", "summary_1_1_45"]
         assert [over[0].content[name] for name in ("level", "start_seq", "end_seq")] == [0, 16, 30]
         last = await view.records.record(TRIP, f"msg_{appended[-1].id}")
         assert last is not None
-        assert [one.id for one in await view.records.summaries_over(last)] == ["summary_0_46_60"]
+        assert [one.id for one in await view.records.summaries_over(last.id)] == ["summary_0_46_60"]
         assert not await view.records.pins_of(last)
-        assert not await view.records.summaries_over(pin)
+        assert not await view.records.summaries_over(pin.id)
 
 
 # Changing one
@@ -443,12 +448,12 @@ async def test_what_is_forgotten_is_in_no_context_and_no_count_until_it_is_resto
         assert session is not None
         parts = await view.conversations.view(session, tail=9, pins=9)
         places = await view.conversations.messages(session, first_seq=1, last_seq=9)
-        [place] = await view.conversations.messages_by_key(session, [two.key])
-        assert await view.conversations.message(TRIP, two.key) == place
+        [place] = await view.conversations.messages_by_number(session, [message_number(two.id)])
+        assert await view.conversations.message(TRIP, message_number(two.id)) == place
         [uncovered] = await view.conversations.uncovered_summaries(session)
         assert (await view.sessions.totals(Scope()))["messages"] == 1
         assert await record_count(view, Scope()) == 1
-    assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([one.key], (), ())
+    assert ([m.id for m in parts.tail], parts.pins, parts.summaries) == ([message_number(one.id)], (), ())
     assert [(m.seq, m.text, m.is_hidden) for m in places] == [(1, "one", False), (2, "", True)]
     assert (place.text, place.is_hidden) == ("", True)
     assert (uncovered.summary, uncovered.end_seq) == ("", 2)
@@ -494,7 +499,7 @@ async def test_new_importance_is_an_edit_by_the_memory_itself_and_passes_over_th
     await change(store, three, FORGET)
     session = await session_of(store)
     async with store.transaction() as transaction:
-        scores = [(one.key, 0.9), (two.key, 0.5), (three.key, 0.9)]
+        scores = [(message_number(one.id), 0.9), (message_number(two.id), 0.5), (message_number(three.id), 0.9)]
         await transaction.conversations.set_importance(session, scores, now_ms=START_MS + 3)
     changed = await read(store, one.id)
     async with store.view() as view:
@@ -526,22 +531,13 @@ async def test_both_ends_show_a_cause(store: Store) -> None:
     assert (await read(store, cause.id)).led_to == ("task_take the ferry",)
 
 
-async def test_a_cause_that_the_owner_does_not_have_or_that_closes_a_circle_is_refused(store: Store) -> None:
-    [theirs] = await append(store, drafts.message("theirs"), scope=Scope("eve", session="s"))
+async def test_the_causes_of_a_record_are_its_cause_and_what_that_was_caused_by(store: Store) -> None:
     first = await message(store, "first")
     second = await change(store, await message(store, "second"), {"caused_by": first.id})
-    third = await change(store, await message(store, "third"), {"caused_by": second.id})
-    first = await read(store, first.id)
-    for unknown in (f"msg_{theirs.id}", "msg_999", "nothing"):
-        with pytest.raises(RecordNotFound):
-            await change(store, first, {"caused_by": unknown})
-        with pytest.raises(RecordNotFound):
-            await add(store, drafts.record(RecordType.TASK, "never", caused_by=unknown))
-    for effect in (first, second, third):
-        with pytest.raises(Conflict, match="cause"):
-            await change(store, first, {"caused_by": effect.id})
-    assert await read(store, first.id) == first
-    assert await found(store, "never") == []
+    [third] = await add(store, drafts.record(RecordType.TASK, "third", caused_by=second.id))
+    async with store.view() as view:
+        causes = [await view.records.causes(one) for one in (first, second, third)]
+    assert causes == [set(), {first.id}, {first.id, second.id}]
 
 
 async def test_at_most_a_hundred_effects_are_shown(store: Store) -> None:
@@ -641,40 +637,20 @@ async def test_what_is_erased_can_be_neither_changed_nor_erased_again(store: Sto
             await purge(store, gone)
 
 
-async def test_an_erased_message_that_comes_again_is_answered_with_its_place_and_not_stored(store: Store) -> None:
-    first = drafts.message("secret", client_key="k", created_at=START_MS - 5)
-    [one] = await append(store, first)
-    record = await change(store, await read(store, f"msg_{one.id}"), {"text": "edited"})
-    await purge(store, record)
-    again = AppendedMessage(id=one.id, seq=one.seq, is_new=False, is_erased=True)
-    for scope in (TRIP, Scope(session="imported")):
-        same_key = drafts.message("secret", client_key="k", created_at=START_MS)
-        same_moment = drafts.message("secret", created_at=START_MS - 5)
-        same_edited = drafts.message("edited", created_at=START_MS - 5)
-        assert list(await append(store, same_key, same_moment, same_edited, scope=scope)) == [again] * 3
-    others = [
-        drafts.message("secret", created_at=START_MS + 1),
-        drafts.message("other", client_key="k", created_at=START_MS - 5),
-    ]
-    assert [a.is_new for a in await append(store, *others)] == [True, True]
-    theirs = await append(store, first, scope=Scope("eve", session="s"))
-    assert [a.is_new for a in theirs] == [True]
-    assert (await session_of(store)).message_count == 3
-
-
-async def test_an_erased_pin_is_not_pinned_again_and_an_erased_task_is_refused(store: Store) -> None:
-    await purge(store, await add_pin(store, drafts.pin("secret")))
-    session = await session_of(store)
-    async with store.transaction() as transaction:
-        batch = [drafts.pin("secret", record_id="p2"), drafts.pin("boots")]
-        assert await transaction.conversations.add_pins(session, batch) == 1
-    [task] = await add(store, drafts.record(RecordType.TASK, "secret"))
-    await purge(store, task)
-    with pytest.raises(Conflict, match="2026-03-04"):
-        await add(store, drafts.record(RecordType.TASK, "boots"), drafts.record(RecordType.TASK, "secret"))
-    assert [one.type for one in await found(store, "boot")] == [RecordType.PIN]
-    assert len(await add(store, drafts.record(RecordType.THOUGHT, "secret"))) == 1
-    assert len(await add(store, drafts.record(RecordType.TASK, "secret", record_id="t"), scope=Scope("eve"))) == 1
+async def test_erased_texts_are_those_of_the_owner_and_the_type_and_say_where_they_were(store: Store) -> None:
+    record = await message(store, "secret", client_key="k", created_at=START_MS - 5)
+    [task] = await add(store, drafts.record(RecordType.TASK, "secret"), scope=Scope())
+    await purge(store, record, task)
+    of_message = ErasedText("secret", message_number(record.id), 1, "k", START_MS - 5, START_MS + 9)
+    asked = {"secret", "boots"}
+    async with store.view() as view:
+        erased = view.records.erased_texts
+        assert list(await erased(Scope(), RecordType.MESSAGE, asked, {"k", "other"})) == [of_message]
+        assert list(await erased(Scope(), RecordType.MESSAGE, asked)) == [replace(of_message, client_key=None)]
+        [of_task] = await erased(Scope(), RecordType.TASK, asked)
+        assert (of_task.text, of_task.number, of_task.seq) == ("secret", 0, 0)
+        assert not await erased(Scope(), RecordType.PIN, asked)
+        assert not await erased(Scope("eve"), RecordType.MESSAGE, asked)
 
 
 async def test_a_dropped_history_makes_the_record_as_it_is_its_first_version(store: Store) -> None:
@@ -697,72 +673,9 @@ async def test_a_dropped_history_makes_the_record_as_it_is_its_first_version(sto
         await change(store, stale, {"text": "lost"})
 
 
-# Adding
-
-
-async def test_a_known_client_key_gives_its_record_back(store: Store) -> None:
-    for scope in (TRIP, Scope()):
-        draft = drafts.record(RecordType.TASK, "pack", record_id=f"t {scope.session}", client_key="k")
-        [one] = await add(store, draft, scope=scope)
-        [two] = await add(store, drafts.record(RecordType.TASK, "pack", record_id="x", client_key="k"), scope=scope)
-        assert one == two
-        with pytest.raises(ClientKeyReused):
-            await add(store, drafts.record(RecordType.TASK, "other", client_key="k"), scope=scope)
-    assert await add(store) == []
-
-
-async def unswept(store: Store) -> Unswept:
-    async with store.view() as view:
-        return await view.records.unswept()
-
-
-async def test_an_erasure_is_unswept_until_a_sweep_that_knows_of_it(backend: Backend) -> None:
-    one, other = await backend.open(), await backend.open()
-    assert await unswept(one) == Unswept(0, frozenset())
-    for text, keys in (("secret", ["a", "b"]), ("another", ["c"])):
-        record = await message(one, text)
-        async with one.transaction() as transaction:
-            await transaction.records.purge(record, now_ms=START_MS, text_keys=keys)
-    seen = await unswept(other)
-    assert seen.text_keys == {"a", "b", "c"}
-    await purge(one, await message(one, "a third"))
-    await one.sweep()
-    assert await unswept(other) == await unswept(one)
-    await other.sweep(seen.last)
-    left = await unswept(one)
-    assert left.last > seen.last
-    assert left.text_keys == frozenset()
-    assert dict((await one.sweep(seen.last)).remaining) == {}
-    assert await unswept(one) == left
-    await one.sweep(left.last)
-    assert await unswept(one) == Unswept(0, frozenset())
-
-
-async def test_an_erasure_that_is_rolled_back_is_not_unswept(store: Store) -> None:
-    record = await message(store, "secret")
-    with pytest.raises(KeyError):
-        async with store.transaction() as transaction:
-            await transaction.records.purge(record, now_ms=START_MS, text_keys=["a"])
-            raise KeyError
-    assert await unswept(store) == Unswept(0, frozenset())
-
-
-async def test_sweeping_a_live_database_keeps_everything_that_was_not_erased(backend: Backend) -> None:
-    stores = [await backend.open(), await backend.open()]
-    record = await message(stores[0], "We fly to Oslo.")
-    kept = await change(stores[0], record, {"text": "We fly to Bergen."})
-    await purge(stores[0], await message(stores[0], "secret"))
-    swept = await stores[0].sweep()
-    assert dict(swept.remaining) == {}
-    for store in stores:
-        assert await read(store, record.id) == kept
-        assert len(await found(store, "bergen")) == 1
-    assert (await append(stores[1], drafts.message("after")))[0].id == 3
-
-
 async def test_records_as_they_were_written_are_not_damaged(store: Store) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
     async with store.view() as view:
         assert await view.records.damaged(["msg_1", "msg_2", "doc_unknown"]) == []
@@ -773,7 +686,7 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
     await append(store, drafts.message("Elsewhere."), scope=Scope(session="other", agent="ann"))
     await append(store, drafts.message("In a project."), scope=Scope(session="work", project="harbour"))
     async with store.transaction() as transaction:
-        [first, *_] = await transaction.records.scan(Scope(), after_key=0, limit=1)
+        [first, *_] = await transaction.records.scan(Scope(), after=None, limit=1)
         record = await transaction.records.record(Scope(), first.id)
         assert record is not None
         await transaction.records.change(record, drafts.edit(record, {"text": "Another line."}))
@@ -784,10 +697,10 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
 
         async def scanned(scope: Scope, **asked: bool) -> list[str]:
             found: list[str] = []
-            after_key = 0
-            while page := await view.records.scan(scope, after_key=after_key, limit=2, **asked):
+            after = None
+            while page := await view.records.scan(scope, after=after, limit=2, **asked):
                 found += [one.text for one in page]
-                after_key = page[-1].key
+                after = page[-1].cursor
             return found
 
         lines = ["Line 1.", "Line 2.", "Line 3.", "Line 4."]
@@ -797,7 +710,7 @@ async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: St
         assert await scanned(Scope(agent="ann")) == ["Elsewhere."]
         assert await scanned(Scope(agent="bob")) == []
         assert await scanned(Scope(), has_forgotten=True) == ["Another line.", *lines, "In a project."]
-        [whole, *_] = await view.records.scan(Scope(), after_key=0, limit=1, has_forgotten=True)
+        [whole, *_] = await view.records.scan(Scope(), after=None, limit=1, has_forgotten=True)
         assert (whole.earlier_texts, whole.revision) == ("Line 0.", 3)
 
 

@@ -8,6 +8,7 @@ from kalito_mcp.domain.memory_records import DELETED_AT, EditType
 from kalito_mcp.domain.records import Origin, Reach, RecordType, Role
 from kalito_mcp.domain.scope import PERSONAL, Limits, Scope
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.scripted import START_MS
 
@@ -22,7 +23,7 @@ async def filled(store: Store) -> Store:
         for place, name in ((A, "of A"), (Scope(project=PERSONAL), "personal")):
             note = drafts.record(RecordType.DOCUMENT, TEXT, record_id=name, source=f"note:{name}", chunk_index=0)
             await transaction.records.add_records(place, [note], now_ms=START_MS)
-        session = await transaction.sessions.ensure(IN_A, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, IN_A, now_ms=START_MS)
         pins = [drafts.pin(TEXT, record_id=str(reach), reach=reach) for reach in Reach]
         automatic = drafts.pin(f"{TEXT} Truly.", record_id="automatic", reach=Reach.PERSON, client_key="auto:1")
         await transaction.conversations.add_pins(session, [*pins, automatic])

@@ -5,16 +5,18 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord
-from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.records import Origin, RecordType, Role, message_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.domain.validation import message_number
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.turns_around import turns_around
 from tests import drafts
 from tests.contract.conftest import Backend
-from tests.index_reads import shown
+from tests.index_reads import all_keys, shown
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -26,13 +28,13 @@ MESSAGES = SearchFilters(types=frozenset({RecordType.MESSAGE}))
 
 async def append(store: Store, batch: Sequence[MessageDraft], scope: Scope = TRIP) -> Sequence[AppendedMessage]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         return await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
 
 
 async def add(store: Store, *batch: PinDraft | SummaryDraft, scope: Scope = TRIP) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         for draft in batch:
             if isinstance(draft, PinDraft):
                 await transaction.conversations.add_pins(session, [draft])
@@ -62,8 +64,8 @@ async def candidates(store: Store, scope: Scope, filters: SearchFilters = NO_FIL
 async def read(store: Store, scope: Scope, keys: Iterable[int]) -> Sequence[Candidate]:
     """The records with these keys, oldest first."""
     async with store.view() as view:
-        found = await view.search.in_index(scope, lambda index: index.candidates(list(keys)))
-    return sorted(found or (), key=lambda one: one.key)
+        found = await view.search.in_index(scope, lambda index: index.candidates(index.places_of_keys(list(keys))))
+    return [one for _, one in sorted((found or {}).items())]
 
 
 async def test_what_may_be_shown_is_what_every_filter_admits(store: Store) -> None:
@@ -141,7 +143,7 @@ async def test_a_candidate_carries_what_decides_about_it(store: Store) -> None:
     [appended] = await append(store, [drafts.message("hello", name="Ann", client_key="k")])
     await add(store, drafts.pin("pinned", record_id="pin_1"))
     [message, pin] = await read(store, Scope(), [appended.id, appended.id + 1])
-    assert (message.key, message.record_id, message.type) == (appended.id, f"msg_{appended.id}", RecordType.MESSAGE)
+    assert (message.record_id, message.type) == (f"msg_{appended.id}", RecordType.MESSAGE)
     assert (message.role, message.name, message.session_id) == (Role.USER, "Ann", "trip")
     assert (message.text, message.created_at, message.seq, message.client_key) == ("hello", START_MS, 1, "k")
     assert (pin.record_id, pin.type, pin.role, pin.seq) == ("pin_1", RecordType.PIN, None, None)
@@ -192,12 +194,11 @@ async def test_the_columns_say_of_a_record_what_was_written(store: Store) -> Non
         records = index.records
         return list(
             zip(
-                records.keys.tolist(),
+                all_keys(index).tolist(),
                 [tuple(RecordType)[one] for one in records.types],
                 [tuple(Role)[one] if one < len(Role) else None for one in records.roles],
                 [records.name_list[one] for one in records.names],
                 records.word_counts.tolist(),
-                records.is_first_person.tolist(),
                 records.created_at.tolist(),
                 records.is_shown.tolist(),
                 strict=True,
@@ -207,17 +208,18 @@ async def test_the_columns_say_of_a_record_what_was_written(store: Store) -> Non
     async with store.view() as view:
         found = await view.search.in_index(TRIP, columns)
     assert found == [
-        (message.id, RecordType.MESSAGE, Role.ASSISTANT, "Ann", 5, True, START_MS, True),
-        (message.id + 1, RecordType.PIN, None, None, 1, False, START_MS, True),
-        (message.id + 2, RecordType.SUMMARY, None, None, 3, False, START_MS, True),
+        (message.id, RecordType.MESSAGE, Role.ASSISTANT, "Ann", 5, START_MS, True),
+        (message.id + 1, RecordType.PIN, None, None, 1, START_MS, True),
+        (message.id + 2, RecordType.SUMMARY, None, None, 3, START_MS, True),
     ]
 
 
 async def around(store: Store, *keys: int, scope: Scope = EVERYTHING, filters: SearchFilters = NO_FILTERS) -> set[int]:
     """The messages next to these."""
     async with store.view() as view:
-        found = await view.search.in_index(scope, lambda index: turns_around(index, keys, filters))
-    return {one.key for one in found or ()}
+        ids = [message_record_id(key) for key in keys]
+        found = await view.search.in_index(scope, lambda index: turns_around(index, ids, filters))
+    return {message_number(one.record_id) for one in found or ()}
 
 
 async def test_the_turns_around_a_message_are_the_nearest_of_its_session_whoever_writes_between(store: Store) -> None:
@@ -256,7 +258,7 @@ async def test_a_forgotten_or_erased_message_is_not_around_and_keeps_its_neighbo
         await transaction.records.purge(forgotten, now_ms=START_MS + 9)
     assert await around(store, ids[0]) == set()
     assert await around(store, ids[2]) == {ids[3]}
-    assert [one.key for one in await read(store, TRIP, ids)] == [ids[0], ids[2], ids[3]]
+    assert [message_number(one.record_id) for one in await read(store, TRIP, ids)] == [ids[0], *ids[2:4]]
 
 
 async def test_what_is_edited_is_filtered_by_its_new_fields(store: Store) -> None:

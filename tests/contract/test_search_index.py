@@ -10,6 +10,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.text.analysis import MANY, SEVERAL, index_text
 from tests import drafts, index_reads
 from tests.contract.conftest import Backend
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 async def append(store: Store, scope: Scope, *texts: str) -> list[int]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
@@ -35,8 +36,7 @@ async def keys_with(store: Store, scope: Scope, *terms: str) -> list[int]:
 async def holding(store: Store, scope: Scope, term: str, *, types: frozenset[RecordType] = frozenset()) -> list[int]:
     """The records that a search of the scope finds by a term, newest first."""
     async with store.view() as view:
-        found = await index_reads.shown(view, scope, term, filters=SearchFilters(types=types))
-    return sorted((one.key for one in found), reverse=True)
+        return await index_reads.keys_shown(view, scope, term, filters=SearchFilters(types=types))
 
 
 async def set_forgotten(store: Store, key: int, *, is_forgotten: bool) -> MemoryRecord:
@@ -52,7 +52,8 @@ async def test_a_term_has_every_record_that_contains_it_oldest_first(store: Stor
     keys = await append(store, Scope(session="trip"), "apple pear", "pear", "apple", "plum")
 
     def read(index: SearchIndex) -> list[list[int]]:
-        return [index.records.keys[index.places(term)].tolist() for term in ("apple", "pear", "quince")]
+        found = index.places(["apple", "pear", "quince"])
+        return [index_reads.all_keys(index)[places].tolist() for places in found.values()]
 
     async with store.view() as view:
         assert await view.search.in_index(Scope(), read) == [[keys[0], keys[2]], keys[:2], []]
@@ -94,7 +95,7 @@ async def test_an_agent_or_a_session_that_nobody_has_holds_nothing(store: Store)
 async def test_an_agent_without_records_has_an_index_without_places(backend: Backend) -> None:
     store = await backend.open()
     async with store.transaction() as transaction:
-        await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
     async with store.view() as view:
         assert await view.search.in_index(Scope(), lambda index: index.records.count) == 0
     assert await keys_with(store, Scope(), "pear") == []
@@ -105,7 +106,7 @@ async def test_an_agent_without_records_has_an_index_without_places(backend: Bac
 
 async def test_the_speaker_is_found_too(store: Store) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         batch = [drafts.message("hello", name="Zoë")]
         [appended] = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
     assert await holding(store, Scope(), "zoe") == [appended.id]
@@ -121,7 +122,7 @@ async def test_a_session_finds_its_own_records_among_many_others(store: Store) -
 async def test_pins_are_found_among_many_messages_when_the_types_are_narrowed(store: Store) -> None:
     await append(store, Scope(session="trip"), "first")
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("pear pin")])
         await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="pear summary"))
     await append(store, Scope(session="trip"), *["pear message"] * 30)

@@ -8,6 +8,7 @@ from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 from tests import drafts
 from tests.scripted import START_MS
@@ -18,7 +19,7 @@ TRIP = Scope(session="trip")
 
 async def opened(store: Store, scope: Scope = TRIP, *, now_ms: int = START_MS) -> Session:
     async with store.transaction() as transaction:
-        return await transaction.sessions.ensure(scope, now_ms=now_ms)
+        return await ensure_session(transaction.sessions, scope, now_ms=now_ms)
 
 
 async def found(store: Store, scope: Scope = TRIP) -> Session:
@@ -30,13 +31,13 @@ async def found(store: Store, scope: Scope = TRIP) -> Session:
 
 async def recorded(store: Store, scope: Scope, *messages: MessageDraft, now_ms: int = START_MS) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=now_ms)
+        session = await ensure_session(transaction.sessions, scope, now_ms=now_ms)
         await transaction.conversations.append_messages(session, messages, now_ms=now_ms)
 
 
-async def owing(store: Store, *, after_key: int = 0, limit: int = 100) -> list[str]:
+async def owing(store: Store, *, after: Session | None = None, limit: int = 100) -> list[str]:
     async with store.view() as view:
-        sessions = await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=after_key, limit=limit)
+        sessions = await view.sessions.list_owing(threshold=15, max_summaries=3, after=after, limit=limit)
     return [session.id for session in sessions]
 
 
@@ -52,24 +53,10 @@ async def test_a_new_session_is_open_empty_and_of_the_default_agent(store: Store
     assert (session.created_at, session.updated_at) == (START_MS, START_MS)
 
 
-async def test_ensuring_a_known_session_changes_nothing(store: Store) -> None:
-    first = await opened(store)
-    assert await opened(store, now_ms=START_MS + 1) == first
-    assert await found(store) == first
-
-
-async def test_a_session_keeps_the_agent_it_was_opened_under_and_refuses_another(store: Store) -> None:
-    await opened(store, Scope(agent="coach", session="trip"))
-    assert (await opened(store)).agent == "coach"
-    assert (await opened(store, Scope(agent="coach", session="trip"))).agent == "coach"
-    with pytest.raises(InvalidInput, match="coach"):
-        await opened(store, Scope(agent="default", session="trip"))
-
-
 async def test_one_name_of_two_owners_is_two_sessions(store: Store) -> None:
     ann = await opened(store, Scope(owner="ann", session="trip"))
     bob = await opened(store, Scope(owner="bob", agent="coach", session="trip"))
-    assert ann.key != bob.key
+    assert (ann.agent, bob.agent) == ("default", "coach")
     assert (await found(store, Scope(owner="ann", session="trip"))).agent == "default"
 
 
@@ -108,7 +95,7 @@ async def test_messages_move_the_counters_and_the_model_by_what_they_carry(store
 async def test_each_kind_of_record_moves_its_own_counter(store: Store) -> None:
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(4)))
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("a"), drafts.pin("b")])
         await transaction.conversations.add_summary(session, drafts.summary(1, 2))
         await transaction.conversations.add_summary(session, drafts.summary(3, 4))
@@ -143,7 +130,7 @@ async def test_every_write_to_a_session_changes_its_revision(store: Store) -> No
 
     async def changed_by(what: str) -> None:
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             if what == "message":
                 await transaction.conversations.append_messages(session, [drafts.message("two")], now_ms=START_MS)
             elif what == "pin":
@@ -262,7 +249,7 @@ async def test_sessions_written_at_one_moment_are_listed_newest_session_first(st
 async def settle(store: Store, seq: int) -> None:
     """Mark the session's messages up to `seq` as searched."""
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=0)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=0)
         await transaction.sessions.set_pinned_seq(session, seq)
 
 
@@ -289,7 +276,7 @@ async def test_a_session_owes_a_fold_when_one_level_has_more_than_the_most(
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(summaries)))
     await settle(store, summaries)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=0)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=0)
         for seq in range(1, summaries + 1):
             await transaction.conversations.add_summary(session, drafts.summary(seq, seq))
     assert await owing(store) == (["trip"] if owes else [])
@@ -299,7 +286,7 @@ async def test_a_fold_that_was_made_is_no_longer_owed(store: Store) -> None:
     await recorded(store, TRIP, *(drafts.message(f"m{n}") for n in range(4)))
     await settle(store, 4)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=0)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=0)
         for seq in range(1, 5):
             await transaction.conversations.add_summary(session, drafts.summary(seq, seq))
         await transaction.conversations.add_summary(session, drafts.summary(1, 4, level=1))
@@ -312,7 +299,9 @@ async def test_a_session_that_is_no_longer_open_owes_nothing_in_the_background(
 ) -> None:
     await recorded(store, TRIP, drafts.message("one"))
     async with store.transaction() as transaction:
-        await transaction.sessions.set_state(await transaction.sessions.ensure(TRIP, now_ms=0), state, now_ms=0)
+        await transaction.sessions.set_state(
+            await ensure_session(transaction.sessions, TRIP, now_ms=0), state, now_ms=0
+        )
     assert await owing(store) == []
 
 
@@ -321,12 +310,9 @@ async def test_pages_of_owing_sessions_join_to_all_of_them_of_every_owner(store:
         owner = ("local", "ann", "bob")[number % 3]
         await recorded(store, Scope(owner=owner, session=f"s{number}"), drafts.message("one"))
     seen: list[tuple[str, str]] = []
-    after_key = 0
-    while True:
-        async with store.view() as view:
-            page = await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=after_key, limit=5)
-        seen += [(session.owner, session.id) for session in page]
-        if len(page) < 5:
-            break
-        after_key = page[-1].key
+    last: Session | None = None
+    async with store.view() as view:
+        while page := await view.sessions.list_owing(threshold=15, max_summaries=3, after=last, limit=5):
+            seen += [(session.owner, session.id) for session in page]
+            last = page[-1]
     assert len(seen) == len(set(seen)) == 23

@@ -1,12 +1,16 @@
-"""`ports.store.Store`: consistent views, atomic writes, and a revision that changes with every commit."""
+"""`ports.store.Store`: consistent views, atomic writes, and a revision that changes with every commit of an owner.
+
+Whether it also changes with commits of other owners is up to the store."""
 
 import anyio
 import pytest
 
+from kalito_mcp.domain.access import Permission, Token
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.contract.conftest import Backend
 from tests.index_reads import keys_with, record_count, shown
@@ -22,9 +26,9 @@ class Abandoned(Exception):
 
 async def write_everything(transaction: WriteTransaction, word: str = "abandoned") -> None:
     """One of each kind of write."""
-    session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+    session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
     await transaction.conversations.append_messages(session, [drafts.message(f"{word} message")], now_ms=START_MS)
-    session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+    session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
     await transaction.conversations.add_pins(
         session, [drafts.pin(f"{word} pin", record_id=f"pin_{word}_{session.message_count}")]
     )
@@ -108,15 +112,15 @@ async def test_a_write_cancelled_at_any_moment_is_whole_or_absent_and_the_next_o
 
 async def test_a_failed_write_does_not_disturb_the_numbers_of_the_next(store: Store) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
     with pytest.raises(Abandoned):
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
             raise Abandoned
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         [third] = await transaction.conversations.append_messages(session, [drafts.message("two")], now_ms=START_MS)
     assert third.seq == 2
 
@@ -179,7 +183,7 @@ async def test_writes_of_two_stores_take_turns_and_none_is_lost(backend: Backend
     async def append(store: Store, name: str) -> None:
         for number in range(25):
             async with store.transaction() as transaction:
-                session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+                session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
                 draft = drafts.message(f"{name}{number}")
                 await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
 
@@ -195,31 +199,45 @@ async def test_writes_of_two_stores_take_turns_and_none_is_lost(backend: Backend
         assert [m.text for m in messages if m.text[0] == name] == [f"{name}{number}" for number in range(25)]
 
 
-async def test_the_revision_changes_with_every_commit_of_this_store_and_of_another(backend: Backend) -> None:
+async def test_an_owner_s_revision_changes_with_every_commit_of_this_store_and_of_another(
+    backend: Backend,
+) -> None:
     one, other = await backend.open(), await backend.open()
-    revisions = [await one.revision()]
+    revisions = [await one.revision(LOCAL_OWNER)]
     for store in (one, other, one, other):
         async with store.transaction() as transaction:
             await write_everything(transaction)
-        revisions.append(await one.revision())
+        revisions.append(await one.revision(LOCAL_OWNER))
     assert len(set(revisions)) == len(revisions)
 
 
+async def test_an_owner_s_revision_changes_with_their_tokens(store: Store) -> None:
+    made = Token("tok_1", "kal_", "tests", "ann", Permission.READ, NO_LIMITS, created_at=START_MS)
+    revisions = [await store.revision("ann")]
+    async with store.transaction() as transaction:
+        await transaction.access.add_token(made, bytes(32))
+    revisions.append(await store.revision("ann"))
+    async with store.transaction() as transaction:
+        await transaction.access.revoke_tokens("tok_1", owner="ann", now_ms=START_MS)
+    revisions.append(await store.revision("ann"))
+    assert len(set(revisions)) == 3
+
+
 async def test_the_revision_stays_while_nothing_is_committed(store: Store) -> None:
-    before = await store.revision()
+    before = await store.revision(LOCAL_OWNER)
     await seen(store, "word")
     with pytest.raises(Abandoned):
         async with store.transaction() as transaction:
             await write_everything(transaction)
             raise Abandoned
-    assert await store.revision() == before
+    assert await store.revision(LOCAL_OWNER) == before
 
 
 async def test_many_may_ask_for_the_revision_at_once(store: Store) -> None:
     answers: list[int] = []
 
     async def ask() -> None:
-        answers.append(await store.revision())
+        answers.append(await store.revision(LOCAL_OWNER))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
@@ -284,7 +302,7 @@ async def test_an_error_ends_a_reading_and_the_next_one_works(store: Store) -> N
 async def test_readings_of_many_tasks_do_not_mix(store: Store) -> None:
     async with store.transaction() as transaction:
         for number in range(8):
-            await transaction.sessions.ensure(Scope(session=f"s{number}"), now_ms=START_MS)
+            await ensure_session(transaction.sessions, Scope(session=f"s{number}"), now_ms=START_MS)
     found: dict[int, str] = {}
 
     async def look(number: int) -> None:

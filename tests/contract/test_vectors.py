@@ -15,6 +15,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
+from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.contract.conftest import Backend
 from tests.qdrant import needs_qdrant
@@ -32,7 +33,7 @@ DIMENSION: Final = 64
 
 async def append(store: Store, *texts: str, scope: Scope = TRIP, **fields: Any) -> list[int]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         batch = [drafts.message(text, **fields) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
@@ -57,39 +58,38 @@ async def purge(store: Store, key: int) -> None:
         await transaction.records.purge(before, now_ms=START_MS)
 
 
-async def opened(store: Store, fingerprint: str = HASHED, dimension: int = DIMENSION) -> VectorIndex:
+async def opened(store: Store, fingerprint: str = HASHED, dimension: int = DIMENSION) -> str:
     async with store.transaction() as transaction:
-        return await transaction.vectors.open_index(fingerprint, dimension)
+        await transaction.vectors.open_index(fingerprint, dimension)
+    return fingerprint
 
 
-async def again(store: Store, index: VectorIndex) -> VectorIndex | None:
+async def indexes(store: Store) -> list[VectorIndex]:
     async with store.view() as view:
-        return next((one for one in await view.vectors.indexes() if one.key == index.key), None)
+        return list(await view.vectors.indexes())
 
 
-async def owed(store: Store, index: VectorIndex | None, *, limit: int = 1_000) -> Sequence[OwedVector]:
+async def owed(store: Store, index: str, *, limit: int = 1_000) -> Sequence[OwedVector]:
     async with store.view() as view:
         return await view.vectors.owed(index, limit=limit)
 
 
-async def owed_keys(store: Store, index: VectorIndex) -> list[int]:
-    current = await again(store, index)
-    assert current is not None
-    found = [one.record_key for one in await owed(store, current)]
+async def owed_keys(store: Store, index: str) -> list[int]:
+    found = [one.record_key for one in await owed(store, index)]
     async with store.view() as view:
-        assert await view.vectors.owed_count(current) == len(found)
+        assert await view.vectors.owed_count(index) == len(found)
     return found
 
 
-async def put(store: Store, index: VectorIndex, texts: Sequence[OwedVector]) -> VectorIndex | None:
-    vectors = np.array([hashed_vector(one.text, index.dimension) for one in texts], np.float32)
+async def put(store: Store, index: str, texts: Sequence[OwedVector]) -> None:
+    vectors = np.array([hashed_vector(one.text) for one in texts], np.float32)
     async with store.transaction() as transaction:
-        return await transaction.vectors.put(index, texts, vectors.reshape(-1, index.dimension))
+        await transaction.vectors.put(index, texts, vectors.reshape(-1, DIMENSION))
 
 
-async def pay(store: Store, index: VectorIndex, *, limit: int = 7) -> None:
-    while batch := await owed(store, await again(store, index), limit=limit):
-        assert await put(store, index, batch) is not None
+async def pay(store: Store, index: str, *, limit: int = 7) -> None:
+    while batch := await owed(store, index, limit=limit):
+        await put(store, index, batch)
 
 
 async def nearest(
@@ -116,23 +116,21 @@ async def test_without_an_index_every_question_has_an_empty_answer(store: Store)
 
 async def test_before_an_index_is_opened_every_record_is_owed_newest_first(store: Store) -> None:
     keys = await append(store, "one", "two", "three")
-    assert [one.record_key for one in await owed(store, None)] == keys[::-1]
-    assert [one.text for one in await owed(store, None, limit=2)] == ["three", "two"]
-    async with store.view() as view:
-        assert await view.vectors.owed_count(None) == 3
+    assert await owed_keys(store, HASHED) == keys[::-1]
+    assert [one.text for one in await owed(store, HASHED, limit=2)] == ["three", "two"]
 
 
 async def test_the_first_index_is_active_at_once_and_serves_what_it_has(store: Store) -> None:
     keys = await append(store, "green apples", "the ferry to Moss", "apple pie")
     index = await opened(store)
-    assert index.is_active
+    assert await indexes(store) == [VectorIndex(HASHED, DIMENSION, is_active=True)]
     await put(store, index, await owed(store, index, limit=1))
     assert await nearest(store, "green apples") == keys[2:]
     await pay(store, index)
     assert (await nearest(store, "green apples"))[0] == keys[0]
     async with store.view() as view:
         assert await view.vectors.count(index) == 3
-        assert await view.vectors.owed_count(await again(store, index)) == 0
+        assert await view.vectors.owed_count(index) == 0
 
 
 async def test_what_is_new_comes_before_what_is_old(store: Store) -> None:
@@ -154,7 +152,7 @@ async def test_the_name_comes_before_the_text(store: Store) -> None:
 async def test_records_of_every_type_have_vectors_also_internal_ones(store: Store) -> None:
     await append(store, "said")
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("pinned")])
         await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="summed"))
         own = [
@@ -250,12 +248,11 @@ async def test_neither_agents_nor_sessions_nor_owners_see_each_others_vectors(st
 async def test_a_record_of_no_session_belongs_to_its_agent_alone(store: Store) -> None:
     await append(store, "pear")
     async with store.transaction() as transaction:
-        [thought] = await transaction.records.add_records(
-            Scope(), [drafts.record(RecordType.THOUGHT, "apple")], now_ms=START_MS
-        )
+        await transaction.records.add_records(Scope(), [drafts.record(RecordType.THOUGHT, "apple")], now_ms=START_MS)
+    [thought] = [one.record_key for one in await owed(store, HASHED) if one.text == "apple"]
     await pay(store, await opened(store))
-    assert (await nearest(store, "apple", scope=Scope()))[0] == thought.key
-    assert thought.key not in await nearest(store, "apple")
+    assert (await nearest(store, "apple", scope=Scope()))[0] == thought
+    assert thought not in await nearest(store, "apple")
 
 
 async def test_a_changed_text_or_name_loses_its_vector_at_once_and_is_owed_another(store: Store) -> None:
@@ -337,9 +334,6 @@ async def test_records_older_than_all_that_is_embedded_are_owed_again_when_they_
     await change(store, keys[0], **{DELETED_AT: START_MS})
     index = await opened(store)
     await pay(store, index)
-    current = await again(store, index)
-    assert current is not None
-    assert current.first_key == 0
     await change(store, keys[0], **{DELETED_AT: None})
     assert await owed_keys(store, index) == [keys[0]]
 
@@ -349,31 +343,28 @@ async def test_a_second_index_is_built_while_the_first_serves_until_it_is_activa
     first = await opened(store)
     await pay(store, first)
     second = await opened(store, "other")
-    assert not second.is_active
     await pay(store, second)
-    async with store.view() as view:
-        assert [one.fingerprint for one in await view.vectors.indexes()] == [HASHED, "other"]
+    assert [(one.fingerprint, one.is_active) for one in await indexes(store)] == [(HASHED, True), ("other", False)]
     assert (await nearest(store, "apple"))[0] == keys[0]
     assert await nearest(store, "apple", fingerprint="other") == []
     async with store.transaction() as transaction:
         await transaction.vectors.activate(second)
     assert await nearest(store, "apple") == []
     assert await nearest(store, "apple", fingerprint="other") == keys
-    async with store.view() as view:
-        assert [(one.key, one.is_active) for one in await view.vectors.indexes()] == [(second.key, True)]
+    assert await indexes(store) == [VectorIndex("other", DIMENSION, is_active=True)]
 
 
 async def test_both_indexes_follow_an_edit(store: Store) -> None:
     keys = await append(store, "apple", "pear")
-    indexes = [await opened(store), await opened(store, "other")]
-    for index in indexes:
+    both = [await opened(store), await opened(store, "other")]
+    for index in both:
         await pay(store, index)
     await change(store, keys[0], text="ferry")
-    assert [await owed_keys(store, index) for index in indexes] == [[keys[0]], [keys[0]]]
-    await pay(store, indexes[0])
-    assert await owed_keys(store, indexes[1]) == [keys[0]]
+    assert [await owed_keys(store, index) for index in both] == [[keys[0]], [keys[0]]]
+    await pay(store, both[0])
+    assert await owed_keys(store, both[1]) == [keys[0]]
     await purge(store, keys[0])
-    assert await owed_keys(store, indexes[1]) == []
+    assert await owed_keys(store, both[1]) == []
 
 
 async def test_a_dropped_index_takes_no_vectors_and_is_cleared_step_by_step(store: Store) -> None:
@@ -383,33 +374,35 @@ async def test_a_dropped_index_takes_no_vectors_and_is_cleared_step_by_step(stor
     await put(store, index, batch)
     async with store.transaction() as transaction:
         await transaction.vectors.drop(index)
-    assert await put(store, index, batch) is None
+    with pytest.raises(Conflict, match="reindex"):
+        await put(store, index, batch)
+    with pytest.raises(Conflict, match="reindex"):
+        async with store.transaction() as transaction:
+            await transaction.vectors.activate(index)
     assert await nearest(store, "text") == []
     await change(store, keys[0], text="ferry")
     await purge(store, keys[1])
     async with store.transaction() as transaction:
         assert [await transaction.vectors.clear(limit=2) for _ in range(3)] == [2, 1, 0]
-    index = await opened(store)
-    assert index.is_active
+    await opened(store)
+    assert await indexes(store) == [VectorIndex(HASHED, DIMENSION, is_active=True)]
     assert len(await owed_keys(store, index)) == 4
 
 
-async def test_opening_an_index_again_gives_the_same_and_drops_what_another_began(store: Store) -> None:
+async def test_opening_an_index_again_keeps_it_and_drops_what_another_began(store: Store) -> None:
     await append(store, "apple")
-    first = await opened(store)
-    assert await opened(store) == first
-    second = await opened(store, "second")
-    assert await opened(store, "second") == second
-    third = await opened(store, "third")
-    async with store.view() as view:
-        assert list(await view.vectors.indexes()) == [first, third]
+    for fingerprint in (HASHED, "second"):
+        await pay(store, await opened(store, fingerprint))
+        assert await owed_keys(store, await opened(store, fingerprint)) == []
+    await opened(store, "third")
+    assert [one.fingerprint for one in await indexes(store)] == [HASHED, "third"]
 
 
 async def test_one_fingerprint_has_one_dimension(store: Store) -> None:
-    index = await opened(store)
+    await opened(store)
     with pytest.raises(Conflict, match="64 dimensions"):
         await opened(store, HASHED, 32)
-    assert await again(store, index) == index
+    assert await indexes(store) == [VectorIndex(HASHED, DIMENSION, is_active=True)]
 
 
 async def test_vectors_of_a_wrong_shape_or_without_a_number_are_refused(store: Store) -> None:
@@ -514,7 +507,7 @@ async def test_whatever_happens_in_whatever_order_each_record_has_its_vector_or_
                 erased |= {key}
             case 4:
                 await put(store, index, batch)
-                batch = await owed(store, await again(store, index), limit=chance.randrange(1, 5))
+                batch = await owed(store, index, limit=chance.randrange(1, 5))
             case _:
                 new = [f"text {chance.randrange(9)}" for _ in range(chance.randrange(1, 4))]
                 texts |= dict(zip(await append(store, *new), new, strict=True))
@@ -568,7 +561,7 @@ async def test_a_question_that_is_cancelled_at_any_moment_spoils_nothing(store: 
 async def test_whatever_a_text_is_made_of_its_vector_is_taken(store: Store, text: str, name: str | None) -> None:
     keys = await append(store, text, name=name)
     index = await opened(store)
-    assert await put(store, index, await owed(store, index)) is not None
+    await put(store, index, await owed(store, index))
     assert await owed_keys(store, index) == []
     async with store.view() as view:
         assert await view.vectors.similarities(HASHED, hashed_vector(text), keys)

@@ -30,7 +30,6 @@ CHANGES: Final = st.dictionaries(st.sampled_from(["title", "tags", "critical", D
 def record(content: Mapping[str, Any] | None = None, **others: Any) -> MemoryRecord:
     """A task of an assistant, unless given otherwise."""
     fields = {
-        "key": 7,
         "id": "task_7",
         "type": RecordType.TASK,
         "agent_id": "default",

@@ -25,6 +25,7 @@ from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from tests import drafts
@@ -303,7 +304,7 @@ async def test_no_pin_is_made_of_a_tools_words(memory: Memory) -> None:
 
 async def test_a_message_forgotten_while_it_is_searched_yields_no_pin(store: SqliteStore, clock: ScriptedClock) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(
             session, [drafts.message(FACT), drafts.message(FACT + " Hm.")], now_ms=0
         )

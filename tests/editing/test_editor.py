@@ -15,7 +15,7 @@ import pytest
 from kalito_mcp import KalitoError, Memory, NewMessage, Role, Settings, open_memory
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import Origin, RecordType, Visibility
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import (
     Conflict,
@@ -358,7 +358,7 @@ async def test_what_the_editor_takes_is_written_with_who_and_when(memory: Memory
 
 
 async def test_a_refusal_in_one_process_is_no_write_for_another(memory: Memory, store: SqliteStore) -> None:
-    before = await store.revision()
+    before = await store.revision(LOCAL_OWNER)
     with pytest.raises(RevisionConflict):
         await memory.update_memory(NOTE, {"text": "x"}, expected_revision=1)
-    assert await store.revision() == before
+    assert await store.revision(LOCAL_OWNER) == before

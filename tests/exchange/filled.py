@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from kalito_mcp import FinalizeOptions, Memory, NewMessage, Role, SearchRequest
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.records import CreatePinRequest, Reach, RecordType
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests.stored import talk
 
 ERASED = "The vault code is heron seven."

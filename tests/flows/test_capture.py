@@ -25,7 +25,8 @@ from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.ports.storage_policy import StoragePolicy
-from kalito_mcp.switch import FOR_EVER, Switch, hooks_folder, write_switch
+from kalito_mcp.runtime.database_address import LocalFiles
+from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from tests.flows.harness import Harness, served
 from tests.server.wire import clean_environment
 
@@ -142,7 +143,7 @@ async def test_a_conversation_stays_in_the_project_that_it_began_in(database: Pa
         in_shop = await memory.in_project(str(shop))
         assert {one.id: one.message_count for one in await in_shop.conversations.recent()} == {"s1": 3, "s1~2": 1}
         # Where nothing is remembered, nothing is, in whatever conversation.
-        write_switch(database, Switch(None, (str(web),)))
+        write_switch(LocalFiles(database).switch, Switch(None, (str(web),)))
         await told(h, "UserPromptSubmit", prompt="A secret.", prompt_id="p4", cwd=str(web))
         assert [text for _, text in await messages(h, "s1~2")] == ["And on."]
 
@@ -216,7 +217,7 @@ async def summaries(h: Harness, session: str) -> list[str]:
 
 
 async def test_servers_know_what_another_one_has_put_into_a_conversation(database: Path, era: str) -> None:
-    folder = hooks_folder(database) / "conversations"
+    folder = LocalFiles(database).conversations
     async with served(database, era) as one, served(database, era) as other:
         for h in (one, other):
             h.server.capture.share_in(folder)
@@ -272,23 +273,23 @@ async def test_the_summary_of_a_conversation_that_was_resumed_to_be_compacted_is
 
 async def test_while_paused_and_in_excluded_folders_nothing_is_written(database: Path, era: str) -> None:
     async with served(database, era) as h:
-        write_switch(database, Switch(FOR_EVER))
+        write_switch(LocalFiles(database).switch, Switch(FOR_EVER))
         assert await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1") == ""
         refused = await h.refusal("record_messages", messages=[{"role": "user", "text": STAGING}], session_id="s1")
         assert "paused" in refused
         assert "paused" in await h.refusal("create_pin", content=STAGING, session_id="s1")
-        write_switch(database, Switch(None, ("/home/ann/shop",)))
+        write_switch(LocalFiles(database).switch, Switch(None, ("/home/ann/shop",)))
         await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p2")
         await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p3", cwd="/home/ann/shop/web")
-        write_switch(database, Switch())
+        write_switch(LocalFiles(database).switch, Switch())
         await told(h, "UserPromptSubmit", prompt="Hello.", prompt_id="p4")
         assert await messages(h, "s1") == [("user", "Hello.")]
 
 
 async def test_the_switch_is_read_as_paused_if_it_is_damaged(database: Path, era: str) -> None:
     async with served(database, era) as h:
-        write_switch(database, Switch())
-        (hooks_folder(database) / "switch.json").write_text("{", encoding="utf-8")
+        write_switch(LocalFiles(database).switch, Switch())
+        LocalFiles(database).switch.write_text("{", encoding="utf-8")
         refused = await h.refusal("record_messages", messages=[{"role": "user", "text": "Hi"}], session_id="s1")
         assert "kalito-mcp resume" in refused
 
@@ -304,15 +305,15 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 def spooled(database: Path) -> int:
     """How many events are not recorded yet."""
-    return len(list((hooks_folder(database) / "spool").iterdir()))
+    return len(list(LocalFiles(database).spool.iterdir()))
 
 
 @asynccontextmanager
 async def listening(h: Harness, database: Path) -> AsyncIterator[None]:
     """The server listens to hooks that are commands."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(Listener(database, h.server.capture.take).run)
-        await until(lambda: any(hooks_folder(database).glob("server-*.json")))
+        tasks.start_soon(Listener(LocalFiles(database), h.server.capture.take).run)
+        await until(lambda: any(LocalFiles(database).hooks.glob("server-*.json")))
         yield
         tasks.cancel_scope.cancel()
 
@@ -336,10 +337,10 @@ async def test_a_hook_that_is_a_command_reaches_the_server(database: Path, era: 
         await h.settled()
         async with listening(h, database):
             done = await hook(database, "UserPromptSubmit", prompt(ASKED))
-            if not (hooks_folder(database) / "spool").exists():  # a busy machine may be too slow for it
+            if not LocalFiles(database).spool.exists():  # a busy machine may be too slow for it
                 assert b"6543" in done.stdout
             assert done.returncode == 0
-            await until(lambda: not (hooks_folder(database) / "spool").exists() or spooled(database) == 0)
+            await until(lambda: not LocalFiles(database).spool.exists() or spooled(database) == 0)
             assert await messages(h, "s2") == [("user", ASKED)]
 
 
@@ -359,15 +360,15 @@ async def test_a_hook_never_fails_its_host(database: Path, given: bytes) -> None
 
 
 async def test_while_paused_a_hook_leaves_nothing(database: Path) -> None:
-    write_switch(database, Switch(FOR_EVER))
+    write_switch(LocalFiles(database).switch, Switch(FOR_EVER))
     done = await hook(database, "UserPromptSubmit", prompt("Hi"))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert [file.name for file in hooks_folder(database).iterdir()] == ["switch.json"]
+    assert [file.name for file in LocalFiles(database).hooks.iterdir()] == ["switch.json"]
 
 
 async def test_a_stranger_on_the_port_is_not_listened_to(database: Path, era: str) -> None:
     async with served(database, era) as h, listening(h, database):
-        [place] = hooks_folder(database).glob("server-*.json")
+        [place] = LocalFiles(database).hooks.glob("server-*.json")
         assert place.stat().st_mode & 0o077 == 0
         port = json.loads(place.read_text(encoding="utf-8"))["port"]
         event = {"host": "claude-code", "event": "UserPromptSubmit", "payload": json.loads(prompt("Hi"))}
@@ -384,7 +385,7 @@ async def test_a_prompt_does_not_wait_for_a_database_that_is_busy(database: Path
     settings = Settings(storage=StoragePolicy(busy_timeout_s=2.0))
     async with served(database, era, settings=settings) as h, anyio.create_task_group() as tasks:
         await told(h, "UserPromptSubmit", prompt="Hello.", prompt_id="p0")
-        listener = Listener(database, h.server.capture.take)
+        listener = Listener(LocalFiles(database), h.server.capture.take)
         h.server.capture.keep, h.server.capture.tasks = listener.keep, tasks
         await h.settled()
         with closing(sqlite3.connect(database, isolation_level=None)) as other:
@@ -423,7 +424,7 @@ async def test_the_first_prompt_of_a_server_waits_for_its_context_and_a_later_on
 
 
 async def test_an_event_that_can_never_be_recorded_keeps_no_other_waiting(database: Path, era: str) -> None:
-    spool = Spool(hooks_folder(database) / "spool")
+    spool = Spool(LocalFiles(database).spool)
     for place, at_ms in ((1, 10**20), (2, 2)):
         event = {
             "host": "claude-code",
@@ -436,7 +437,7 @@ async def test_an_event_that_can_never_be_recorded_keeps_no_other_waiting(databa
         await until(lambda: spool.count() == 0)
         await until(lambda: spooled(database) == 1)
         assert await messages(h, "s2") == [("user", "Hi")]
-        assert [file.suffix for file in (hooks_folder(database) / "spool").iterdir()] == [".broken"]
+        assert [file.suffix for file in LocalFiles(database).spool.iterdir()] == [".broken"]
 
 
 async def test_copilot_is_answered_in_its_own_words_and_its_reply_is_read_where_it_points(
@@ -489,11 +490,11 @@ async def test_a_prompt_does_not_wait_for_a_memory_that_cannot_be_opened(
 
 async def test_what_was_said_before_a_pause_is_taken_in_after_it(database: Path, era: str) -> None:
     await hook(database, "UserPromptSubmit", prompt("The zebra is called Mo."))
-    write_switch(database, Switch(FOR_EVER))
+    write_switch(LocalFiles(database).switch, Switch(FOR_EVER))
     async with served(database, era) as h, listening(h, database):
         await anyio.lowlevel.checkpoint()  # the first look into the spool
         assert spooled(database) == 1
-        write_switch(database, Switch())
+        write_switch(LocalFiles(database).switch, Switch())
         await until(lambda: spooled(database) == 0)
         assert await messages(h, "s2") == [("user", "The zebra is called Mo.")]
 
@@ -527,7 +528,7 @@ async def test_nothing_that_a_hook_sends_ends_the_server(database: Path, era: st
             database, "PostToolUse", b'{"session_id": "s1", "tool_name": "Bash", "source": [], "reason": {}}', "codex"
         )
         await hook(database, "Stop", f'{{"session_id": "s1", "last_assistant_message": {deep}'.encode(), "codex")
-        [place] = hooks_folder(database).glob("server-*.json")
+        [place] = LocalFiles(database).hooks.glob("server-*.json")
         server = json.loads(place.read_text())
         async with await anyio.connect_tcp("127.0.0.1", server["port"]) as stream:
             await stream.send(f"{server['token']}\n{deep}\n".encode())
@@ -535,5 +536,5 @@ async def test_nothing_that_a_hook_sends_ends_the_server(database: Path, era: st
                 while True:
                     await stream.receive()
         await hook(database, "UserPromptSubmit", prompt("The zebra is called Mo."))
-        await until(lambda: not (hooks_folder(database) / "spool").exists() or spooled(database) == 0)
+        await until(lambda: not LocalFiles(database).spool.exists() or spooled(database) == 0)
         assert await messages(h, "s2") == [("user", "The zebra is called Mo.")]

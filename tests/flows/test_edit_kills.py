@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.domain.findings import Verdict
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests.server import prepared
 from tests.server.wire import clean_environment
 

@@ -22,6 +22,7 @@ from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.editing import forgetter
 from kalito_mcp.errors import Conflict
 from kalito_mcp.memory import Memory
+from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.server.build import build_server
 from kalito_mcp.wiring import open_memory, reindex
 from tests.flows.harness import served
@@ -102,7 +103,7 @@ async def test_a_forgotten_value_outlives_years_sleep_finalizing_reindexing_and_
         await forgotten_home(memory, clock)
         await memory.finalize_session("first")
         clock.advance(5 * 365 * DAY_S)
-    await reindex(Settings(database=database))
+    await reindex(Settings(database=address_of(database)))
     async with open_memory(database, clock=clock) as memory:
         recorded = await memory.record_messages("second", [by_assistant(HOME), by_user(HOME, origin=Origin.IMPORT)])
         await memory.settled()

@@ -449,7 +449,7 @@ async def test_what_is_of_the_whole_memory_needs_no_limits(ann: Memory) -> None:
             archived,
             orchestrated,
             lambda memory=memory: memory.projects.rename("shop", "store"),
-            lambda memory=memory: memory.archive.restore_rows(1, []),
+            lambda memory=memory: memory.archive.restore([]),
             lambda memory=memory: memory.imports.files_read("codex"),
             lambda memory=memory: memory.access.tokens(),
             lambda memory=memory: memory.access.create_token(Permission.READ),

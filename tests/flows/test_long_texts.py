@@ -15,7 +15,7 @@ import pytest
 from kalito_mcp import Memory, open_memory
 from kalito_mcp.domain.records import MessageWithImportance, NewMessage, RecordType, Repetition, Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.kinds.kinds import Sentence
+from kalito_mcp.kinds.judged import Sentence
 from kalito_mcp.pins.automatic import pinnable
 from kalito_mcp.runtime.long_texts import LONG_CHARS
 from kalito_mcp.text.repetition import keys_to_forget
@@ -23,10 +23,10 @@ from kalito_mcp.text.repetition import keys_to_forget
 _LONG = "I moved to Porto and I like tea. " * (LONG_CHARS // 30)
 _LONG_NOTE = "Ann keeps three bees in Oslo. " * (LONG_CHARS // 25)
 _READ_FOR_CHANGES = {
-    "keys_of": ("editing.forgotten_notes",),
-    "keys_to_forget": ("editing.forgotten_notes", "editing.eraser", "storage.sqlite.record_changes"),
-    "canonical_key": ("editing.editor", "editing.cascade", "editing.eraser", "graph.indexed_graph"),
-    "index_text": ("editing.editor", "editing.eraser", "storage.sqlite.record_changes"),
+    "keys_of": ("editing.plans", "editing.forgotten_notes"),
+    "keys_to_forget": ("editing.plans", "editing.forgotten_notes"),
+    "canonical_key": ("editing.plans", "editing.cascade", "graph.indexed_graph"),
+    "index_text": ("editing.plans", "storage.sqlite.record_changes"),
 }
 _READ_FOR_NOTE = (2 + 2) + (1 + 1) + (1 + 1) + (1 + 2 * 2)
 """Long texts that are read to edit, forget, restore and purge it."""
@@ -39,11 +39,12 @@ _READERS = (
     "kalito_mcp.records.recorder.index_text",
     "kalito_mcp.records.repetitions.keys_of",
     "kalito_mcp.editing.forgotten_notes.keys_of",
-    "kalito_mcp.editing.forgotten_notes.keys_to_forget",
+    "kalito_mcp.editing.plans.keys_of",
+    "kalito_mcp.editing.plans.keys_to_forget",
+    "kalito_mcp.editing.plans.canonical_key",
+    "kalito_mcp.editing.plans.index_text",
     "kalito_mcp.editing.editor.cleaned",
-    "kalito_mcp.storage.sqlite.record_changes.keys_to_forget",
     "kalito_mcp.storage.sqlite.record_changes.index_text",
-    "kalito_mcp.editing.cascade.canonical_key",
     "kalito_mcp.pins.collector.pinnable",
     "kalito_mcp.pins.collector.found_pins",
     "kalito_mcp.records.historian.diff",
@@ -176,7 +177,7 @@ async def test_a_long_text_that_was_changed_meanwhile_is_forgotten_as_it_is_now(
                 anyio.from_thread.run(partial(memory.update_memory, note.id, new, expected_revision=1))
             return keys_to_forget(text, kind)
 
-        monkeypatch.setattr("kalito_mcp.editing.forgotten_notes.keys_to_forget", read)
+        monkeypatch.setattr("kalito_mcp.editing.plans.keys_to_forget", read)
         await memory.forget(note.id)
         said = ("My badge is XYZ-99-1 here.", "My account is ABC-123-45 there.")
         again = await memory.record_messages("a", [NewMessage(Role.ASSISTANT, one) for one in said])

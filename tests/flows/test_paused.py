@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 
 from kalito_mcp.domain.access import Permission
-from kalito_mcp.domain.archive import ArchiveRow
+from kalito_mcp.domain.archive import ArchiveEntry
 from kalito_mcp.domain.digest import Digest
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.imports import FileRead
@@ -19,6 +19,7 @@ from kalito_mcp.errors import Conflict
 from kalito_mcp.memory import Memory
 from kalito_mcp.memory.noting import Noting
 from kalito_mcp.memory.part import Part
+from kalito_mcp.runtime.database_address import LocalFiles
 from kalito_mcp.server.build import build_server
 from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from kalito_mcp.wiring import open_memory
@@ -107,7 +108,10 @@ async def test_each_tool_refuses_new_words_or_keeps_none(tmp_path: Path, folder:
     async with remembering(tmp_path, folder) as (h, _):
         # Whoever adds a tool says here what it does while the memory is paused.
         assert {tool.name for tool in (await h.client.list_tools()).tools} == TAKES_WORDS.keys() | GOES_ON.keys()
-        write_switch(tmp_path / "memory.db", Switch(FOR_EVER) if is_paused else Switch(excluded=(str(folder),)))
+        write_switch(
+            LocalFiles(tmp_path / "memory.db").switch,
+            Switch(FOR_EVER) if is_paused else Switch(excluded=(str(folder),)),
+        )
         for tool, calls in TAKES_WORDS.items():
             for call in calls:
                 refused = await h.refusal(tool, **call)
@@ -142,7 +146,7 @@ REFUSED: Final[Mapping[str, Verb]] = {
     "imports.import_document": lambda memory: memory.imports.import_document(
         {"text": TEXT}, origin=Origin.IMPORT, created_at=1
     ),
-    "archive.restore_rows": lambda memory: memory.archive.restore_rows(1, [ArchiveRow("records", {"text": TEXT})]),
+    "archive.restore": lambda memory: memory.archive.restore([ArchiveEntry("records", {"text": TEXT})]),
     "imports.keep_file_read": lambda memory: memory.imports.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
 }
 GOES_ON_TOO: Final[Mapping[str, Verb]] = {
@@ -200,7 +204,7 @@ async def test_each_verb_refuses_new_words_while_paused(tmp_path: Path, folder: 
     # Whoever adds a verb says here what it does while the memory is paused.
     assert verbs_of_all_parts() == REFUSED.keys() | GOES_ON_TOO.keys() | READS | MOVES_PROJECTS
     async with remembering(tmp_path, folder) as (_, memory):
-        write_switch(tmp_path / "memory.db", Switch(FOR_EVER))
+        write_switch(LocalFiles(tmp_path / "memory.db").switch, Switch(FOR_EVER))
         for name, verb in REFUSED.items():
             with pytest.raises(Conflict, match="kalito-mcp resume"):
                 await verb(memory)
@@ -213,7 +217,7 @@ async def test_each_verb_refuses_new_words_while_paused(tmp_path: Path, folder: 
 async def test_records_and_projects_are_moved_and_renamed_while_paused(tmp_path: Path, folder: Path) -> None:
     async with remembering(tmp_path, folder) as (_, memory):
         [note] = await memory.remember("note", {"text": "The shop has bees."})
-        write_switch(tmp_path / "memory.db", Switch(FOR_EVER))
+        write_switch(LocalFiles(tmp_path / "memory.db").switch, Switch(FOR_EVER))
         assert await memory.projects.rename(str(folder), "bees") == "bees"
         [moved] = await memory.records.move(note.id, None)
         assert moved.project is None
@@ -221,7 +225,7 @@ async def test_records_and_projects_are_moved_and_renamed_while_paused(tmp_path:
 
 async def test_the_managers_of_the_specification_take_no_words_while_paused(tmp_path: Path, folder: Path) -> None:
     async with remembering(tmp_path, folder) as (_, memory):
-        write_switch(tmp_path / "memory.db", Switch(FOR_EVER))
+        write_switch(LocalFiles(tmp_path / "memory.db").switch, Switch(FOR_EVER))
         with pytest.raises(Conflict, match="paused"):
             await memory.manager.create_semantic_pin(CreatePinRequest("s", TEXT))
         with pytest.raises(Conflict, match="paused"):
@@ -233,6 +237,6 @@ async def test_what_was_owed_before_a_pause_is_done_meanwhile(tmp_path: Path) ->
     database = lay_empty_database(tmp_path / "memory.db")
     async with open_memory(database) as memory:
         await memory.record_messages("s", [NewMessage(Role.USER, "Remember: my cat is called Mina.")])
-        write_switch(database, Switch(FOR_EVER))
+        write_switch(LocalFiles(database).switch, Switch(FOR_EVER))
         await memory.settled()
         assert (await memory.conversations.stats("s")).total_pins == 1

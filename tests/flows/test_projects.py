@@ -13,8 +13,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextResourceContents
 
+from kalito_mcp import Conflict, open_memory
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.projects import ProjectPolicy
+from kalito_mcp.runtime.database_address import address_of
 from tests.flows.harness import asked, said, served, text_of
 from tests.server.wire import clean_environment
 
@@ -229,7 +231,7 @@ async def test_two_projects_may_have_a_document_of_one_source(database: Path, er
 
 
 async def test_nothing_is_remembered_in_an_ignored_project_and_all_can_be_read(database: Path, era: str) -> None:
-    ignoring = Settings(database=database, projects=ProjectPolicy(ignored=("client",)))
+    ignoring = Settings(database=address_of(database), projects=ProjectPolicy(ignored=("client",)))
     async with served(database, era, project="personal") as h:
         await h.facts("record_messages", session_id="s", messages=said("The string is red."))
     async with served(database, era, settings=ignoring, project="client") as h:
@@ -239,3 +241,12 @@ async def test_nothing_is_remembered_in_an_ignored_project_and_all_can_be_read(d
         }.items():
             assert "nothing is remembered in client" in await h.refusal(tool, **arguments)
         assert "red" in await h.text("search_memory", query="Which colour has the string?")
+
+
+async def test_projects_with_a_document_of_one_source_do_not_become_one(database: Path) -> None:
+    async with open_memory(database) as memory:
+        for project in ("old", "new"):
+            await (await memory.in_project(project)).remember("document", {"text": project, "source": "a.txt"})
+        with pytest.raises(Conflict, match="both projects have a document of one source; forget or move one of them"):
+            await memory.projects.rename("old", "new")
+        assert {name for name, _ in await memory.projects.all()} == {"old", "new"}

@@ -4,7 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -13,10 +13,11 @@ import anyio
 import pytest
 
 from kalito_mcp import Memory, open_memory
-from kalito_mcp.ports.records import Swept
+from kalito_mcp.domain.findings import Finding, Verdict
+from kalito_mcp.ports.maintenance import OwedErasures
 from kalito_mcp.runtime.crash_points import VARIABLE
-from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
+from kalito_mcp.storage.sqlite.maintenance import MaintenanceOfSqlite
 from tests.flows.test_erasure import CANARY, TALK, holding
 from tests.scripted import ScriptedClock
 from tests.server import prepared
@@ -183,17 +184,17 @@ async def test_without_another_write_a_running_server_finishes_it_a_moment_later
     database: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_swept = anyio.Event()
-    sweep = SqliteStore.sweep
+    finish = MaintenanceOfSqlite.finish_erasures
 
-    async def sweep_and_report(store: SqliteStore, up_to: int = 0) -> Swept:
-        swept = await sweep(store, up_to)
+    async def finish_and_report(chores: MaintenanceOfSqlite, owed: OwedErasures | None = None) -> Mapping[str, str]:
+        left = await finish(chores, owed)
         is_swept.set()
-        return swept
+        return left
 
     async with open_memory(database) as memory:
         await memory.record_messages("next", TALK[2:3])
         assert is_killed(database, "purge.erased", *SAID)
-        monkeypatch.setattr(SqliteStore, "sweep", sweep_and_report)
+        monkeypatch.setattr(MaintenanceOfSqlite, "finish_erasures", finish_and_report)
         await memory.record_messages("next", TALK[3:4])
         with anyio.fail_after(30):
             await is_swept.wait()

@@ -8,6 +8,7 @@ from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import time_limit
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
@@ -22,7 +23,7 @@ async def test_an_endless_statement_ends_and_the_next_one_takes_as_long_as_it_ta
     store = await SqliteStore.open(tmp_path / "memory.db", StoragePolicy(readers=1, query_s=0.02))
     everything = Scope(agent=DEFAULT_AGENT)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("ferry")], now_ms=START_MS)
     for reading in (store.view(), store.view()):
         async with reading as view:

@@ -9,8 +9,8 @@ import pytest
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.domain.imports import IMPORTED_BY
 from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.runtime.database_address import LocalFiles
 from kalito_mcp.safety.redaction import usable_handle
-from kalito_mcp.switch import hooks_folder
 from tests.flows.harness import Harness, served
 from tests.scripted import START_MS, ScriptedClock
 
@@ -188,7 +188,7 @@ async def test_a_session_name_that_cannot_be_kept_is_hashed_as_an_import_does(
 
 
 async def test_what_is_purged_is_erased_from_events_that_wait(database: Path, era: str) -> None:
-    spool = Spool(hooks_folder(database) / "spool")
+    spool = Spool(LocalFiles(database).spool)
     async with served(database, era, project=SHOP) as h:
         desk = Desk(h)
         await desk.prompt("My zebra is called Otto.")

@@ -16,8 +16,9 @@ import anyio
 import pytest
 
 from kalito_mcp import CreatePinRequest, NewMessage, Role, Settings, open_memory
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.ports.embedder import VectorPolicy
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests.scripted_embedder import ScriptedEmbedder, hashed_vector
 from tests.server import prepared
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served

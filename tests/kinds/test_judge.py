@@ -13,7 +13,7 @@ from kalito_mcp.inference.registry import ModelRegistry
 from kalito_mcp.kinds.cues import judged_by_words
 from kalito_mcp.kinds.first_person import in_first_person
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import PERSONAL_FROM, Sentence
+from kalito_mcp.kinds.judged import PERSONAL_FROM, Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
 from tests.scripted import ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder

@@ -19,6 +19,7 @@ from kalito_mcp import (
     Settings,
     open_memory,
 )
+from kalito_mcp.runtime.database_address import LocalFiles
 from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 
 pytestmark = pytest.mark.anyio
@@ -201,7 +202,7 @@ async def test_a_paused_memory_takes_no_words_and_still_deletes(tmp_path: Path) 
     async with open_memory(database) as memory:
         tool = MemoryTool(memory)
         await tool.create(PATH, GUESTS)
-        write_switch(database, Switch(paused_until=FOR_EVER))
+        write_switch(LocalFiles(database).switch, Switch(paused_until=FOR_EVER))
         with pytest.raises(Conflict, match="paused"):
             await tool.create("/memories/b.md", GUESTS)
         with pytest.raises(Conflict, match="paused"):

@@ -13,6 +13,7 @@ from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import ScriptedClock
 
@@ -37,7 +38,9 @@ class Setup:
 
     async def open_session(self, session_id: str = "trip", *, agent: str | None = None) -> None:
         async with self.store.transaction() as transaction:
-            await transaction.sessions.ensure(Scope(agent=agent, session=session_id), now_ms=self.clock.now_ms())
+            await ensure_session(
+                transaction.sessions, Scope(agent=agent, session=session_id), now_ms=self.clock.now_ms()
+            )
 
 
 @pytest.fixture

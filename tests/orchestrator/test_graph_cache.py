@@ -13,7 +13,7 @@ import pytest
 from kalito_mcp.domain.graph import (
     GraphState,
 )
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sleep import (
     SleepCycleTrigger,
 )
@@ -22,6 +22,7 @@ from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import OrchestratorConfig, new_graph
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.orchestrator.conftest import changed
 from tests.scripted import START_MS, ScriptedClock
@@ -81,7 +82,7 @@ class Process:
 
     async def open_session(self, session_id: str, *, agent: str | None = None) -> None:
         async with self.store.transaction() as transaction:
-            await transaction.sessions.ensure(Scope(agent=agent, session=session_id), now_ms=START_MS)
+            await ensure_session(transaction.sessions, Scope(agent=agent, session=session_id), now_ms=START_MS)
 
 
 @pytest.fixture
@@ -243,10 +244,10 @@ async def test_a_refusal_that_changed_nothing_keeps_the_graph_in_memory(one: Pro
 async def test_nothing_is_written_where_nothing_changed(one: Process, other: Process) -> None:
     await one.ask("Where is Ann?")
     await one.change(lambda graph: graph.run_sleep_cycle(force=True))
-    state, revision = await one.state(), await other.store.revision()
+    state, revision = await one.state(), await other.store.revision(LOCAL_OWNER)
     await one.change(lambda graph: graph.search_similar_queries("Where is Ann?"))
     assert await one.state() == state
-    assert await other.store.revision() == revision
+    assert await other.store.revision(LOCAL_OWNER) == revision
 
 
 async def test_a_read_does_not_wait_for_a_writer_that_waits_for_its_turn(one: Process, other: Process) -> None:

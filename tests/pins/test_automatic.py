@@ -10,7 +10,7 @@ from kalito_mcp.domain.kinds import PASSING, Kind
 from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, Origin, PinType, Reach, Role
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import PINNED_FROM, Judged
+from kalito_mcp.kinds.judged import PINNED_FROM, Judged
 from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
 from kalito_mcp.pins.found import FoundPin, pin_key
 from kalito_mcp.ports.embedder import VectorPolicy

@@ -11,7 +11,7 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, Reach, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.storage.sqlite.database import SqliteStore

@@ -4,7 +4,7 @@ import pytest
 
 from kalito_mcp.domain.kinds import OF_ITS_SESSION, PASSING, Kind
 from kalito_mcp.domain.records import Origin, PinType, Reach
-from kalito_mcp.kinds.kinds import PERSONAL_FROM, Judged
+from kalito_mcp.kinds.judged import PERSONAL_FROM, Judged
 from kalito_mcp.pins.reach import reach_of
 
 LASTING = [kind for kind in Kind if kind not in OF_ITS_SESSION | PASSING]

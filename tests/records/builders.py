@@ -40,7 +40,6 @@ def record(record_type: RecordType, fields: Mapping[str, Any] | None = None, **o
     if record_type is RecordType.SUMMARY:
         content |= RANGE
     noted = {
-        "key": 7,
         "id": f"{'msg' if record_type is RecordType.MESSAGE else record_type}_7",
         "type": record_type,
         "agent_id": "default",

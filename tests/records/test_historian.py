@@ -10,6 +10,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.errors import InvalidInput, RecordNotFound
 from kalito_mcp.records.historian import Historian, current_parts
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.scripted import START_MS
@@ -101,7 +102,7 @@ async def test_the_history_tells_each_edit_and_marks_the_current_one(historian: 
 
 async def test_a_message_is_found_by_its_bare_number(historian: Historian, store: SqliteStore) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         [appended] = await transaction.conversations.append_messages(
             session, [drafts.message("Hello.")], now_ms=START_MS
         )

@@ -12,6 +12,7 @@ from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import ClientKeyReused, InvalidInput, SessionFinalized, TextTooLarge
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.records.recorder import Recorder
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests.scripted import START_MS, CharacterCounter, ScriptedClock
 
@@ -129,7 +130,9 @@ async def test_a_session_that_is_no_longer_open_takes_nothing(
 ) -> None:
     await recorder.record(TRIP, [HELLO])
     async with store.transaction() as transaction:
-        await transaction.sessions.set_state(await transaction.sessions.ensure(TRIP, now_ms=0), state, now_ms=0)
+        await transaction.sessions.set_state(
+            await ensure_session(transaction.sessions, TRIP, now_ms=0), state, now_ms=0
+        )
     with pytest.raises(SessionFinalized, match="new session_id"):
         await recorder.record(TRIP, [HELLO])
     assert await counted(store) == 1

@@ -3,15 +3,17 @@
 A record's place is its position among the candidates that are given.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.search import Candidate, SearchFilters
+from kalito_mcp.domain.validation import message_number
 from kalito_mcp.ports.embedder import Unrelated
-from kalito_mcp.ports.search import RecordColumns
+from kalito_mcp.ports.search import RecordColumns, SearchIndex
 from kalito_mcp.retrieval.bm25f import Bm25F
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
 from kalito_mcp.retrieval.question import Question, parse_question
@@ -39,7 +41,6 @@ def candidate(
     kind: RecordType = RecordType.MESSAGE,
 ) -> Candidate:
     return Candidate(
-        key=key,
         record_id=f"msg_{key}",
         type=kind,
         session_id=session,
@@ -59,7 +60,6 @@ def columns(*said: Candidate) -> RecordColumns:
     next_turns, previous_turns = _links(said)
     return RecordColumns(
         projects=np.full(len(said), -1, np.int32),
-        keys=np.array([one.key for one in said], np.int64),
         sessions=np.array(_sessions(said), np.int32),
         created_at=np.array([one.created_at for one in said], np.int64),
         importance=np.array([one.importance for one in said], np.float64),
@@ -72,8 +72,7 @@ def columns(*said: Candidate) -> RecordColumns:
         origins=np.array([list(Origin).index(one.origin) for one in said], np.uint8),
         is_internal=np.zeros(len(said), np.bool_),
         is_shown=np.ones(len(said), np.bool_),
-        is_first_person=np.array([one.is_first_person for one in indexed], np.bool_),
-        session_numbers={number: number for number in range(len(said))},
+        session_numbers={str(number): number for number in range(len(said))},
         name_list=names,
         tags={},
     )
@@ -100,16 +99,14 @@ def _links(said: Sequence[Candidate]) -> tuple[list[int], list[int]]:
 class IndexOf:
     """The part of a search index that pure code reads, of these records."""
 
-    session_key: int | None = None
-    project_keys: Sequence[int] | None = None
-
     def __init__(self, *said: Candidate) -> None:
         self.records = columns(*said)
         self._indexed = [index_text(one.text, one.name) for one in said]
 
-    def places(self, term: str, *, times: int = 1) -> NDArray[np.int32]:
+    def places(self, terms: Collection[str], *, times: int = 1) -> dict[str, NDArray[np.int32]]:
         of_times = {1: "terms", SEVERAL: "several", MANY: "many"}[times]
-        return np.flatnonzero([term in getattr(one, of_times) for one in self._indexed]).astype(np.int32)
+        has = {term: [term in getattr(one, of_times) for one in self._indexed] for term in terms}
+        return {term: np.flatnonzero(each).astype(np.int32) for term, each in has.items()}
 
 
 def bm25f(
@@ -118,7 +115,8 @@ def bm25f(
     """How these records match the words of a question. Those with the `hidden` keys are out of scope."""
     index = IndexOf(*said)
     each = [1 / len(asked.wordings)] * len(asked.wordings)
-    return Bm25F(index, ~np.isin(index.records.keys, list(hidden)), asked, weights or each)
+    is_shown = np.array([message_number(one.record_id) not in hidden for one in said], np.bool_)
+    return Bm25F(index, is_shown, asked, weights or each)
 
 
 def shares(
@@ -133,22 +131,20 @@ def scores(asked: Question, *said: Candidate, cosines: Mapping[int, float] | Non
     """The scores of these records. The cosines are by key; those of unrelated texts are 0, give or take 0.1."""
     similarities = None
     if cosines is not None:
-        known = np.array(sorted(cosines), np.int64)
-        similarities = Similarities(
-            known, np.array([cosines[key] for key in known.tolist()], np.float32), Unrelated(0.0, 0.1)
-        )
+        places = {message_number(one.record_id): place for place, one in enumerate(said)}
+        known = np.array([places[key] for key in cosines], np.int64)
+        similarities = Similarities(known, np.array(list(cosines.values()), np.float32), Unrelated(0.0, 0.1))
     return Scores(columns(*said), asked, bm25f(asked, *said), np.arange(len(said)), similarities)
 
 
 def ranked(asked: Question, *said: Candidate, cosines: Mapping[int, float] | None = None) -> list[int]:
     """The keys of these records, best first."""
-    return [said[at].key for at in scores(asked, *said, cosines=cosines).order()]
+    return [message_number(said[at].record_id) for at in scores(asked, *said, cosines=cosines).order()]
 
 
 def hits_of(asked: Question, *said: Candidate, filters: SearchFilters = NO_FILTERS) -> list[int]:
     """The keys of those records that match by their own words and that the filters admit."""
     index = IndexOf(*said)
     records = index.records
-    found = Bm25F(index, in_scope(index, filters), asked, [1.0]).places
-    admitted: NDArray[np.int64] = records.keys[found[is_admitted(records, found, filters)]]
-    return admitted.tolist()
+    found = Bm25F(index, in_scope(cast("SearchIndex", index), filters), asked, [1.0]).places
+    return [message_number(said[at].record_id) for at in found[is_admitted(records, found, filters)]]

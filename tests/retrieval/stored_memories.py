@@ -8,6 +8,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.ports.embedder import Embedder
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -22,7 +23,7 @@ async def remember(store: SqliteStore, *said: str | MessageDraft, scope: Scope =
     """Append to a session. Returns the keys of the records."""
     batch = [drafts.message(one) if isinstance(one, str) else one for one in said]
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         return [one.id for one in await transaction.conversations.append_messages(session, batch, now_ms=START_MS)]
 
 
@@ -34,10 +35,10 @@ async def remember_apart(store: SqliteStore, *said: str | MessageDraft) -> list[
 async def embed(store: SqliteStore, embedder: Embedder) -> None:
     """Give every record its vector."""
     async with store.transaction() as transaction:
-        owed = await transaction.vectors.owed(None, limit=1_000)
+        owed = await transaction.vectors.owed(embedder.fingerprint, limit=1_000)
         vectors = await embedder.embed([one.text for one in owed])
-        index = await transaction.vectors.open_index(embedder.fingerprint, vectors.shape[1])
-        await transaction.vectors.put(index, owed, vectors)
+        await transaction.vectors.open_index(embedder.fingerprint, vectors.shape[1])
+        await transaction.vectors.put(embedder.fingerprint, owed, vectors)
 
 
 async def page_of(

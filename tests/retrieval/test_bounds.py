@@ -86,8 +86,8 @@ def test_a_bound_changes_nothing_up_to_it_and_beyond_it_only_what_it_says(
     unbounded, few_read, few_candidates = anyio.run(answers, path, memory, scope, query, filters)
     assert few_read == unbounded
     assert len(few_candidates) <= FEW
-    whole = {hit.key: hit.score for hit in unbounded}
+    whole = {hit.record_id: hit.score for hit in unbounded}
     # A record that was beside a better one may be a hit of its own, if that is no candidate.
-    assert all(hit.score == whole.get(hit.key, hit.score) for hit in few_candidates)
+    assert all(hit.score == whole.get(hit.record_id, hit.score) for hit in few_candidates)
     scores = [hit.score for hit in unbounded]
     assert scores == sorted(scores, reverse=True)

@@ -149,7 +149,7 @@ async def test_a_vector_finds_what_shares_no_word_and_a_filter_still_holds(store
     keys = await remember(store, "unbelievableness", "quince jam", "rhubarb", "the slow boat")
     await embed(store, embedder)
     page = await page_of(store, SearchRequest("believable", explain=True), embedder=embedder)
-    assert page.hits[0].key == keys[0]
+    assert page.hits[0].record_id == f"msg_{keys[0]}"
     assert "meaning" in page.hits[0].parts
     assert page.note is None
     assistants = SearchRequest("believable", filters=SearchFilters(roles=frozenset({Role.ASSISTANT})))

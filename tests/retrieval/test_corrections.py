@@ -1,8 +1,11 @@
 """Mistyped words of a question: names, function words, and other words, on a real store."""
 
+from functools import partial
+
 import pytest
 
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.retrieval.corrections import corrected
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -12,15 +15,16 @@ from tests.retrieval.stored_memories import hits, remember, remember_apart, said
 pytestmark = pytest.mark.anyio
 
 
+def _correct(asked: Question, index: SearchIndex) -> Question:
+    return corrected(asked, [term for term, places in index.places(asked.terms).items() if not len(places)], index)
+
+
 async def _corrected(store: SqliteStore, query: str) -> Question:
     """The question after a memory of two speakers corrected every term that it does not contain."""
     await remember(store, said_by("John", "I planted a garden."), said_by("Melanie", "We went hiking."))
     asked = question(query)
     async with store.view() as view:
-        found = await view.search.in_index(
-            Scope(),
-            lambda index: corrected(asked, [one for one in asked.terms if not len(index.places(one))], index),
-        )
+        found = await view.search.in_index(Scope(), partial(_correct, asked))
     assert found is not None
     return found
 

@@ -8,7 +8,7 @@ from tests.scripted import START_MS
 
 def hit(number: int, text: str, role: Role = Role.USER) -> Hit:
     at = START_MS + number
-    return Hit(f"msg_{number}", RecordType.MESSAGE, "s", role, None, text, at, 0.5, None, number, seq=number)
+    return Hit(f"msg_{number}", RecordType.MESSAGE, "s", role, None, text, at, 0.5, None, seq=number)
 
 
 def test_a_statement_that_is_ended_by_name_is_labelled() -> None:

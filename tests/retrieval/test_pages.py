@@ -21,10 +21,10 @@ pytestmark = pytest.mark.anyio
 async def test_pages_join_to_the_whole_ranking_without_repeats(store: SqliteStore, k: int) -> None:
     texts = [f"ferry {'moss ' * (n % 3)}{'filler ' * (n * 7 % 13)}number{n}" for n in range(130)]
     keys = await remember(store, *texts)
-    joined = [hit.key for page in await pages(store, SearchRequest("ferry moss", k)) for hit in page]
+    joined = [hit.record_id for page in await pages(store, SearchRequest("ferry moss", k)) for hit in page]
     assert len(joined) == len(set(joined)) == 130
-    assert set(joined) == set(keys)
-    first = [hit.key for hit in (await pages(store, SearchRequest("ferry moss", 100)))[0]]
+    assert set(joined) == {f"msg_{key}" for key in keys}
+    first = [hit.record_id for hit in (await pages(store, SearchRequest("ferry moss", 100)))[0]]
     assert joined[:100] == first
 
 
@@ -35,11 +35,13 @@ async def test_pages_far_beyond_the_texts_that_one_page_compares_repeat_nothing(
     policy = SearchPolicy(read=15)
     for filters in (SearchFilters(), SearchFilters(roles=frozenset({Role.USER}))):
         all_pages = await pages(store, SearchRequest("ferry", 9, filters), policy)
-        joined = [hit.key for page in all_pages for hit in page]
+        joined = [hit.record_id for page in all_pages for hit in page]
         assert len(joined) == len(set(joined))
-        assert set(joined) == set(keys)
+        assert set(joined) == {f"msg_{key}" for key in keys}
         few = replace(policy, candidates=60)
-        bounded = [hit.key for page in await pages(store, SearchRequest("ferry", 9, filters), few) for hit in page]
+        bounded = [
+            hit.record_id for page in await pages(store, SearchRequest("ferry", 9, filters), few) for hit in page
+        ]
         assert len(bounded) == len(set(bounded)) == 60
 
 

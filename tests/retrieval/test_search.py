@@ -10,6 +10,7 @@ from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.retrieval.stored_memories import TRIP, remember, remember_apart, search
@@ -43,7 +44,7 @@ async def test_equal_hits_come_newest_first_whatever_the_clocks_said(store: Sqli
     told = [drafts.message(f"ferry {tree}", created_at=START_MS - n * 1000) for n, tree in enumerate(trees)]
     keys = await remember_apart(store, *told)
     hits = await search(store, "ferry")
-    assert [hit.key for hit in hits] == list(reversed(keys))
+    assert [hit.record_id for hit in hits] == [f"msg_{key}" for key in reversed(keys)]
     assert len({hit.score for hit in hits}) == 1
 
 
@@ -62,7 +63,7 @@ async def test_a_hit_says_what_was_found_and_where(store: SqliteStore) -> None:
     [hit] = await search(store, "ferry")
     assert (hit.record_id, hit.type, hit.session_id) == (f"msg_{key}", RecordType.MESSAGE, "trip")
     assert (hit.role, hit.name, hit.text) == (Role.ASSISTANT, "Ann", "The ferry.")
-    assert (hit.created_at, hit.client_key, hit.key) == (START_MS, "k", key)
+    assert (hit.created_at, hit.client_key, hit.record_id) == (START_MS, "k", f"msg_{key}")
 
 
 async def test_a_word_is_found_in_every_form_in_which_it_is_written(store: SqliteStore) -> None:
@@ -190,7 +191,7 @@ async def test_filters_admit_by_type_role_and_time_and_search_within_a_session_o
     await remember(store, "ferry elsewhere", scope=Scope(session="home"))
     await remember(store, "ferry of the coach", scope=Scope(agent="coach", session="gym"))
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("ferry pin")])
         await transaction.conversations.add_summary(session, drafts.summary(1, 2, text="ferry summary"))
 
@@ -219,7 +220,7 @@ async def test_a_session_of_any_agent_scores_its_hits(store: SqliteStore) -> Non
 
 async def test_an_agent_of_whom_nothing_is_remembered_yet_has_no_hits(store: SqliteStore) -> None:
     async with store.transaction() as transaction:
-        await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
     assert await found(store, "ferry") == []
     await remember(store, "The ferry left.")
     assert await found(store, "ferry") == ["The ferry left."]

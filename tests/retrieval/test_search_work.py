@@ -83,7 +83,7 @@ async def test_the_candidates_are_those_that_match_best_and_of_equal_ones_the_ne
     best, *rest = await remember_apart(store, *said)
     equal = rest[20:]
     hits = await search(store, "ferry Moss", k=100, policy=replace(ANYTHING, candidates=candidates))
-    found = {key for hit in hits for key in (hit.key, *(int(one[4:]) for one in hit.same))}
+    found = {int(one[4:]) for hit in hits for one in (hit.record_id, *hit.same)}
     expected = [best, *reversed(equal)][:candidates]
     assert set(expected) <= found
     assert len(found) == candidates
@@ -93,7 +93,7 @@ async def test_a_session_is_searched_behind_newer_records_of_others(store: Sqlit
     old = await remember(store, *(f"ferry x{n}" for n in range(30)), scope=Scope(session="old"))
     await remember(store, *["ferry"] * 60, scope=Scope(session="new"))
     hits = await search(store, "ferry", scope=Scope(session="old"), policy=replace(ANYTHING, candidates=10))
-    assert {hit.key for hit in hits} <= set(old)
+    assert {int(hit.record_id[4:]) for hit in hits} <= set(old)
     assert len(hits) == 10
 
 
@@ -115,4 +115,4 @@ async def test_common_words_that_only_an_old_record_joins_are_found_behind_thous
     [key] = await remember(store, "the heron took the ferry")
     for word in ("heron", "ferry"):
         await remember(store, *(f"a {word} x{n}" for n in range(4_000)), scope=Scope(session=word))
-    assert (await search(store, "heron ferry"))[0].key == key
+    assert (await search(store, "heron ferry"))[0].record_id == f"msg_{key}"

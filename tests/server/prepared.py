@@ -28,7 +28,7 @@ _MOST_BYTES: Final = 1 << 17
 _IMPORTED: Final = """
 import anyio._backends._asyncio, concurrent.futures.thread, numpy, rich.logging, tomllib
 import kalito_mcp.cli.commands, kalito_mcp.cli.main, kalito_mcp.cli.serve, kalito_mcp.exchange.archive
-import kalito_mcp.server.build, kalito_mcp.server.http, kalito_mcp.server.stdio, kalito_mcp.server.telemetry
+import kalito_mcp.server.build, kalito_mcp.server.http_server, kalito_mcp.server.stdio, kalito_mcp.server.telemetry
 import kalito_mcp.server.web_app, kalito_mcp.capture.listener, kalito_mcp.wiring
 """
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kalito_mcp.switch import hooks_folder, trace_file
+from kalito_mcp.runtime.database_address import LocalFiles
 from tests.server import prepared
 from tests.server.wire import COVERED, PATIENCE_S, Wire, call, clean_environment, served
 
@@ -25,7 +25,7 @@ def told(wire: Wire, number: int, event: str, **said: str) -> str:
 def wait_for_listener(database: Path) -> None:
     """Wait until the server tells where it listens."""
     until = time.monotonic() + PATIENCE_S
-    while not list(hooks_folder(database).glob("server-*.json")):
+    while not list(LocalFiles(database).hooks.glob("server-*.json")):
         assert time.monotonic() < until
         time.sleep(0.02)
 
@@ -41,7 +41,7 @@ def test_hooks_are_heard_by_the_tool_and_by_the_command(tmp_path: Path) -> None:
             "6543" in told(wire, number, "UserPromptSubmit", session_id=f"s{number}", prompt=ASKED, prompt_id="q1")
             for number in range(10, 20)
         )
-        assert trace_file(database, "claude-code").exists()
+        assert LocalFiles(database).trace("claude-code").exists()
 
         command = [sys.executable, "-c", "from kalito_mcp.cli.hook import main; main()", "codex", "UserPromptSubmit"]
         prompt = json.dumps({"session_id": "s3", "cwd": "/home/ann/shop", "prompt": ASKED}).encode()
@@ -49,11 +49,11 @@ def test_hooks_are_heard_by_the_tool_and_by_the_command(tmp_path: Path) -> None:
         done = prepared.run(command, input=prompt, env=environment, capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
         # The same, which is put into the spool.
-        assert b"6543" in done.stdout or list((hooks_folder(database) / "spool").iterdir())
+        assert b"6543" in done.stdout or list(LocalFiles(database).spool.iterdir())
         wire.close_stdin()
         wire.rest()
         assert wire.exit_code() == 0
-    assert not list(hooks_folder(database).glob("server-*.json"))
+    assert not list(LocalFiles(database).hooks.glob("server-*.json"))
 
 
 def test_a_pin_of_a_resumed_conversation_is_in_the_session_that_it_goes_on_in(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.server import watcher
-from kalito_mcp.web.site import Site
+from kalito_mcp.web.urls import ServerUrls
 from tests.server import prepared
 from tests.server.web import web
 from tests.server.wire import COVERED, PATIENCE_S, clean_environment
@@ -191,7 +191,7 @@ def test_a_public_url_that_cannot_be_an_issuer_is_refused() -> None:
         "https://a:b",
     ):
         with pytest.raises(ConfigurationError, match=r"http\.public_url"):
-            Site.of(url, port=1)
+            ServerUrls.of(url, port=1)
 
 
 async def test_who_calls_the_server_localhost_stays_there(tmp_path: Path) -> None:

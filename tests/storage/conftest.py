@@ -13,6 +13,7 @@ import pytest
 from kalito_mcp.domain.graph import EdgeType, GraphChanges, GraphEdge, GraphNode, NodeType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sparse_vectors import SparseVector
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.scripted import START_MS
@@ -49,7 +50,7 @@ async def _fill(path: Path) -> None:
     store = await SqliteStore.open(path)
     async with store.transaction() as transaction:
         for name in ("trip", "home"):
-            session = await transaction.sessions.ensure(Scope(session=name), now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, Scope(session=name), now_ms=START_MS)
             batch = [drafts.message(TEXT.format(n=n), client_key=f"k{n}") for n in range(MESSAGES)]
             await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
             pins = [drafts.pin(f"{name} pin {n}", importance=n / 20, client_key=f"p{n}") for n in range(20)]

@@ -12,11 +12,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.domain.backups import Backup
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.errors import Conflict, InvalidInput, SchemaTooNew, StorageDamaged, StorageError
 from kalito_mcp.storage.sqlite import backups as module
-from kalito_mcp.storage.sqlite.backups import Backup, back_up, backup_folder, backups, restore_backup
+from kalito_mcp.storage.sqlite.backups import back_up, backup_folder, backups, restore_backup
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests.scripted import START_MS
 from tests.server import prepared
 from tests.server.wire import clean_environment
@@ -254,10 +256,10 @@ async def test_a_purge_names_the_backups(copy: Path) -> None:
     backup.with_name("mine.part").touch()
     copy.with_name("memory.db.restoring").touch()
     store = await SqliteStore.open(copy)
-    swept = await store.sweep()
+    left = await store.maintenance.finish_erasures()
     await store.close()
     folder = "memory.db.backups"
-    assert set(swept.remaining) == {f"{folder}/{backup.name}", f"{folder}/{unfinished.name}", "memory.db.restoring"}
-    assert "--keep 1" in swept.remaining[f"{folder}/{backup.name}"]
+    assert set(left) == {f"{folder}/{backup.name}", f"{folder}/{unfinished.name}", "memory.db.restoring"}
+    assert "--keep 1" in left[f"{folder}/{backup.name}"]
     newest = made(copy, day=1, keep=1).path
     assert {one.name for one in backup_folder(copy).iterdir()} == {newest.name, "mine.part"}

@@ -8,6 +8,7 @@ from kalito_mcp.domain.graph import GraphChanges
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput, StorageError
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from tests.contract.test_graphs import node
 from tests.scripted import START_MS
 
@@ -17,7 +18,7 @@ TRIP = Scope(session="trip")
 
 async def test_a_stage_that_there_is_not_is_refused_and_the_one_before_stays(store: Store) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.sessions.set_stage(session, "sleep")
     with pytest.raises(StorageError):
         async with store.transaction() as transaction:
@@ -37,9 +38,9 @@ async def test_a_name_that_is_no_unicode_text_is_refused_in_words(store: Store) 
             await view.sessions.list_recent(Scope(), prefix="\ud800", limit=1)
     with pytest.raises(InvalidInput):
         async with store.transaction() as transaction:
-            await transaction.sessions.ensure(Scope(session="\ud800"), now_ms=START_MS)
+            await ensure_session(transaction.sessions, Scope(session="\ud800"), now_ms=START_MS)
     async with store.transaction() as transaction:
-        assert (await transaction.sessions.ensure(TRIP, now_ms=START_MS)).message_count == 0
+        assert (await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)).message_count == 0
 
 
 async def test_the_event_loop_goes_on_while_a_graph_is_loaded(store: Store) -> None:

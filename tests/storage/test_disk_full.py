@@ -8,12 +8,14 @@ import pytest
 
 from kalito_mcp import NewMessage, Role, open_memory
 from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.editing import eraser
 from kalito_mcp.errors import StorageError, StorageFull
 from kalito_mcp.exchange.archive import archive_pieces
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.schema import migrations
 from kalito_mcp.web.rest.endpoint import Call, Nothing
 from kalito_mcp.web.rest.whole import ExportOf, export
@@ -29,7 +31,7 @@ LONG = "The crossing to Moss, and what was said of it at length. " * 60
 
 async def append(store: SqliteStore, text: str) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import StorageDamaged, StorageError, StorageReadOnly
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -45,7 +46,7 @@ async def read_everything(store: Store) -> set[str]:
     texts: set[str] = set()
     async with store.view() as view:
         await view.sessions.totals(Scope())
-        await view.sessions.list_owing(threshold=15, max_summaries=3, after_key=0, limit=100)
+        await view.sessions.list_owing(threshold=15, max_summaries=3, after=None, limit=100)
         for session in await view.sessions.list_recent(Scope(), limit=100):
             texts |= {m.text for m in await view.conversations.messages(session, first_seq=1, last_seq=10_000)}
             parts = await view.conversations.view(session, tail=8, pins=99)
@@ -64,7 +65,7 @@ async def use(path: Path) -> set[str]:
     try:
         texts = await read_everything(store)
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("ferry")], now_ms=START_MS)
     finally:
         await store.close()
@@ -86,7 +87,7 @@ async def test_only_the_owner_can_read_the_database_and_its_side_files(tmp_path:
     try:
         store = await SqliteStore.open(path)
         async with store.transaction() as transaction:
-            await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         modes = {found.name: mode(found) for found in path.parent.iterdir()}
         await store.close()
     finally:
@@ -231,7 +232,7 @@ async def test_a_read_that_failed_leaves_no_reader_behind_that_sees_the_past(cop
         except StorageDamaged as error:
             kept.append(error)  # as a log or a debugger would
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("new")], now_ms=START_MS)
     assert len(kept) == 3
     await store.close()
@@ -248,7 +249,7 @@ async def test_a_lost_side_file_never_costs_what_is_in_the_database(
 ) -> None:
     store = await SqliteStore.open(copy)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("in the wal")], now_ms=START_MS)
     crashed = tmp_path / "crashed" / "memory.db"
     crashed.parent.mkdir()
@@ -266,7 +267,7 @@ async def test_a_wal_cut_short_anywhere_loses_whole_transactions_from_its_end_an
     store = await SqliteStore.open(copy)
     for number in range(8):
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             pair = [drafts.message(f"pair {number} {half}") for half in ("one", "two")]
             await transaction.conversations.append_messages(session, pair, now_ms=START_MS)
     database, wal = copy.read_bytes(), Path(f"{copy}-wal").read_bytes()
@@ -308,13 +309,13 @@ async def test_a_store_that_was_closed_keeps_no_thread_and_no_descriptor(copy: P
     async with anyio.create_task_group() as tasks:
         for _ in range(10):
             tasks.start_soon(read_everything, store)
-            tasks.start_soon(store.revision)
+            tasks.start_soon(store.revision, LOCAL_OWNER)
     for steps in range(0, 800, 40):
         await store.close()
         store = await SqliteStore.open(copy)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read_everything, store)
-            tasks.start_soon(store.revision)
+            tasks.start_soon(store.revision, LOCAL_OWNER)
             for _ in range(steps):
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()

@@ -8,9 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.glances import Glances
 from kalito_mcp.storage.sqlite.opening import READ_WRITE
@@ -30,12 +31,12 @@ async def test_a_glance_sees_the_last_commit_and_waits_for_no_reading(database: 
         return await view.sessions.get(TRIP) is not None
 
     async with store.view():  # the only reader is taken
-        before = await store.revision()
+        before = await store.revision(LOCAL_OWNER)
         assert not await store.read(has_trip, is_short=True)
         async with store.transaction() as transaction:
-            await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         assert await store.read(has_trip, is_short=True)
-        assert await store.revision() != before
+        assert await store.revision(LOCAL_OWNER) != before
     assert set(threads) == {threading.get_ident()}
     await store.close()
 

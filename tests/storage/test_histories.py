@@ -10,12 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord, versions
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.editing.writing import change_record
 from kalito_mcp.errors import Conflict, RecordNotFound, RevisionConflict
+from kalito_mcp.ports.records import AlreadyStored
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests import drafts
 from tests.campaign import first_of
 from tests.scripted import START_MS
@@ -41,7 +45,7 @@ CHANGES = st.fixed_dictionaries(
 async def _replayed(path: Path, changes: list[Mapping[str, Any]]) -> None:
     store = await SqliteStore.open(path)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         [appended] = await transaction.conversations.append_messages(
             session, [drafts.message("first")], now_ms=START_MS
         )
@@ -82,8 +86,9 @@ class Editing:
         draft = drafts.record(kind, text, record_id=f"r{len(self.written)}", source=f"s{len(self.written)}")
         try:
             async with self.chance.choice(self.stores).transaction() as transaction:
+                await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
                 [added] = await transaction.records.add_records(TRIP, [draft], now_ms=START_MS)
-        except Conflict:
+        except AlreadyStored:
             return
         self.written[added.id] = [added.content]
 
@@ -111,9 +116,11 @@ class Editing:
             ]
         )
         draft = drafts.edit(record, changes, edit_type=EditType.UPDATE)
+        if draft.content.get("caused_by") in self.erased:
+            return
         try:
             async with self.stores[side].transaction() as transaction:
-                changed = await transaction.records.change(record, draft)
+                changed = await change_record(transaction.records, "local", record, draft)
         except RevisionConflict as conflict:
             self.conflicts += 1
             assert conflict.current == len(self.written[record.id]) != record.revision
@@ -157,8 +164,8 @@ async def test_random_edits_of_two_processes_lose_nothing(database: Path, seed: 
             told = versions(record, await view.records.edits(record))
             without_cause = [{k: v for k, v in c.items() if k != "caused_by"} for _, c in told]
             assert without_cause == [{k: v for k, v in c.items() if k != "caused_by"} for c in contents]
-        unswept = await view.records.unswept()
-    await editing.stores[0].sweep(unswept.last)
+    chores = editing.stores[0].maintenance
+    await chores.finish_erasures(await chores.owed_erasures())
     for store in editing.stores:
         await store.close()
     assert {finding.verdict for finding in inspect(database, is_deep=True)} == {Verdict.OK}

@@ -8,9 +8,11 @@ import anyio
 import pytest
 
 from kalito_mcp.config.settings import Settings
+from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 from kalito_mcp.wiring import diagnose
 from tests.scripted_embedder import ScriptedEmbedder
@@ -113,7 +115,7 @@ def test_vectors_of_no_record_or_another_place_and_missing_ones_are_found(
 
 
 def test_an_unusable_embedder_is_reported_and_the_rest_is_inspected(embedded: Path) -> None:
-    settings = Settings(database=embedded, vectors=VectorPolicy("nobody"))
+    settings = Settings(database=address_of(embedded), vectors=VectorPolicy("nobody"))
     found = {finding.check: finding for finding in diagnose(settings, is_deep=False)}
     assert found["models"].verdict is Verdict.FAILED
     assert "'nobody' is not a model server" in found["models"].detail

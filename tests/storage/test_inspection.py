@@ -12,13 +12,15 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.records import Origin, Reach, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageDamaged
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access, users
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect, wal_reset_exposure
+from kalito_mcp.storage.sqlite.inspection import inspect, wal_reset_exposure
 from tests import drafts
 from tests.scripted import START_MS
 from tests.server import prepared
@@ -271,7 +273,7 @@ def test_terms_that_a_lookup_would_miss_are_found_and_reindex_repairs_them(copy:
     async def write() -> None:
         store = await SqliteStore.open(copy)
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             many = [drafts.message(" ".join(f"word{n + step}" for step in range(20))) for n in range(0, 4_000, 20)]
             await transaction.conversations.append_messages(session, many, now_ms=START_MS)
         await store.close()
@@ -311,11 +313,11 @@ def test_a_record_of_any_importance_is_as_it_was_written(database: Path, importa
     async def write() -> None:
         store = await SqliteStore.open(database)
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             odd = drafts.message("a\x1fb", name="", role=Role.SYSTEM, importance=importance, created_at=-1)
             [one] = await transaction.conversations.append_messages(session, [odd], now_ms=START_MS)
             [two] = await transaction.conversations.append_messages(
-                await transaction.sessions.ensure(TRIP, now_ms=0), [drafts.message("two")], now_ms=START_MS
+                await ensure_session(transaction.sessions, TRIP, now_ms=0), [drafts.message("two")], now_ms=START_MS
             )
             scores = [(two.id, importance), (one.id, importance)]
             await transaction.conversations.set_importance(session, scores, now_ms=START_MS)
@@ -344,7 +346,7 @@ def test_a_database_in_use_is_looked_over_with_what_its_wal_has(copy: Path) -> N
     async def look() -> dict[str, str]:
         store = await SqliteStore.open(copy)
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("new")], now_ms=START_MS)
         found = failures(copy)
         assert Path(f"{copy}-wal").exists()
@@ -408,7 +410,7 @@ def test_this_process_is_not_named_among_those_that_have_the_database_open(copy:
 async def _fill_with_edits(path: Path) -> None:
     store = await SqliteStore.open(path)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         details = {"tags": ["a"], "visibility": "internal", "critical": True}
         batch = [
             drafts.message("one", origin=Origin.IMPORT, client="host", created_at=START_MS - 1, details=details),
@@ -497,7 +499,7 @@ def test_a_pin_of_the_person_that_is_in_a_project_is_found(database: Path) -> No
     async def write() -> None:
         store = await SqliteStore.open(database)
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(Scope(session="a", project="A"), now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, Scope(session="a", project="A"), now_ms=START_MS)
             lasting = [drafts.pin(str(reach), reach=reach) for reach in Reach]
             await transaction.conversations.add_pins(session, lasting)
         await store.close()

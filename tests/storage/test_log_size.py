@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.storage.sqlite import environment
 from kalito_mcp.storage.sqlite.environment import log_size
-from kalito_mcp.storage.sqlite.inspection import Verdict
 
 
 def test_a_log_that_grows_beside_a_reader_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

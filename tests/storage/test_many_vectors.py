@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import vector_cache, vectors
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.sign_codes import bits, codes, distances
@@ -47,12 +48,12 @@ def texts(count: int, *, seed: int = 1) -> list[str]:
 async def remember(store: SqliteStore, *said: str, scope: Scope = HOME) -> list[int]:
     """Messages with their vectors."""
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
         batch = [drafts.message(text) for text in said]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
-        index = await transaction.vectors.open_index("hashed", DIMENSION)
-        owed = await transaction.vectors.owed(index, limit=10_000)
-        await transaction.vectors.put(index, owed, leaning(*(one.text for one in owed)))
+        await transaction.vectors.open_index("hashed", DIMENSION)
+        owed = await transaction.vectors.owed("hashed", limit=10_000)
+        await transaction.vectors.put("hashed", owed, leaning(*(one.text for one in owed)))
         return [one.id for one in appended]
 
 
@@ -191,7 +192,7 @@ async def test_what_was_erased_is_in_no_file_and_in_no_memory_of_the_process(dat
         record = await transaction.records.record(Scope(), f"msg_{key}")
         assert record is not None
         await transaction.records.purge(record, now_ms=START_MS)
-    await store.sweep()
+    await store.maintenance.finish_erasures()
     assert [path.name for path in database.parent.iterdir() if canary in path.read_bytes()] == []
     cache = store._vectors._cache
     assert cache is not None

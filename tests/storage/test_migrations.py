@@ -13,12 +13,14 @@ import aiosqlite
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import SchemaTooNew, SchemaUnknown, StorageDamaged, StorageError
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.row_hash import row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, is_current, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS
@@ -443,7 +445,7 @@ async def test_a_record_number_that_was_used_before_the_migration_is_not_used_ag
     write_with_the_second_release(database)
     store = await SqliteStore.open(database)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip 1"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip 1"), now_ms=START_MS)
         [appended] = await transaction.conversations.append_messages(session, [drafts.message("new")], now_ms=START_MS)
     await store.close()
     assert (appended.id, appended.seq) == (51, 4)

@@ -20,6 +20,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageBusy, StorageReadOnly
 from kalito_mcp.files import LOCKED_BYTE
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import side_files
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
@@ -46,13 +47,14 @@ _WRITE_AND_STOP_INSIDE = """
 import pathlib, sys
 import anyio
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts, windows_like
 
 async def main():
     store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=0)
         await transaction.conversations.append_messages(session, [drafts.message("unfinished")], now_ms=0)
         print("held", flush=True)
         sys.stdin.read()
@@ -63,6 +65,7 @@ _APPEND = """
 import pathlib, sys
 import anyio
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts, windows_like
 
@@ -70,7 +73,7 @@ async def main():
     store = await SqliteStore.open(pathlib.Path(sys.argv[1]))
     for number in range(int(sys.argv[3])):
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
+            session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=0)
             draft = drafts.message(f"{sys.argv[2]}{number}")
             await transaction.conversations.append_messages(session, [draft], now_ms=0)
     await store.close()
@@ -106,7 +109,7 @@ async def count(store: SqliteStore) -> int:
 
 async def append(store: SqliteStore, text: str = "mine") -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 

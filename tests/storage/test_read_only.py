@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.findings import Verdict
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.errors import StorageReadOnly
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests import drafts
 from tests.scripted import START_MS
 from tests.storage.conftest import Disk
@@ -20,7 +22,7 @@ TRIP = Scope(session="trip")
 
 async def append(store: SqliteStore, text: str) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 
@@ -62,10 +64,10 @@ async def test_opening_for_reading_on_purpose_creates_nothing(database: Path) ->
 async def test_a_reader_sees_what_another_store_writes_meanwhile(store: SqliteStore, database: Path) -> None:
     await append(store, "one")
     reading = await SqliteStore.open(database, may_write=False)
-    before = await reading.revision()
+    before = await reading.revision(LOCAL_OWNER)
     await append(store, "two")
     assert await texts(reading) == ["one", "two"]
-    assert await reading.revision() != before
+    assert await reading.revision(LOCAL_OWNER) != before
     await reading.close()
 
 
@@ -79,7 +81,7 @@ async def test_on_a_read_only_disk_a_database_is_read_with_a_warning(disk: Disk)
     assert "reading only" in store.warning
     assert "-wal file, cannot be read" not in store.warning
     assert await texts(store) == ["one", "two"]
-    assert await store.revision() == await store.revision()
+    assert await store.revision(LOCAL_OWNER) == await store.revision(LOCAL_OWNER)
     assert len(await store.secret()) == 16
     with pytest.raises(StorageReadOnly, match="KALITO_DATABASE"):
         await append(store, "three")

@@ -12,6 +12,7 @@ import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageError, StorageReplaced
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.reading_once import CountsOfSqlite, read_once
 from tests import drafts
@@ -33,7 +34,7 @@ def read(path: Path) -> dict[str, int]:
 
 async def append(store: SqliteStore, text: str) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message(text)], now_ms=START_MS)
 
 
@@ -110,7 +111,7 @@ async def test_an_index_of_an_older_release_is_read_with_the_warning(
 async def test_a_look_sees_what_a_store_wrote_and_takes_no_lock_from_it(store: SqliteStore, database: Path) -> None:
     await append(store, "one")
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("two")], now_ms=START_MS)
         assert read(database)["messages"] == 1
         other = await anyio.run_process([sys.executable, "-c", BEGIN, database], check=False)

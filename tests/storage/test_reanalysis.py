@@ -9,12 +9,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.text_index import DELETE_ALL_TERMS, INSERT_TERMS, TextIndexStatements, index_entry
 from kalito_mcp.text.analysis import IndexedText, index_text
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
@@ -66,7 +68,7 @@ async def found(store: SqliteStore, query: str) -> list[str]:
 async def write(path: Path) -> None:
     store = await SqliteStore.open(path)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(
             session, [drafts.message(text) for text in SAID], now_ms=START_MS
         )

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.ports.search import RecordColumns, SearchIndex
+from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import recent_terms, search
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
@@ -26,7 +27,7 @@ from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
 from kalito_mcp.text.analysis import MANY, SEVERAL, index_text
 from tests import drafts
 from tests.empty_database import lay_empty_database
-from tests.index_reads import counts_of, keys_with
+from tests.index_reads import all_keys, counts_of, keys_with
 from tests.retrieval.stored_memories import remember
 from tests.scripted import START_MS
 from tests.server import prepared
@@ -55,40 +56,41 @@ class Read(NamedTuple):
 def read_all(index: SearchIndex) -> Read:
     records = index.records
     shown = [place for place in range(records.count) if records.is_shown[place]]
-    keys = {place: int(records.keys[place]) for place in shown}
+    keys = {place: int(all_keys(index)[place]) for place in shown}
     is_shown = set(keys.values())
     # The columns may be newer than the view: then a record is not shown that the view's index still has.
     counts = {
         term: {
             key: times
             for times in COUNT_MARKS
-            for key in records.keys[index.places(term, times=times)].tolist()
+            for key in all_keys(index)[index.places([term], times=times)[term]].tolist()
             if key in is_shown
         }
         for term in TERMS
     }
-    texts = {one.key: f"{one.name or ''} {one.text}" for one in index.candidates(list(keys.values()))}
-    return Read({key: columns_at(records, place) for place, key in keys.items()}, counts, texts)
+    found = index.candidates(np.array(shown, np.int64))
+    texts = {keys[place]: f"{one.name or ''} {one.text}" for place, one in found.items()}
+    return Read({key: columns_at(index, place) for place, key in keys.items()}, counts, texts)
 
 
-def columns_at(records: RecordColumns, place: int) -> tuple[object, ...]:
+def columns_at(index: SearchIndex, place: int) -> tuple[object, ...]:
     """What the columns say of a record, in terms that do not depend on what else was ever read."""
+    records = index.records
 
     def linked(links: Any) -> int | None:
         """The key of the nearest turn that is shown in this direction."""
         at = int(links[place])
         while 0 <= at < records.count and not records.is_shown[at]:
             at = int(links[at])
-        return int(records.keys[at]) if 0 <= at < records.count else None
+        return int(all_keys(index)[at]) if 0 <= at < records.count else None
 
-    session_keys = {number: key for key, number in records.session_numbers.items()}
+    session_ids = {number: session_id for session_id, number in records.session_numbers.items()}
     return (
-        session_keys.get(int(records.sessions[place])),
+        session_ids.get(int(records.sessions[place])),
         int(records.created_at[place]),
         float(records.importance[place]),
         records.name_list[records.names[place]],
         int(records.word_counts[place]),
-        bool(records.is_first_person[place]),
         tuple(RecordType)[records.types[place]],
         tuple(Role)[records.roles[place]] if records.roles[place] < len(Role) else None,
         tuple(Origin)[records.origins[place]],
@@ -143,7 +145,7 @@ class Writer:
     async def pin(self, scope: Scope, text: str) -> str:
         record_id = f"pin_{len(self.ids)}"
         async with self.store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             await transaction.conversations.add_pins(session, [drafts.pin(text, record_id=record_id)])
         self.ids.append(record_id)
         return record_id
@@ -170,7 +172,7 @@ class Writer:
 
     async def rescore(self, scope: Scope, score: float) -> None:
         async with self.store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             scores = [(int(one[4:]), score) for one in self.ids if one.startswith("msg_")]
             await transaction.conversations.set_importance(session, scores, now_ms=START_MS)
 

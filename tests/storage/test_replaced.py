@@ -12,10 +12,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
+from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import StorageReplaced
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import users
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests import drafts
 from tests.scripted import START_MS
 from tests.server import prepared
@@ -162,7 +165,7 @@ async def test_nothing_is_read_from_files_that_are_gone(database: Path, backup: 
     with pytest.raises(StorageReplaced):
         await texts(store)
     with pytest.raises(StorageReplaced):
-        await store.revision()
+        await store.revision(LOCAL_OWNER)
     await store.close()
 
 
@@ -284,7 +287,7 @@ async def test_what_replaces_it_during_a_write_is_found_before_the_write_is_ackn
     store = await opened(database, messages=1)
     with pytest.raises(StorageReplaced):
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("lost")], now_ms=START_MS)
             way(database, backup)
     await store.close()

@@ -15,6 +15,7 @@ import kalito_mcp.storage.sqlite as package
 from kalito_mcp.storage.sqlite import (
     access,
     audit,
+    client_keys,
     forgotten_values,
     imports,
     record_changes,
@@ -26,11 +27,10 @@ from kalito_mcp.storage.sqlite import (
     tombstones,
 )
 from kalito_mcp.storage.sqlite.conversations import (
-    SELECT_KNOWN_CLIENT_KEYS,
     SELECT_LEVEL_END,
     SELECT_MESSAGE,
     SELECT_MESSAGES,
-    SELECT_MESSAGES_BY_KEY,
+    SELECT_MESSAGES_BY_NUMBER,
     SELECT_OWNERSHIP,
     SELECT_PIN_BY_CLIENT_KEY,
     SELECT_SCORED,
@@ -89,7 +89,7 @@ HOT = {
     "view": SELECT_VIEW,
     "messages": SELECT_MESSAGES,
     "message": SELECT_MESSAGE,
-    "messages by key": SELECT_MESSAGES_BY_KEY,
+    "messages by number": SELECT_MESSAGES_BY_NUMBER,
     "candidates": SELECT_CANDIDATES,
     "new columns": SELECT_NEW_COLUMNS,
     "changed columns": SELECT_CHANGED_COLUMNS,
@@ -98,7 +98,6 @@ HOT = {
     "keys_with_a_term": SELECT_KEYS,
     "terms of heads": SELECT_TERMS_OF_HEADS,
     "indexed terms": SELECT_INDEXED_TERMS,
-    "known client keys": SELECT_KNOWN_CLIENT_KEYS,
     "pin by client key": SELECT_PIN_BY_CLIENT_KEY,
     "summaries": SELECT_SUMMARIES,
     "uncovered summaries": SELECT_UNCOVERED_SUMMARIES,
@@ -114,21 +113,22 @@ HOT = {
     "known": records.SELECT_KNOWN,
     "superseded": records.SELECT_SUPERSEDED,
     "what a record supersedes": superseded.INSERT_SUPERSEDED,
-    "what it names": superseded.SELECT_UNKNOWN,
     "removal of what it supersedes": superseded.DELETE_SUPERSEDED,
     "document": records.SELECT_DOCUMENT,
     "parts": records.SELECT_PARTS,
     "pins of a message": records.SELECT_PINS_OF_MESSAGE,
     "summaries over a message": records.SELECT_SUMMARIES_OVER,
     "edits": records.SELECT_EDITS,
-    "tombstone": records.SELECT_TOMBSTONE,
-    "erased": records.SELECT_ERASED,
+    "tombstone": tombstones.SELECT_TOMBSTONE,
+    "erased": tombstones.SELECT_ERASED,
     "key of an agent": records.SELECT_AGENT_KEY,
     "owner": record_changes.SELECT_OWNER,
     "stored": record_changes.SELECT_STORED,
     "effects": record_changes.SELECT_EFFECTS,
-    "causes": record_changes.SELECT_CAUSED_BY_ITSELF,
-    "record of a client key": record_changes.SELECT_OF_CLIENT_KEY,
+    "causes": records.SELECT_CAUSES,
+    "records of client keys in a session": client_keys.SELECT_KEYS_OF_SESSION,
+    "records of client keys without a session": client_keys.SELECT_KEYS_OF_AGENT,
+    "client keys that begin alike": client_keys.SELECT_CLIENT_KEYS,
     "counters": record_changes.UPDATE_COUNTERS,
     "usage": record_changes.UPSERT_USAGE,
     "model of a session": record_changes.UPDATE_MODEL,
@@ -198,7 +198,9 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
         opened.execute(text_index_check._CREATE_TERMS_OF)
         opened.execute(text_index_check._CREATE_TERMS)
         opened.execute(audit.CREATE_NOTICED)
-        opened.execute(audit.CREATE_NAMED)
+        opened.execute(audit.CREATE_NOTICING)
+        for name in ("row_hash", "record_hash"):
+            opened.create_function(name, -1, lambda *_: b"")
         yield opened
 
 
@@ -226,7 +228,7 @@ def prepare(connection: sqlite3.Connection, statement: str) -> None:
     for table in ("terms_of", "terms"):
         if f"temp.{table} USING" in statement:
             connection.execute(f"DROP TABLE temp.{table}")
-    for table in ("audit_noticed", "audit_named"):
+    for table in ("audit_noticed", "audit_noticing"):
         if f"CREATE TEMP TABLE {table} " in statement:
             connection.execute(f"DROP TABLE temp.{table}")
     # Made in a file of its own, or during a rebuild.

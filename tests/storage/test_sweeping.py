@@ -5,6 +5,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -12,14 +13,15 @@ from typing import Final
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageFull, StorageReadOnly
-from kalito_mcp.ports.records import Swept
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import sweeping, text_index, unused_bytes
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.unused_bytes import UnusedBytes
 from tests import drafts
@@ -43,7 +45,7 @@ def files_with(folder: Path, word: str) -> list[str]:
 
 async def append(store: SqliteStore, text: str, **fields: object) -> MemoryRecord:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         draft = drafts.message(text, **fields)  # type: ignore[arg-type]
         [appended] = await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
         found = await transaction.records.record(TRIP, f"msg_{appended.id}")
@@ -62,10 +64,8 @@ async def purge(store: SqliteStore, *records: MemoryRecord) -> None:
             await transaction.records.purge(record, now_ms=START_MS)
 
 
-async def swept_whole(store: SqliteStore) -> Swept:
-    async with store.view() as view:
-        unswept = await view.records.unswept()
-    return await store.sweep(unswept.last)
+async def swept_whole(store: SqliteStore) -> Mapping[str, str]:
+    return await store.maintenance.finish_erasures(await store.maintenance.owed_erasures())
 
 
 async def remember_everywhere(store: SqliteStore, mark: str) -> list[MemoryRecord]:
@@ -86,7 +86,7 @@ async def remember_everywhere(store: SqliteStore, mark: str) -> list[MemoryRecor
         for kind in (RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK)
     ]  # fmt: skip
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         pin = drafts.pin(f"{mark} pin", record_id=f"pin_{mark[-1]}", client_key=f"{mark}k", client=f"{mark}c")
         await transaction.conversations.add_pins(session, [pin])
         end = session.message_count
@@ -113,7 +113,7 @@ async def test_what_was_erased_is_in_no_file_whatever_field_it_was_in(database: 
     assert files_with(database.parent, CANARY)
     await purge(store, *made)
     swept = await swept_whole(store)
-    assert dict(swept.remaining) == {}
+    assert dict(swept) == {}
     assert files_with(database.parent, CANARY) == []
     async with idle.view() as view:
         assert await keys_with(view, Scope(), CANARY.lower()) == []
@@ -155,7 +155,7 @@ async def test_without_a_sweep_the_words_may_still_be_there_and_a_later_one_find
     await store.close()
     assert files_with(database.parent, CANARY)
     reopened = await SqliteStore.open(database)
-    await reopened.sweep()
+    await reopened.maintenance.finish_erasures()
     assert files_with(database.parent, CANARY) == []
     await reopened.close()
 
@@ -171,14 +171,12 @@ async def test_a_reader_of_an_older_state_is_named_and_the_next_sweep_finishes(
         reader.execute("SELECT count(*) FROM records").fetchone()
         await purge(store, record)
         swept = await swept_whole(store)
-        assert set(swept.remaining) == {"memory.db", "memory.db-wal"}
-        assert all("purge again" in reason for reason in swept.remaining.values())
+        assert set(swept) == {"memory.db", "memory.db-wal"}
+        assert all("purge again" in reason for reason in swept.values())
         reader.rollback()
-    async with store.view() as view:
-        assert (await view.records.unswept()).last == 1
-    assert dict((await swept_whole(store)).remaining) == {}
-    async with store.view() as view:
-        assert (await view.records.unswept()).last == 0
+    assert (await store.maintenance.owed_erasures()).last == 1
+    assert dict(await swept_whole(store)) == {}
+    assert (await store.maintenance.owed_erasures()).last == 0
     assert files_with(database.parent, CANARY) == []
     await store.close()
 
@@ -200,7 +198,7 @@ async def test_a_sweep_waits_for_the_views_of_its_own_process(database: Path) ->
         await is_reading.wait()
         await purge(store, record)
         is_erased.set()
-        assert dict((await store.sweep()).remaining) == {}
+        assert dict(await store.maintenance.finish_erasures()) == {}
     assert files_with(database.parent, CANARY) == []
     await store.close()
 
@@ -233,7 +231,7 @@ async def test_others_write_between_the_slices_of_a_sweep(database: Path, monkey
                 events.append("write")
 
         tasks.start_soon(write)
-        assert (await swept_whole(store)).remaining == {}
+        assert await swept_whole(store) == {}
     slices = [place for place, event in enumerate(events) if event == "slice"]
     assert "write" in events[slices[0] : slices[-1]]
     await store.close()
@@ -258,7 +256,7 @@ async def test_a_hold_zeroes_no_more_pages_than_it_may_and_the_sweep_goes_on_unt
     store = await SqliteStore.open(database)
     made = await remember_everywhere(store, CANARY)
     await purge(store, *made)
-    assert (await swept_whole(store)).remaining == {}
+    assert await swept_whole(store) == {}
     assert holds[-1]
     assert len(holds) > 2
     await store.close()
@@ -273,9 +271,9 @@ async def test_where_bytes_cannot_be_zeroed_the_file_is_rewritten(
     made = await remember_everywhere(store, CANARY)
     await append(store, "x" * 400_000)
     await purge(store, *made)
-    assert (await swept_whole(store)).remaining == {}
+    assert await swept_whole(store) == {}
     async with store.view() as view:
-        assert (await view.records.unswept()).last == 0
+        assert (await store.maintenance.owed_erasures()).last == 0
         assert await view.connection.execute_fetchall("PRAGMA freelist_count") == [(0,)]
     await store.close()
     assert files_with(database.parent, CANARY) == []
@@ -287,7 +285,7 @@ async def test_a_database_can_be_swept_as_often_as_one_likes(database: Path) -> 
     for number in range(70):
         kept, erased = await append(store, f"kept {number}"), await append(store, f"{CANARY}{number}")
         await purge(store, erased)
-        assert (await swept_whole(store)).remaining == {}
+        assert await swept_whole(store) == {}
     assert files_with(database.parent, CANARY) == []
     async with store.view() as view:
         assert await keys_with(view, TRIP, "69") == [kept.key]
@@ -298,7 +296,7 @@ async def test_a_database_can_be_swept_as_often_as_one_likes(database: Path) -> 
 async def test_backups_from_before_the_erasure_are_listed(database: Path) -> None:
     store = await SqliteStore.open(database)
     database.with_name("memory.db.before-3.backup").write_bytes(b"old")
-    assert list((await store.sweep()).remaining) == ["memory.db.before-3.backup"]
+    assert list(await store.maintenance.finish_erasures()) == ["memory.db.before-3.backup"]
     await store.close()
 
 
@@ -317,7 +315,7 @@ async def test_a_sweep_keeps_the_secret_the_schema_and_the_numbers_that_were_use
 async def test_a_database_that_is_open_for_reading_only_cannot_be_swept(copy: Path) -> None:
     store = await SqliteStore.open(copy, may_write=False)
     with pytest.raises(StorageReadOnly):
-        await store.sweep()
+        await store.maintenance.finish_erasures()
     await store.close()
 
 
@@ -329,9 +327,9 @@ async def test_a_sweep_without_room_is_refused_and_the_database_goes_on(disk: Di
     ballast.write_bytes(bytes(1_500_000))
     await purge(store, record)
     with pytest.raises(StorageFull, match="purge again"):
-        await store.sweep()
+        await store.maintenance.finish_erasures()
     ballast.unlink()
-    assert dict((await store.sweep()).remaining) == {}
+    assert dict(await store.maintenance.finish_erasures()) == {}
     assert files_with(disk.folder, CANARY) == []
     await store.close()
 
@@ -368,7 +366,7 @@ anyio.run(main)
         assert process.stdin is not None
         assert process.stdout.readline() == "idle\n"
         await purge(store, record)
-        assert dict((await store.sweep()).remaining) == {}
+        assert dict(await store.maintenance.finish_erasures()) == {}
         assert files_with(database.parent, CANARY) == []
         process.stdin.write("\n")
         process.stdin.flush()
@@ -383,7 +381,7 @@ async def test_a_record_whose_text_decayed_is_erased_like_any_other(database: Pa
     with closing(sqlite3.connect(database)) as other, other:
         other.execute("UPDATE records SET text = 'Meet me in Byzantiumquux, by noon.' WHERE key = ?", [decayed.key])
     await purge(store, decayed)
-    assert (await swept_whole(store)).remaining == {}
+    assert await swept_whole(store) == {}
     assert files_with(database.parent, CANARY) == []
     assert {finding.check for finding in inspect(database, is_deep=True) if finding.verdict is not Verdict.OK} == set()
     async with store.view() as view:

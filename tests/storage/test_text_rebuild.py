@@ -15,12 +15,14 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageBusy, StorageReadOnly
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import text_rebuild
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.schema import migrations
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 from tests import drafts
@@ -60,7 +62,7 @@ def text_of(number: int) -> str:
 async def _write(path: Path) -> None:
     store = await SqliteStore.open(path)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         messages = [drafts.message(text_of(number), name="Ann") for number in range(1, NEXT)]
         await transaction.conversations.append_messages(session, messages, now_ms=START_MS)
     await store.close()
@@ -290,7 +292,7 @@ async def test_a_server_writes_and_searches_while_another_process_reindexes(
 
     async def meanwhile() -> None:
         async with serving.transaction() as transaction:
-            session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
             [added] = await transaction.conversations.append_messages(
                 session, [drafts.message("A new apple.")], now_ms=START_MS
             )
@@ -363,7 +365,7 @@ async def test_whatever_is_changed_between_its_pieces_a_rebuild_gives_the_index_
                 record = await records.record(Scope(), f"msg_{drawn.randrange(1, NEXT)}")
                 kind = drawn.choice(("edit", "forget", "restore", "purge", "record"))
                 if kind == "record" or record is None:
-                    session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+                    session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
                     new = [drafts.message(f"A new plum {drawn.random()}.")]
                     await transaction.conversations.append_messages(session, new, now_ms=START_MS)
                 elif kind == "edit":
@@ -374,7 +376,7 @@ async def test_whatever_is_changed_between_its_pieces_a_rebuild_gives_the_index_
                     changed = {DELETED_AT: START_MS if kind == "forget" else None}
                     await records.change(record, drafts.edit(record, changed))
         if drawn.random() < 0.1:
-            await serving.sweep()
+            await serving.maintenance.finish_erasures()
 
     between_pieces(monkeypatch, meanwhile, after=0, is_repeated=True)
     await other.reindex()
@@ -445,7 +447,7 @@ async def test_a_purge_during_a_rebuild_leaves_the_words_in_no_file(current: Pat
     await anyio.to_thread.run_sync(kill, current, "UPDATE text_rebuild SET done_key", 3, "reindex")
     async with serving.transaction() as transaction:
         await transaction.records.purge(record, now_ms=START_MS)
-    assert (await serving.sweep()).remaining == {}
+    assert await serving.maintenance.finish_erasures() == {}
     assert files_with(current.parent, CANARY) == []
     await serving.close()
     await (await SqliteStore.open(current)).close()

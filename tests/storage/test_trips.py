@@ -9,6 +9,7 @@ import pytest
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageError, StorageReadOnly
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.runtime.long_texts import LONG_CHARS, read_aside
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
@@ -40,7 +41,7 @@ async def test_a_reading_that_awaits_something_else_is_refused(store: SqliteStor
 
 async def test_a_write_that_awaits_something_else_writes_nothing(store: SqliteStore) -> None:
     async def waits(transaction: WriteTransactionOfSqlite) -> None:
-        await transaction.sessions.ensure(TRIP, now_ms=1)
+        await ensure_session(transaction.sessions, TRIP, now_ms=1)
         await Pause()
 
     with pytest.raises(RuntimeError, match="something else than its transaction"):
@@ -53,10 +54,10 @@ async def test_a_write_that_is_cancelled_is_taken_back_before_its_next_statement
     begun, go_on = threading.Event(), threading.Event()
 
     async def waits(transaction: WriteTransactionOfSqlite) -> None:
-        await transaction.sessions.ensure(TRIP, now_ms=1)
+        await ensure_session(transaction.sessions, TRIP, now_ms=1)
         begun.set()
         assert go_on.wait(30)
-        await transaction.sessions.ensure(Scope(session="tax"), now_ms=1)
+        await ensure_session(transaction.sessions, Scope(session="tax"), now_ms=1)
         pytest.fail("the statement ran")
 
     async with anyio.create_task_group() as tasks:

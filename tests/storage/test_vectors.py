@@ -12,16 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput, StorageDamaged
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite import vector_cache, vector_caches
 from kalito_mcp.storage.sqlite import vectors as statements
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.vector_cache import Admissible, VectorCache
 from kalito_mcp.storage.sqlite.vector_caches import SELECT_LAST_REMOVAL
-from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
+from kalito_mcp.storage.sqlite.vector_indexes import SELECT_ACTIVE_INDEX, ActiveIndex
 from kalito_mcp.storage.sqlite.vector_rows import cosines, packed, unpacked
 from tests import drafts
 from tests.scripted import START_MS
@@ -33,7 +35,7 @@ TRIP: Final = Scope(session="trip")
 
 async def append(store: SqliteStore, *texts: str) -> list[int]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
@@ -41,12 +43,9 @@ async def append(store: SqliteStore, *texts: str) -> list[int]:
 
 async def embed_everything(store: SqliteStore) -> None:
     async with store.transaction() as transaction:
-        index = await transaction.vectors.open_index("hashed", 64)
-        while owed := await transaction.vectors.owed(index, limit=500):
-            vectors = np.stack([hashed_vector(one.text) for one in owed])
-            moved = await transaction.vectors.put(index, owed, vectors)
-            assert moved is not None
-            index = moved
+        await transaction.vectors.open_index("hashed", 64)
+        while owed := await transaction.vectors.owed("hashed", limit=500):
+            await transaction.vectors.put("hashed", owed, np.stack([hashed_vector(one.text) for one in owed]))
 
 
 async def change(store: SqliteStore, key: int, **changes: Any) -> None:
@@ -85,12 +84,11 @@ async def test_the_vector_of_an_erased_text_is_in_no_file(database: Path) -> Non
     await change(store, keys[1], text="harmless")
     await change(store, keys[2], **{DELETED_AT: START_MS})
     async with store.transaction() as transaction:
-        await transaction.vectors.drop((await transaction.vectors.indexes())[0])
+        await transaction.vectors.drop("hashed")
     for key in keys:
         await purge(store, key)
-    async with store.view() as view:
-        unswept = await view.records.unswept()
-    assert dict((await store.sweep(unswept.last)).remaining) == {}
+    owed = await store.maintenance.owed_erasures()
+    assert dict(await store.maintenance.finish_erasures(owed)) == {}
     assert [files_with(database.parent, text) for text in [*secrets, "harmless"]] == [[]] * 5
     assert files_with(database.parent, "ordinary message 7")
     await store.close()
@@ -195,12 +193,13 @@ async def test_rows_that_an_older_view_loads_late_are_removed_when_they_are_gone
     keys = await append(store, "apple", "pear", "plum")
     await embed_everything(store)
     async with store.view() as older:
-        [index] = await older.vectors.indexes()
+        [active] = await older.connection.execute_fetchall(SELECT_ACTIVE_INDEX, {"fingerprint": "hashed"})
         await purge(store, keys[1])
         async with store.view() as newer:
             # A search that was cancelled before it had loaded a row.
-            active = ActiveIndex(index.key, 64, None, None)
-            store._vectors._of(active, (await newer.connection.execute_fetchall(SELECT_LAST_REMOVAL))[0][0])
+            store._vectors._of(
+                ActiveIndex(*active), (await newer.connection.execute_fetchall(SELECT_LAST_REMOVAL))[0][0]
+            )
         found = await older.vectors.nearest(TRIP, "hashed", hashed_vector("pear"), k=9)
         assert {key for key, _ in found} == set(keys)
     async with store.view() as view:

@@ -11,9 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from tests import drafts
 from tests.scripted import START_MS
 from tests.server import prepared
@@ -28,6 +30,7 @@ _ACKNOWLEDGE_UNTIL_KILLED = """
 import pathlib, sys
 import anyio
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 
@@ -36,7 +39,7 @@ async def main():
     number = 0
     while True:
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(Scope(session="trip"), now_ms=0)
+            session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=0)
             draft = drafts.message(f"message {number}", client_key=str(number))
             await transaction.conversations.append_messages(session, [draft], now_ms=0)
             await transaction.conversations.add_pins(session, [drafts.pin(f"pin {number}")])
@@ -64,7 +67,7 @@ async def test_the_wal_stays_bounded_under_many_writes_with_a_reader(store: Sqli
         tasks.start_soon(read)
         for number in range(120):
             async with store.transaction() as transaction:
-                session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+                session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
                 draft = drafts.message(f"{LONG}{number}")
                 await transaction.conversations.append_messages(session, [draft], now_ms=START_MS)
             sizes.append(wal.stat().st_size)
@@ -124,7 +127,7 @@ def test_what_was_acknowledged_survives_the_kill_of_its_process(database: Path, 
 async def test_the_last_store_to_close_leaves_no_wal(store: SqliteStore, database: Path) -> None:
     other = await SqliteStore.open(database)
     async with other.transaction() as transaction:
-        await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
     await store.close()
     assert database.with_name("memory.db-wal").exists()
     await other.close()

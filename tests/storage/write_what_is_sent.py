@@ -7,6 +7,7 @@ import anyio
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageReplaced
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.scripted import START_MS
@@ -16,7 +17,7 @@ TRIP = Scope(session="trip")
 
 async def append(store: SqliteStore, *texts: str) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.append_messages(
             session, [drafts.message(text) for text in texts], now_ms=START_MS
         )

@@ -8,7 +8,7 @@ import numpy as np
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance
 from kalito_mcp.kinds.cues import judged_by_words
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Judged, Kind, Sentence
+from kalito_mcp.kinds.judged import Judged, Kind, Sentence
 from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.extractive import Draft, read_messages, read_summaries, write
 

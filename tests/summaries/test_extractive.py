@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Origin, Role, SummaryMethod
-from kalito_mcp.kinds.kinds import Judged, Kind, Sentence
-from kalito_mcp.ports.conversations import SessionView
+from kalito_mcp.domain.records import (
+    ConversationSummary,
+    MessageWithImportance,
+    Origin,
+    Role,
+    SessionView,
+    SummaryMethod,
+)
+from kalito_mcp.kinds.judged import Judged, Kind, Sentence
 from kalito_mcp.safety.trust import trusted
 from kalito_mcp.summaries.extractive import NOTHING_TO_SUMMARIZE
 from tests.summaries.by_words import Judge, a_fact, fold_summaries, summarize_messages

@@ -22,6 +22,7 @@ from kalito_mcp.errors import (
 from kalito_mcp.ports.chat import ChatModel, ChatRequest
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.records.recorder import Recorder
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.summarizer import Summarizer
@@ -242,7 +243,7 @@ async def test_adopting_takes_every_message_that_has_no_summary(store: SqliteSto
 async def test_a_finalized_session_takes_no_summary_of_the_caller(store: SqliteStore) -> None:
     ids = await record(store, 2)
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=0)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=0)
         await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=0)
     keeping = keeper(store)
     with pytest.raises(SessionFinalized):
@@ -299,14 +300,14 @@ async def test_messages_that_come_while_a_model_writes_wait_for_the_next_summary
 
 async def test_no_transaction_is_open_while_a_model_writes(store: SqliteStore) -> None:
     await record(store, 15)
-    wrote: list[int] = []
+    wrote: list[str] = []
 
     class Writing(SlowModel):
         async def complete(self, request: ChatRequest) -> str:
             with anyio.fail_after(5):
                 async with store.transaction() as transaction:
-                    session = await transaction.sessions.ensure(Scope(session="other"), now_ms=0)
-                    wrote.append(session.key)
+                    session = await ensure_session(transaction.sessions, Scope(session="other"), now_ms=0)
+                    wrote.append(session.id)
             return await super().complete(request)
 
     assert await keeper(store, models=Writing()).summarize_due(TRIP) is not None

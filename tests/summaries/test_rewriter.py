@@ -29,6 +29,7 @@ from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.ports.chat import ChatModel, ChatRequest
 from kalito_mcp.ports.store import ReadView, WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.extractive import NOTHING_IN_SIGHT
@@ -105,7 +106,7 @@ async def session_of(view: ReadView | WriteTransaction) -> Session:
 
 async def record(store: SqliteStore, texts: list[str], origins: list[Origin] | None = None) -> None:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         messages = [
             replace(
                 drafts.message(text, role=Role.USER if n % 2 == 0 else Role.ASSISTANT, created_at=START_MS + n),

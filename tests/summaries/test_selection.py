@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kalito_mcp.kinds.kinds import Judged, Kind
+from kalito_mcp.kinds.judged import Judged, Kind
 from kalito_mcp.summaries.extractive import Draft, Said, write
 from kalito_mcp.summaries.selection import Candidate, choose, choose_of_parts, last_words, lines
 

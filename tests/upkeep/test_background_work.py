@@ -12,8 +12,9 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import ClientKeyReused, SessionFinalized, SessionNotFound
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.kinds import Judged, Sentence
+from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.pins.automatic import AutoPinPolicy
+from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep.store_layers import Reporting
 from tests.scripted import CountedIds, ScriptedClock
@@ -160,7 +161,7 @@ async def test_a_damaged_graph_keeps_no_pins_and_no_summaries_from_being_made(tm
 
 
 async def test_automatic_pins_can_be_switched_off(tmp_path: Path) -> None:
-    settings = Settings(database=tmp_path / "memory.db", pins=AutoPinPolicy(enabled=False))
+    settings = Settings(database=address_of(tmp_path / "memory.db"), pins=AutoPinPolicy(enabled=False))
     async with open_memory(settings=settings) as memory:
         await memory.record_messages("care", [NewMessage(Role.USER, "I never take penicillin.")])
         await memory.settled()

@@ -6,10 +6,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep import store_layers
 from kalito_mcp.upkeep.store_layers import CallsFirst, Pausing, Reporting, background_work, no_new_words
@@ -20,11 +21,11 @@ TRIP, TAX = Scope(session="trip"), Scope(session="tax")
 
 
 async def open_trip(transaction: WriteTransaction) -> Session:
-    return await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+    return await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
 
 
 async def refuse_tax(transaction: WriteTransaction) -> None:
-    await transaction.sessions.ensure(TAX, now_ms=START_MS)
+    await ensure_session(transaction.sessions, TAX, now_ms=START_MS)
     raise InvalidInput("no")
 
 
@@ -104,9 +105,9 @@ async def test_calls_do_not_wait_for_each_other(store: SqliteStore) -> None:
 
 async def test_everything_else_is_passed_on(reporting: Reporting, store: SqliteStore, reported: list[int]) -> None:
     assert await reporting.secret() == await store.secret()
-    assert await reporting.revision() == await store.revision()
+    assert await reporting.revision(LOCAL_OWNER) == await store.revision(LOCAL_OWNER)
     assert reported == []
-    assert (await reporting.sweep()).remaining == {}
+    assert await reporting.maintenance.finish_erasures() == {}
     assert reported == [1], "the file of fast vector search must be built again"
 
 

@@ -11,7 +11,7 @@ import pytest
 from kalito_mcp import Memory, SearchRequest, Settings, open_memory
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -161,10 +161,10 @@ async def test_reading_writes_nothing_before_the_uses_are_due(database: Path, st
     async with opened(database) as memory:
         await memory.record_messages("trip", said("We fly to Oslo."))
         await memory.settled()
-        before = await store.revision()
+        before = await store.revision(LOCAL_OWNER)
         await memory.search_memory(SearchRequest("Oslo"))
         await memory.build_context("trip", query="Oslo")
-        assert await store.revision() == before
+        assert await store.revision(LOCAL_OWNER) == before
         assert (await memory.records.get("msg_1")).usage_count == 0
         await memory.settled()
         assert (await memory.records.get("msg_1")).usage_count == 1

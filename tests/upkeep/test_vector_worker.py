@@ -15,6 +15,7 @@ import pytest
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import Conflict, ModelReplyInvalid, ModelUnavailable
 from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep import vector_worker
 from kalito_mcp.upkeep.vector_worker import VectorWorker
@@ -31,7 +32,7 @@ PROGRAM: Final = Path(__file__).with_name("rebuild_until_killed.py")
 
 async def append(store: SqliteStore, *texts: str) -> list[int]:
     async with store.transaction() as transaction:
-        session = await transaction.sessions.ensure(TRIP, now_ms=START_MS)
+        session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         batch = [drafts.message(text) for text in texts]
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         return [one.id for one in appended]
@@ -52,7 +53,10 @@ async def running(worker: VectorWorker) -> AsyncIterator[None]:
 async def indexes(store: SqliteStore) -> dict[str, tuple[bool, int]]:
     """By fingerprint: whether the index is active, and how many vectors it has."""
     async with store.view() as view:
-        return {one.fingerprint: (one.is_active, await view.vectors.count(one)) for one in await view.vectors.indexes()}
+        return {
+            one.fingerprint: (one.is_active, await view.vectors.count(one.fingerprint))
+            for one in await view.vectors.indexes()
+        }
 
 
 async def nearest(store: SqliteStore, query: str, fingerprint: str = "scripted:64") -> list[int]:
@@ -378,7 +382,7 @@ async def test_vectors_of_a_dropped_index_that_a_killed_rebuild_left_are_cleared
     await first.pay()
     async with store.transaction() as transaction:
         [index] = await transaction.vectors.indexes()
-        await transaction.vectors.drop(index)
+        await transaction.vectors.drop(index.fingerprint)
     assert len(vectors(database)) == 3
     await worker_of(store, ScriptedEmbedder("second")).pay()
     assert {row[0] for row in vectors(database)} == {"second"}

@@ -30,7 +30,7 @@ class CallRefused(Exception):
 
 
 @asynccontextmanager
-async def connected(database: Path, folder: Path, log: TextIO) -> AsyncGenerator[Client]:
+async def connected(database: str, folder: Path, log: TextIO) -> AsyncGenerator[Client]:
     """A client of a new server process, which logs to `log` and ends with the block.
 
     The server gets a configuration in `folder` and no KALITO_* variable: the user's may name models, and the
@@ -41,7 +41,7 @@ async def connected(database: Path, folder: Path, log: TextIO) -> AsyncGenerator
     paths = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "kalito_mcp", "serve", "--database", str(database)],
+        args=["-m", "kalito_mcp", "serve", "--database", database],
         env={"PYTHONUTF8": "1", "KALITO_CONFIG": str(config), **paths},
     )
     async with Client(stdio_client(server, errlog=log), read_timeout_seconds=_CALL_TIMEOUT_S) as client:

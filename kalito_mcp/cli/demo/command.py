@@ -37,10 +37,10 @@ _GIVE_UP_S: Final = 60.0
 )
 @click.option(
     "--database",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False),
     help="Keep the memory in this file instead of a temporary one.",
 )
-def command(*, fast: bool, budget: int, database: Path | None) -> None:
+def command(*, fast: bool, budget: int, database: str | None) -> None:
     """Play a conversation through a real server, and show what it remembers."""
     started = time.monotonic()
     is_terminal = sys.stdout.isatty()
@@ -76,14 +76,14 @@ def command(*, fast: bool, budget: int, database: Path | None) -> None:
             sys.exit(1)
 
 
-async def _perform(stage: "Stage", database: Path | None, folder: Path, log: TextIO) -> None:
+async def _perform(stage: "Stage", database: str | None, folder: Path, log: TextIO) -> None:
     from anyio import fail_after  # noqa: PLC0415
 
     from kalito_mcp.cli.demo.client import connected  # noqa: PLC0415
     from kalito_mcp.cli.demo.show import perform  # noqa: PLC0415
 
     with fail_after(_GIVE_UP_S):
-        async with connected(database or folder / "demo.db", folder, log) as client:
+        async with connected(str(folder / "demo.db") if database is None else database, folder, log) as client:
             await perform(client, stage)
 
 

@@ -8,7 +8,6 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -78,7 +77,7 @@ class Stage:
     screen: Screen
     pace: Pace
     budget: int
-    keeps: Path | None
+    keeps: str | None
 
 
 async def perform(client: Client, stage: Stage) -> None:
@@ -270,7 +269,7 @@ class _Show:
         self.say(draw.hit_list(self.screen, search.query, hits, self.served.took_ms["search_memory"][-1]))
         await self.pace.rest(_STOP_WEIGHT)
 
-    async def closing(self, database: Path | None) -> None:
+    async def closing(self, database: str | None) -> None:
         """Close the session, and show the figures of this run."""
         _, end = await self.served.call("finalize_session")
         stats = await self.served.stats()

@@ -4,14 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from kalito_mcp.domain.access import Token, TokenKind
 from kalito_mcp.domain.sign_in import Grant
-from kalito_mcp.storage.memory.state import State, update
+from kalito_mcp.storage.memory.state import Tables, update
 
 
-class AccessRead:
+class AccessRead(Tables):
     """`ports.access.AccessReader`."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
 
     async def token(self, text_hash: bytes) -> Token | None:
         return self._state.tokens.get(text_hash)

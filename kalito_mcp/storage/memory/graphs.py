@@ -5,27 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kalito_mcp.domain.graph import (
-    FeedbackLabel,
-    GraphChanges,
-    GraphContents,
-    GraphNode,
-    GraphState,
-)
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.graph import FeedbackLabel, GraphChanges, GraphContents, GraphNode, GraphState
+from kalito_mcp.domain.records import message_record_id
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import InvalidInput, SessionNotFound
-from kalito_mcp.storage.memory.state import Graph, State
+from kalito_mcp.storage.memory.state import Graph, Tables
 
-_STEPS: Final = 1 << 32
+STEPS: Final = 1 << 32
+"""A graph's revision is its key times this, and its step."""
 
 
-class GraphsRead:
+class GraphsRead(Tables):
     """`ports.graphs.GraphReader`."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
 
     async def state(self, scope: Scope) -> GraphState:
         found = self._graph(scope)
@@ -47,10 +39,14 @@ class GraphsRead:
             and (one.owner, one.agent, one.id) in self._state.graphs
             and scope.limits.reaches(one.agent, one.project)
         ]
-        return [one.id for one in sorted(found, key=lambda one: (one.updated_at, one.key))[:limit]]
+        return [one.id for one in sorted(found, key=lambda one: one.updated_at)[:limit]]
 
-    async def feedback(self, keys: Sequence[int]) -> Mapping[int, Mapping[FeedbackLabel, int]]:
-        return {key: self._state.feedback[key] for key in keys if key in self._state.feedback}
+    async def feedback(self, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
+        given: dict[str, dict[FeedbackLabel, int]] = {}
+        for (record_id, label), (count, _) in self._state.feedback.items():
+            if record_id in message_ids:
+                given.setdefault(record_id, {})[label] = count
+        return given
 
     def _graph(self, scope: Scope) -> Graph | None:
         place = self._place(scope)
@@ -98,12 +94,11 @@ class GraphsWritten(GraphsRead):
         removed = None if place is None else self._state.graphs.pop(place, None)
         return 0 if removed is None else len(removed.nodes)
 
-    async def add_feedback(self, key: int, label: FeedbackLabel, *, at_ms: int) -> None:
-        del at_ms
-        stored = self._state.records.get(key)
-        if stored is not None and stored.record.type is RecordType.MESSAGE and not stored.is_erased:
-            given = self._state.feedback.get(key, {})
-            self._state.feedback[key] = {**given, label: given.get(label, 0) + 1}
+    async def add_feedback(self, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
+        found = self._state.records.get(message_record_id(number))
+        if found is not None and found.purged_at is None:
+            count, last_at = self._state.feedback.get((found.id, label), (0, at_ms))
+            self._state.feedback[found.id, label] = count + 1, max(last_at, at_ms)
 
     def _existing(self, scope: Scope) -> tuple[tuple[str, str, str | None], Graph]:
         """The scope's graph and its place; a new one, if it has none."""
@@ -113,7 +108,7 @@ class GraphsWritten(GraphsRead):
         if place not in self._state.graphs:
             self._state.add_agent(*place[:2])
             # A graph that was removed and made again has a later revision.
-            self._state.graphs[place] = Graph(GraphState(self._state.next_key("graphs") * _STEPS))
+            self._state.graphs[place] = Graph(GraphState(self._state.next_key("graphs") * STEPS))
         return place, self._state.graphs[place]
 
 

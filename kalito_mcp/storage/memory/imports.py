@@ -6,14 +6,11 @@ from kalito_mcp.domain.imports import FileRead, StoredTurn
 from kalito_mcp.domain.records import RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.storage.memory.state import State
+from kalito_mcp.storage.memory.state import Tables
 
 
-class ImportsRead:
+class ImportsRead(Tables):
     """`ports.imports.ImportReader`."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
 
     async def files(self, scope: Scope, source: str) -> Sequence[FileRead]:
         found = {place: file for place, file in self._state.imports.items() if place[:2] == (scope.owner, source)}
@@ -24,7 +21,7 @@ class ImportsRead:
 
     async def turns(self, session: Session, *, after_seq: int, limit: int) -> Sequence[StoredTurn]:
         messages = self._state.of_session(session, RecordType.MESSAGE)[after_seq:]
-        left = [stored.record for stored in messages if not stored.is_erased]
+        left = [stored for stored in messages if stored.purged_at is None]
         return [
             StoredTurn(
                 seq=one.seq or 0,

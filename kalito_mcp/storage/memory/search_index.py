@@ -1,7 +1,7 @@
 """The index of one agent's records in memory: their columns, and which contain a term. Implements
 `ports.search.SearchIndex`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
-from kalito_mcp.domain.sessions import Session
 from kalito_mcp.ports.search import RecordColumns
 from kalito_mcp.storage.memory.state import IndexedAgent, State, StoredRecord, is_within
 from kalito_mcp.text.analysis import MANY, SEVERAL
@@ -24,18 +23,14 @@ _TYPES, _ROLES, _ORIGINS = tuple(RecordType), tuple(Role), tuple(Origin)
 class SearchIndexOfScope:
     """`ports.search.SearchIndex`. Where the scope has a limit to a project, nothing of another one is in it."""
 
-    def __init__(self, state: State, scope: Scope, agent: str, session: Session | None) -> None:
-        self._state, self._scope, self._agent = state, scope, agent
+    def __init__(self, state: State, scope: Scope, agent: str) -> None:
+        self._state, self._scope = state, scope
         self._index = state.search_indexes.get((scope.owner, agent)) or _indexed(state, scope.owner, agent)
         state.search_indexes[scope.owner, agent] = self._index
-        self.session_key = None if session is None else session.key
-        self.project_keys: Sequence[int] | None = None if scope.project is None else self._keys_of(scope.project)
-        self.records = self._index.columns
-        self._within: NDArray[np.bool_] | None = None
-        if scope.limits.project is not None:
-            projects = self.records.projects
-            self._within = np.isin(projects, [_NONE, *self._keys_of(scope.limits.project)])
-            self.records = self.records.narrowed(self._within)
+        columns, limit = self._index.columns, scope.limits.project
+        self._within = None if limit is None else columns.of_projects(self._keys_of(limit))
+        projects = None if scope.project is None else self._keys_of(scope.project)
+        self.records = columns.narrowed(scope.session, projects, self._within)
 
     @property
     def reaches_any(self) -> bool:
@@ -43,57 +38,64 @@ class SearchIndexOfScope:
         records."""
         return self._within is None or bool(self._within.any())
 
-    def places(self, term: str, *, times: int = 1) -> NDArray[np.int32]:
-        found = self._index.places.get((term, times), _NOWHERE)
-        return found if self._within is None else found[self._within[found]]
+    def places(self, terms: Collection[str], *, times: int = 1) -> Mapping[str, NDArray[np.int32]]:
+        found = {term: self._index.places.get((term, times), _NOWHERE) for term in terms}
+        is_within = self._within
+        return found if is_within is None else {term: places[is_within[places]] for term, places in found.items()}
+
+    def places_of_messages(self, message_ids: Sequence[str]) -> NDArray[np.int64]:
+        places = {one.id: at for at, one in enumerate(self._index.stored) if one.type is RecordType.MESSAGE}
+        return _array((places[one] for one in message_ids if one in places), np.int64)
+
+    def keys(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        return _array((self._index.stored[place].key for place in places.tolist()), np.int64)
+
+    def places_of_keys(self, keys: Sequence[int]) -> NDArray[np.int64]:
+        places = {one.key: at for at, one in enumerate(self._index.stored)}
+        return _array((places[key] for key in keys if key in places), np.int64)
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         meant = meant_terms(words)
-        counts = {term: len(self.places(term)) for term in set[str]().union(*meant.values())}
-        return most_frequent(meant, {term: count for term, count in counts.items() if count}, limit=limit)
+        places = self.places(set[str]().union(*meant.values()))
+        return most_frequent(meant, {term: len(found) for term, found in places.items() if len(found)}, limit=limit)
 
     def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        terms = sorted(term for term, times in self._index.places if times == 1 and len(self.places(term)))
+        places = self.places([term for term, times in self._index.places if times == 1])
+        terms = sorted(term for term, found in places.items() if len(found))
         found = {prefix: [term for term in terms if _is_longer(term, prefix)] for prefix in prefixes}
-        return {prefix: with_prefix for prefix, with_prefix in found.items() if with_prefix}
+        return {prefix: longer for prefix, longer in found.items() if longer}
 
-    def candidates(self, keys: Sequence[int]) -> Sequence[Candidate]:
-        stored = (self._state.records.get(key) for key in dict.fromkeys(keys))
-        return [
-            self._candidate(one)
-            for one in stored
-            if one is not None
-            and one.record.agent_id == self._agent
-            and is_within(self._scope, one)
-            and not one.record.is_deleted
-        ]
+    def candidates(self, places: NDArray[np.int64]) -> Mapping[int, Candidate]:
+        stored = {place: self._index.stored[place] for place in places.tolist()}
+        return {
+            place: self._candidate(one)
+            for place, one in stored.items()
+            if is_within(self._scope, one) and not one.is_deleted
+        }
 
     def _candidate(self, stored: StoredRecord) -> Candidate:
-        record, content = stored.record, stored.content
-        task = content if record.type is RecordType.TASK else {}
-        in_limits = Scope(stored.owner, session=record.session_id, limits=self._scope.limits)
+        content = stored.content
+        task = content if stored.type is RecordType.TASK else {}
+        in_limits = Scope(stored.owner, session=stored.session_id, limits=self._scope.limits)
         return Candidate(
-            key=record.key,
-            record_id=record.id,
-            type=record.type,
-            session_id=None if self._state.session(in_limits) is None else record.session_id,
-            role=record.role,
+            record_id=stored.id,
+            type=stored.type,
+            session_id=None if self._state.session(in_limits) is None else stored.session_id,
+            role=stored.role,
             name=stored.name,
-            text=record.text,
-            created_at=record.created_at,
-            seq=record.seq
-            if record.type is RecordType.MESSAGE
-            else content.get("start_seq", content.get("chunk_index")),
-            client_key=record.client_key,
-            origin=record.origin,
-            importance=content["importance_score"],
+            text=stored.text,
+            created_at=stored.created_at,
+            seq=content.get("start_seq", content.get("chunk_index", stored.seq)),
+            client_key=stored.client_key,
+            origin=stored.origin,
+            importance=stored.importance,
             is_critical=bool(content.get("critical")),
-            usage_count=record.usage_count,
-            last_used=record.last_used,
-            revision=record.revision,
+            usage_count=stored.usage_count,
+            last_used=stored.last_used,
+            revision=stored.revision,
             status=task.get("status"),
             due_date=task.get("due_date"),
-            project=record.project,
+            project=stored.project,
         )
 
     def _keys_of(self, project: str) -> list[int]:
@@ -109,35 +111,31 @@ def _indexed(state: State, owner: str, agent: str) -> IndexedAgent:
             for times, terms in ((1, one.indexed.terms), (SEVERAL, one.indexed.several), (MANY, one.indexed.many)):
                 for term in terms:
                     places.setdefault((term, times), []).append(place)
-    return IndexedAgent(_columns(state, stored), {term: _array(found, np.int32) for term, found in places.items()})
+    arrays = {term: _array(found, np.int32) for term, found in places.items()}
+    return IndexedAgent(stored, _columns(state, stored), arrays)
 
 
 def _columns(state: State, stored: Sequence[StoredRecord]) -> RecordColumns:
-    records = [one.record for one in stored]
-    sessions = [
-        _NONE if one.record.session_id is None else state.sessions[one.owner, one.record.session_id].key
-        for one in stored
-    ]
-    numbers = {key: number for number, key in enumerate(dict.fromkeys(key for key in sessions if key != _NONE))}
+    sessions = {one.session_id: 0 for one in stored if one.session_id is not None}
+    numbers = {session_id: number for number, session_id in enumerate(sessions)}
     names: dict[str | None, int] = {None: 0}
     said_by = [names.setdefault(one.name, len(names)) for one in stored]
     previous, following = _turns(stored)
+    projects = [_NONE if one.project is None else state.projects[one.owner, one.project] for one in stored]
     return RecordColumns(
-        keys=_array((one.key for one in records), np.int64),
-        sessions=_array((numbers.get(key, _NONE) for key in sessions), np.int32),
-        projects=_array((_project_key(state, one) for one in stored), np.int32),
-        created_at=_array((one.created_at for one in records), np.int64),
-        importance=_array((one.content["importance_score"] for one in stored), np.float64),
+        sessions=_array((numbers.get(one.session_id or "", _NONE) for one in stored), np.int32),
+        projects=_array(projects, np.int32),
+        created_at=_array((one.created_at for one in stored), np.int64),
+        importance=_array((one.importance for one in stored), np.float64),
         names=_array(said_by, np.int32),
         word_counts=_array((one.indexed.word_count if one.indexed else 0 for one in stored), np.int32),
         next_turns=_array(following, np.int32),
         previous_turns=_array(previous, np.int32),
-        types=_array((_TYPES.index(one.type) for one in records), np.uint8),
-        roles=_array((len(_ROLES) if one.role is None else _ROLES.index(one.role) for one in records), np.uint8),
-        origins=_array((_ORIGINS.index(one.origin) for one in records), np.uint8),
+        types=_array((_TYPES.index(one.type) for one in stored), np.uint8),
+        roles=_array((len(_ROLES) if one.role is None else _ROLES.index(one.role) for one in stored), np.uint8),
+        origins=_array((_ORIGINS.index(one.origin) for one in stored), np.uint8),
         is_internal=_array((one.is_internal for one in stored), np.bool_),
-        is_shown=_array((not one.is_deleted for one in records), np.bool_),
-        is_first_person=_array((bool(one.indexed and one.indexed.is_first_person) for one in stored), np.bool_),
+        is_shown=_array((not one.is_deleted for one in stored), np.bool_),
         session_numbers=numbers,
         name_list=list(names),
         tags={place: frozenset(one.content["tags"]) for place, one in enumerate(stored) if "tags" in one.content},
@@ -149,17 +147,12 @@ def _turns(stored: Sequence[StoredRecord]) -> tuple[list[int], list[int]]:
     previous, following = [_NONE] * len(stored), [_NONE] * len(stored)
     last: dict[str | None, int] = {}
     for place, one in enumerate(stored):
-        if one.record.type is RecordType.MESSAGE:
-            before = last.get(one.record.session_id)
+        if one.type is RecordType.MESSAGE:
+            before = last.get(one.session_id)
             if before is not None:
                 previous[place], following[before] = before, place
-            last[one.record.session_id] = place
+            last[one.session_id] = place
     return previous, following
-
-
-def _project_key(state: State, stored: StoredRecord) -> int:
-    project = stored.record.project
-    return _NONE if project is None else state.projects[stored.owner, project]
 
 
 def _array(values: Iterable[Any], dtype: Any) -> NDArray[Any]:

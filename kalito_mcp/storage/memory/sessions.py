@@ -2,20 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import dropwhile, islice
 
 from kalito_mcp.domain.records import Origin, Reach, RecordType, Role
-from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_LIMITS, Scope
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
-from kalito_mcp.errors import AccessDenied, InvalidInput
-from kalito_mcp.storage.memory.state import State, is_within, reads
+from kalito_mcp.storage.memory.state import Tables, is_within, reads
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 
 
-class SessionsRead:
+class SessionsRead(Tables):
     """`ports.sessions.SessionReader`."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
 
     async def get(self, scope: Scope) -> Session | None:
         return self._state.session(scope)
@@ -23,16 +20,19 @@ class SessionsRead:
     async def list_recent(
         self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
     ) -> Sequence[Session]:
-        found = [
-            one
-            for one in self._in_scope(scope)
-            if one.id.startswith(prefix) and (before is None or one.cursor < before)
-        ]
-        return sorted(found, key=lambda one: one.cursor, reverse=True)[:limit]
+        # Of those in which something was said at one moment, the newest session comes first.
+        places = {session_id: at for at, (owner, session_id) in enumerate(self._state.sessions) if owner == scope.owner}
+        end = None if before is None else (before.said_at, places.get(before.session_id, -1))
+        found = {(one.said_at, places[one.id]): one for one in self._in_scope(scope) if one.id.startswith(prefix)}
+        return [found[place] for place in sorted(found, reverse=True) if end is None or place < end][:limit]
 
     async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
-        found = [one for one in self._in_scope(scope) if before is None or one.key < before.key]
-        return sorted(found, key=lambda one: -one.key)[:limit]
+        found = self._in_scope(scope)
+        if before is not None:
+            places = list(self._state.sessions)
+            older = set(places[: places.index((before.owner, before.id))])
+            found = (one for one in found if (one.owner, one.id) in older)
+        return list(found)[::-1][:limit]
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         named = [one for one in self._in_scope(replace(scope, agent=None)) if one.id in session_ids]
@@ -40,34 +40,30 @@ class SessionsRead:
         return {session_id: texts for session_id, texts in found.items() if texts}
 
     def _first_texts(self, session: Session) -> list[str]:
-        messages = self._state.of_session(session, RecordType.MESSAGE)[:FIRST_MESSAGES]
         return [
-            one.record.text[:READ_CHARS]
-            for one in messages
-            if one.record.role is Role.USER
-            and one.record.origin is Origin.USER
-            and not (one.record.is_deleted or one.is_internal)
+            one.text[:READ_CHARS]
+            for one in self._state.of_session(session, RecordType.MESSAGE)[:FIRST_MESSAGES]
+            if (one.role, one.origin) == (Role.USER, Origin.USER) and not (one.is_deleted or one.is_internal)
         ]
 
     async def census(self, scope: Scope) -> tuple[float, ...]:
-        keys = [one.key for one in self._in_scope(scope)]
-        return len(keys), sum(keys), sum(key * key for key in keys)
+        places, found = list(self._state.sessions), list(self._in_scope(scope))
+        return len(found), *(places.index((one.owner, one.id)) for one in found)
 
     async def agents(self, scope: Scope, *, limit: int) -> Sequence[str]:
-        theirs = {agent: key for (owner, agent), key in self._state.agents.items() if owner == scope.owner}
-        reached = {agent: key for agent, key in theirs.items() if scope.limits.agent in (None, agent)}
+        newest = [agent for owner, agent in reversed(self._state.agents) if owner == scope.owner]
+        reached = [agent for agent in newest if scope.limits.agent in (None, agent)]
         if scope.limits.project is None:
-            return sorted(reached, key=lambda agent: -reached[agent])[:limit]
+            return reached[:limit]
         # An agent may be older than what is of it within the limits, and its place among others would show that.
-        with_records = {one.record.agent_id for one in self._state.records.values() if is_within(scope, one)}
-        return sorted(reached.keys() & with_records)[:limit]
+        with_records = {one.agent_id for one in self._state.records.values() if is_within(scope, one)}
+        return sorted(with_records.intersection(reached))[:limit]
 
     async def projects(self, scope: Scope, *, limit: int) -> Sequence[tuple[str, int]]:
-        limits = scope.limits
         theirs = {project: key for (owner, project), key in self._state.projects.items() if owner == scope.owner}
-        reached = {project: key for project, key in theirs.items() if limits.project in (None, project)}
-        if limits.agent is not None:
-            of_agent = {one.record.project for one in self._state.of_agent(scope.owner, limits.agent)}
+        reached = {project: key for project, key in theirs.items() if scope.limits.project in (None, project)}
+        if scope.limits.agent is not None:
+            of_agent = {one.project for one in self._state.of_agent(scope.owner, scope.limits.agent)}
             reached = {project: key for project, key in reached.items() if project in of_agent}
         newest = sorted(reached, key=lambda project: -reached[project])[:limit]
         within = [one.project for one in self._in_scope(scope.anywhere())]
@@ -75,12 +71,9 @@ class SessionsRead:
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         sessions = list(self._in_scope(scope.anywhere()))
-        shown = [
-            one.record for one in self._state.records.values() if is_within(scope, one) and not one.record.is_deleted
-        ]
-        sources = {
-            str(one.content["source"]) for one in shown if one.type is RecordType.DOCUMENT and "source" in one.content
-        }
+        shown = [one for one in self._state.records.values() if is_within(scope, one) and not one.is_deleted]
+        documents = [one.content.get("source") for one in shown if one.type is RecordType.DOCUMENT]
+        sources = {source for source in documents if source is not None}
         notes = sum(source.startswith("note:") for source in sources)
         return {
             "sessions": len(sessions),
@@ -92,19 +85,23 @@ class SessionsRead:
             "documents": len(sources) - notes,
         }
 
-    async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
-        found = [
+    async def list_owing(
+        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+    ) -> Sequence[Session]:
+        found = list(self._state.sessions.values())
+        if after is not None:
+            found = list(dropwhile(lambda one: (one.owner, one.id) != (after.owner, after.id), found))[1:]
+        owing = (
             one
-            for one in self._state.sessions.values()
+            for one in found
             if one.state is SessionState.OPEN
-            and one.key > after_key
             and (
                 one.message_count - one.summarized_seq >= max(threshold, 1)
                 or one.message_count > one.pinned_seq
                 or self._most_of_a_level(one) > max_summaries
             )
-        ]
-        return sorted(found, key=lambda one: one.key)[:limit]
+        )
+        return list(islice(owing, limit))
 
     def _most_of_a_level(self, session: Session) -> int:
         """The most summaries of one level that no higher one covers."""
@@ -113,6 +110,7 @@ class SessionsRead:
         return max(map(levels.count, levels), default=0)
 
     def _in_scope(self, scope: Scope) -> Iterator[Session]:
+        """The sessions of the scope within its limits, oldest first."""
         return (
             one
             for one in self._state.sessions.values()
@@ -126,19 +124,24 @@ class SessionsRead:
 class SessionsWritten(SessionsRead):
     """`ports.sessions.SessionWriter`."""
 
-    async def ensure(self, scope: Scope, *, now_ms: int) -> Session:
-        return ensure_session(self._state, scope, now_ms=now_ms)
+    async def create(self, scope: Scope, *, now_ms: int) -> Session:
+        agent = scope.agent or DEFAULT_AGENT
+        self._state.add_agent(scope.owner, agent)
+        project = self._state.add_project(scope.owner, scope.project)
+        made = Session(scope.owner, scope.session or "", agent, SessionState.OPEN, now_ms, now_ms, project=project)
+        self._state.sessions[made.owner, made.id] = made
+        return made
 
     async def move(self, session: Session, project: str | None) -> None:
         project = self._state.add_project(session.owner, project)
-        self._state.update_session(session.owner, session.id, project=project, is_placed=True)
         for one in list(self._state.records.values()):
-            is_of_session = one.owner == session.owner and one.record.session_id == session.id
+            is_of_session = one.owner == session.owner and one.session_id == session.id
             if is_of_session and one.reach is not Reach.PERSON:
-                self._state.put(replace(one, record=replace(one.record, project=project)))
+                self._state.put(replace(one, project=project))
+        self._state.update_session(session, project=project, is_placed=True)
 
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
-        self._state.update_session(session.owner, session.id, state=state, updated_at=now_ms)
+        self._state.update_session(session, state=state, updated_at=now_ms)
 
     async def set_pinned_seq(self, session: Session, seq: int) -> None:
         self._mark(session, pinned_seq=max(seq, self._stored(session).pinned_seq))
@@ -154,31 +157,4 @@ class SessionsWritten(SessionsRead):
 
     def _mark(self, session: Session, **marks: int | str | None) -> None:
         """Change fields that do not count as a change of the session."""
-        revision = self._stored(session).revision
-        self._state.update_session(session.owner, session.id, revision=revision, **marks)
-
-
-def ensure_session(state: State, scope: Scope, *, now_ms: int) -> Session:
-    """See `SessionWriter.ensure`."""
-    scope = scope.landing()
-    agent, session_id = scope.agent or DEFAULT_AGENT, scope.session or ""
-    known = state.session(scope)
-    if known is None:
-        if (taken := state.session(Scope(scope.owner, session=session_id))) is not None:
-            raise _refusal(taken, scope, agent)
-        state.add_agent(scope.owner, agent)
-        project = state.add_project(scope.owner, scope.project)
-        key = state.next_key("sessions")
-        known = Session(key, scope.owner, session_id, agent, SessionState.OPEN, now_ms, now_ms, project=project)
-        state.sessions[scope.owner, session_id] = known
-    scope.admit(known)
-    return known
-
-
-def _refusal(taken: Session, scope: Scope, agent: str) -> InvalidInput | AccessDenied:
-    if scope.limits != NO_LIMITS:
-        return AccessDenied(f"session_id {taken.id!r} cannot be used here; use another one")
-    return InvalidInput(
-        f"session {taken.id!r} belongs to agent {taken.agent!r}, not {agent!r}; "
-        "leave agent_id out, or use another session_id"
-    )
+        self._state.update_session(session, revision=self._stored(session).revision, **marks)

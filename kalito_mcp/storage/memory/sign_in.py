@@ -6,14 +6,11 @@ from dataclasses import replace
 from kalito_mcp.domain.access import TokenKind
 from kalito_mcp.domain.sign_in import Attempts, Client, Code, Grant, Passphrase, SignInRequest
 from kalito_mcp.domain.zone import DAY_MS
-from kalito_mcp.storage.memory.state import State, drop, update
+from kalito_mcp.storage.memory.state import Tables, drop, update
 
 
-class SignInRead:
+class SignInRead(Tables):
     """`ports.sign_in.SignInReader`."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
 
     async def client(self, client_id: str) -> Client | None:
         return self._state.clients.get(client_id)

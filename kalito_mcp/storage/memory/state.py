@@ -9,16 +9,18 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kalito_mcp.domain.access import Token
+from kalito_mcp.domain.audit import AuditEntry
 from kalito_mcp.domain.graph import EdgeKey, FeedbackLabel, GraphEdge, GraphNode, GraphState
 from kalito_mcp.domain.imports import FileRead
-from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
-from kalito_mcp.domain.records import Reach, RecordType, Visibility
+from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit, with_changes
+from kalito_mcp.domain.records import Reach, RecordType, Visibility, message_record_id
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.sign_in import Attempts, Client, Code, Grant, Passphrase, SignInRequest
-from kalito_mcp.ports.records import ForgottenValue
+from kalito_mcp.ports.records import AlreadyStored, ForgottenValue
 from kalito_mcp.ports.vectors import VectorIndex
-from kalito_mcp.text.analysis import IndexedText
+from kalito_mcp.storage.record_fields import content_of, fields_of
+from kalito_mcp.text.analysis import IndexedText, index_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,92 +29,112 @@ if TYPE_CHECKING:
 
     from kalito_mcp.ports.search import RecordColumns
 
-
 _Row = TypeVar("_Row", bound="DataclassInstance")
+_Place = tuple[str, str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
-    """A record, and what only its store knows of it. One that is forgotten or erased is not `indexed`. A summary is
-    covered if one of the next level has its messages."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord(MemoryRecord):
+    """A record with what only its store knows of it. Of an erased one its place is left. One that is forgotten or
+    erased is not `indexed`. A summary is covered if one of the next level has its messages."""
 
+    key: int
     owner: str
-    record: MemoryRecord
     tokens: int
     indexed: IndexedText | None
-    is_erased: bool = False
+    purged_at: int | None = None
     is_covered: bool = False
-
-    @property
-    def content(self) -> Mapping[str, Any]:
-        """The content of the record."""
-        return self.record.content
 
     @property
     def name(self) -> str | None:
         """The speaker, or the title of a document."""
-        name: str | None = self.content.get("title" if self.record.type is RecordType.DOCUMENT else "name")
+        name: str | None = self.content.get("title" if self.type is RecordType.DOCUMENT else "name")
         return name
+
+    @property
+    def importance(self) -> float:
+        """Its importance, in [0, 1]."""
+        importance: float = self.content["importance_score"]
+        return importance
 
     @property
     def is_internal(self) -> bool:
         """Whether it is shown on request only."""
-        return self.record.visibility is Visibility.INTERNAL
+        return self.visibility is Visibility.INTERNAL
 
     @property
     def reach(self) -> Reach | None:
         """Where it is known besides its session."""
-        reach = self.content.get("scope")
-        return None if reach is None else Reach(reach)
+        return Reach(self.content["scope"]) if "scope" in self.content else None
 
     @property
     def embedded_text(self) -> str | None:
         """The text of its vector: the speaker or title, then the text. None if it has no vector."""
-        if self.record.is_deleted or not self.record.text:
+        if self.is_deleted or not self.text:
             return None
-        return f"{self.name}: {self.record.text}" if self.name else self.record.text
+        return f"{self.name}: {self.text}" if self.name else self.text
 
-    def with_content(self, changes: Mapping[str, Any]) -> "StoredRecord":
-        """The same with these fields, and without those that are None, as the same revision."""
-        content = {name: value for name, value in {**self.content, **changes}.items() if value is not None}
-        return replace(self, record=replace(self.record, content=content))
+    @property
+    def unique(self) -> Iterator[tuple[Any, ...]]:
+        """What no other record may have, too."""
+        if self.client_key is not None:
+            yield self.owner, self.agent_id, self.session_id, self.type, self.client_key
+        if self.type is RecordType.DOCUMENT and {"source", "chunk_index"} <= self.content.keys():
+            yield self.owner, self.agent_id, self.project, self.content["source"], self.content["chunk_index"]
+
+    def with_content(self, changes: Mapping[str, Any], **others: Any) -> "StoredRecord":
+        """The same with these fields of the content, and these others."""
+        return replace(self, content=with_changes(self.content, changes), **others)
+
+    def reindexed(self, indexed: IndexedText | None = None) -> "StoredRecord":
+        """The same with its terms, which are read here unless given."""
+        return replace(self, indexed=None if self.is_deleted else indexed or index_text(self.text, self.name))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTombstone:
-    """The tombstone of a record for one of its texts."""
+    """The tombstone of a record for one of its texts, with an archive's fields. Only a message has a number and a
+    seq."""
 
     record_id: str
-    text: str
-    owner: str
+    text_hash: str
     type: RecordType
-    key: int
+    number: int | None
     seq: int | None
-    client_key: str | None
+    client_key_hash: str | None
     created_at: int
     purged_at: int
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredForgottenValue(ForgottenValue):
+    """A forgotten value with its number."""
+
+    key: int
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A stored graph. Its nodes and edges are nobody else's."""
+    """A stored graph. Its nodes and edges are nobody else's. Once added, no change of it changes these."""
 
     state: GraphState
-    nodes: Mapping[str, GraphNode] = field(default_factory=dict)
-    edges: Mapping[EdgeKey, GraphEdge] = field(default_factory=dict)
+    nodes: dict[str, GraphNode] = field(default_factory=dict)
+    edges: dict[EdgeKey, GraphEdge] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedAgent:
-    """The columns of an agent's records, and the places of each term by how often they contain it at least."""
+    """An agent's records by place, their columns, and the places of each term by how often they contain it at least."""
 
+    stored: Sequence[StoredRecord]
     columns: "RecordColumns"
     places: "Mapping[tuple[str, int], NDArray[np.int32]]"
 
 
 @dataclass
 class State:
-    """The tables. Those of records are in the order of their keys."""
+    """The tables, each in the order in which its rows were added."""
 
     secret: bytes
     state_secret: bytes
@@ -121,18 +143,19 @@ class State:
     agents: dict[tuple[str, str], int] = field(default_factory=dict)
     projects: dict[tuple[str, str], int] = field(default_factory=dict)
     sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
-    records: dict[int, StoredRecord] = field(default_factory=dict)
-    keys_by_id: dict[str, int] = field(default_factory=dict)
-    edits: dict[int, tuple[StoredEdit, ...]] = field(default_factory=dict)
-    tombstones: tuple[StoredTombstone, ...] = ()
-    unswept: dict[int, frozenset[str]] = field(default_factory=dict)
-    forgotten: dict[tuple[str, str, str | None, str], ForgottenValue] = field(default_factory=dict)
-    feedback: dict[int, Mapping[FeedbackLabel, int]] = field(default_factory=dict)
-    graphs: dict[tuple[str, str, str | None], Graph] = field(default_factory=dict)
+    records: dict[str, StoredRecord] = field(default_factory=dict)
+    unique: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    edits: dict[str, tuple[StoredEdit, ...]] = field(default_factory=dict)
+    tombstones: dict[tuple[str, str], StoredTombstone] = field(default_factory=dict)
+    owed_erasures: dict[int, frozenset[str]] = field(default_factory=dict)
+    forgotten: dict[tuple[str, str, str | None, str], StoredForgottenValue] = field(default_factory=dict)
+    feedback: dict[tuple[str, FeedbackLabel], tuple[int, int]] = field(default_factory=dict)
+    """How often, and when last."""
+    graphs: dict[_Place, Graph] = field(default_factory=dict)
     imports: dict[tuple[str, str, str], FileRead] = field(default_factory=dict)
     vector_indexes: dict[int, VectorIndex] = field(default_factory=dict)
-    dropped_indexes: frozenset[int] = frozenset()
     vectors: "dict[tuple[int, int], NDArray[np.float32]]" = field(default_factory=dict)
+    """By index and record. Those of an index that was dropped are left until they are cleared."""
     tokens: dict[bytes, Token] = field(default_factory=dict)
     clients: dict[str, Client] = field(default_factory=dict)
     requests: dict[bytes, SignInRequest] = field(default_factory=dict)
@@ -140,6 +163,7 @@ class State:
     codes: dict[bytes, Code] = field(default_factory=dict)
     passphrases: dict[str, Passphrase] = field(default_factory=dict)
     attempts: dict[str, Attempts] = field(default_factory=dict)
+    audit_log: dict[int, AuditEntry] = field(default_factory=dict)
     search_indexes: dict[tuple[str, str], IndexedAgent] = field(default_factory=dict)
     """Of the agents that were searched since their records changed."""
 
@@ -151,8 +175,6 @@ class State:
         """A key that no row of the table ever had."""
         key = self.last_keys[table] = self.last_keys.get(table, 0) + 1
         return key
-
-    # Whose it is
 
     def session(self, scope: Scope) -> Session | None:
         """The session that the scope names, if it is within the limits."""
@@ -168,13 +190,12 @@ class State:
         is_reached = scope.limits.agent in (None, named)
         return named if is_reached and (scope.owner, named) in self.agents else None
 
-    def place(self, scope: Scope) -> tuple[str, Session | None] | None:
-        """The agent and the session that the scope names; None if the owner has no such agent or session."""
+    def agent_searched(self, scope: Scope) -> str | None:
+        """The agent whose records a search of the scope finds; None if there is no such agent or session."""
         if scope.session is None:
-            agent = self.agent(scope)
-            return None if agent is None else (agent, None)
+            return self.agent(scope)
         session = self.session(scope)
-        return None if session is None else (session.agent, session)
+        return None if session is None else session.agent
 
     def add_agent(self, owner: str, agent: str) -> None:
         """Add the agent, if it is new."""
@@ -189,79 +210,126 @@ class State:
             self.projects[owner, project] = self.next_key("projects")
         return project
 
-    def update_session(self, owner: str, session_id: str, **changes: Any) -> Session:
-        """Change fields of a session, and count its revision."""
-        session = self.sessions[owner, session_id]
-        changed = replace(session, **{"revision": session.revision + 1, **changes})
-        self.sessions[owner, session_id] = changed
-        return changed
+    def update_session(self, session: Session, **changes: Any) -> None:
+        """Count what the session has, change other fields of it, and count its revision."""
+        stored = self.sessions[session.owner, session.id]
+        messages, pins, summaries = (
+            self.of_session(stored, of_type) for of_type in (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)
+        )
+        shown = [one for one in messages if not one.is_deleted]
+        moments = [one.created_at for one in messages]
+        self.sessions[session.owner, session.id] = replace(
+            stored,
+            **{
+                "revision": stored.revision + 1,
+                "message_count": len(messages),
+                "hidden_count": len(messages) - len(shown),
+                "pin_count": sum(not one.is_deleted for one in pins),
+                "summary_count": sum(not one.is_deleted for one in summaries),
+                "importance_sum": sum(one.importance for one in shown),
+                "model": next((one.content["model_id"] for one in messages[::-1] if "model_id" in one.content), None),
+                "oldest_message_at": min(moments, default=None),
+                "newest_message_at": max(moments, default=None),
+                **changes,
+            },
+        )
 
-    # Records
-
-    def of_agent(self, owner: str, agent: str) -> Iterator[StoredRecord]:
+    def of_agent(self, owner: str, agent: str | None) -> Iterator[StoredRecord]:
         """The agent's records, oldest first, with forgotten ones and what is left of erased ones."""
-        return (one for one in self.records.values() if one.record.agent_id == agent and one.owner == owner)
+        return (one for one in self.records.values() if one.agent_id == agent and one.owner == owner)
 
     def of_session(self, session: Session, record_type: RecordType) -> list[StoredRecord]:
         """The session's records of a type, oldest first, with forgotten ones and what is left of erased ones."""
         return [
             one
             for one in self.records.values()
-            if one.record.session_id == session.id and one.record.type is record_type and one.owner == session.owner
+            if one.session_id == session.id and one.type is record_type and one.owner == session.owner
         ]
 
-    def by_id(self, record_id: str) -> StoredRecord | None:
-        """The record of this id, or what is left of it."""
-        return self.records.get(self.keys_by_id.get(record_id, 0))
+    def add(
+        self, owner: str, kind: RecordType, content: Mapping[str, Any], *, project: str | None, **others: Any
+    ) -> StoredRecord:
+        """Add a record. What is the person's is of no project.
 
-    def put(self, stored: StoredRecord) -> None:
-        """Store a record, in place of the one with its key. A vector of another text is removed."""
-        key = stored.record.key
-        before = self.records.get(key)
-        if before is not None and before.embedded_text != stored.embedded_text:
-            self._remove_vectors(key)
-        self.records[key] = stored
-        self.keys_by_id[stored.record.id] = key
-        self.search_indexes.pop((stored.owner, stored.record.agent_id), None)
+        Raises:
+            AlreadyStored: as `put`.
+        """
+        key, project = self.next_key("records"), None if content.get("scope") == Reach.PERSON else project
+        made: dict[str, Any] = {
+            "id": message_record_id(key),
+            "content": settled(kind, content, session_id=others["session_id"], project=project),
+            "indexed": None,
+            **others,
+        }
+        stored = StoredRecord(key=key, owner=owner, type=kind, project=project, revision=1, **made)
+        if stored.id in self.records:
+            raise AlreadyStored
+        return self.put(stored if stored.indexed else stored.reindexed())
 
-    def add_edit(self, key: int, edit: StoredEdit) -> None:
-        """Add an edit to the history of a record."""
-        self.edits[key] = (*self.edits.get(key, ()), edit)
+    def put(self, stored: StoredRecord) -> StoredRecord:
+        """Store a record, in place of the one with its id. A vector of another text is removed.
+
+        Raises:
+            AlreadyStored: its client key, or its part of a source, is another's.
+        """
+        if any(self.unique.get(one, stored.id) != stored.id for one in stored.unique):
+            raise AlreadyStored
+        if (before := self.records.get(stored.id)) is not None:
+            self._unlink(before, has_vectors=before.embedded_text == stored.embedded_text)
+        self.records[stored.id] = stored
+        self.unique |= dict.fromkeys(stored.unique, stored.id)
+        self.search_indexes.pop((stored.owner, stored.agent_id), None)
+        return stored
 
     def remove(self, stored: StoredRecord) -> None:
-        """Remove a record and all that is kept for it."""
-        key = stored.record.key
-        del self.records[key], self.keys_by_id[stored.record.id]
-        self.edits.pop(key, None)
-        self._remove_vectors(key)
-        self.search_indexes.pop((stored.owner, stored.record.agent_id), None)
+        """Remove a record."""
+        self._unlink(stored, has_vectors=False)
+        del self.records[stored.id]
+        self.search_indexes.pop((stored.owner, stored.agent_id), None)
 
-    def _remove_vectors(self, record_key: int) -> None:
-        for index_key in (*self.vector_indexes, *self.dropped_indexes):
-            self.vectors.pop((index_key, record_key), None)
+    def _unlink(self, stored: StoredRecord, *, has_vectors: bool) -> None:
+        for one in stored.unique:
+            del self.unique[one]
+        for place in [] if has_vectors else [place for place in self.vectors if place[1] == stored.key]:
+            del self.vectors[place]
 
     def effects(self) -> Mapping[str, Sequence[str]]:
         """The ids of the records that each record caused, oldest first, by the id of the cause."""
         found: dict[str, list[str]] = {}
         for one in self.records.values():
             if (cause := one.content.get("caused_by")) is not None:
-                found.setdefault(cause, []).append(one.record.id)
+                found.setdefault(cause, []).append(one.id)
         return found
 
     def superseding(self) -> Mapping[str, Sequence[StoredRecord]]:
         """The records that supersede each record, by its id. A forgotten record supersedes nothing."""
         found: dict[str, list[StoredRecord]] = {}
         for one in self.records.values():
-            for record_id in () if one.record.is_deleted else one.content.get("supersedes", ()):
-                named = self.by_id(record_id)
-                is_same_agent = named is not None and _agent_of(named) == _agent_of(one)
-                if is_same_agent and record_id != one.record.id:
+            for record_id in () if one.is_deleted else one.content.get("supersedes", ()):
+                named = self.records.get(record_id, one)
+                if named is not one and (named.owner, named.agent_id) == (one.owner, one.agent_id):
                     found.setdefault(record_id, []).append(one)
         return found
 
 
-def _agent_of(stored: StoredRecord) -> tuple[str, str]:
-    return stored.owner, stored.record.agent_id
+class Tables:
+    """What reads, or changes, tables of one state."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+
+def settled(
+    kind: RecordType, content: Mapping[str, Any], *, session_id: str | None, project: str | None
+) -> dict[str, Any]:
+    """The content as every store returns it, with values of its own."""
+    range_of_summary = {
+        "level": content.get("level"),
+        "seq": content.get("start_seq"),
+        "end_seq": content.get("end_seq"),
+    }
+    place = {"type": kind, "session_key": session_id, "project": project, **range_of_summary}
+    return content_of({**place, **fields_of(kind, content, has_project=project is not None)})
 
 
 def reads(scope: Scope, project: str | None) -> bool:
@@ -276,8 +344,7 @@ def is_of(scope: Scope, project: str | None) -> bool:
 
 def is_within(scope: Scope, stored: StoredRecord) -> bool:
     """Whether the record is the owner's, and within the limits."""
-    record = stored.record
-    return stored.owner == scope.owner and scope.limits.reaches(record.agent_id, record.project)
+    return stored.owner == scope.owner and scope.limits.reaches(stored.agent_id, stored.project)
 
 
 def update(table: dict[Any, _Row], is_meant: Callable[[_Row], bool], **changes: Any) -> list[_Row]:

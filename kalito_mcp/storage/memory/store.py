@@ -5,14 +5,15 @@ once. Nothing waits for a disk, so nothing runs in a thread.
 """
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.lowlevel
 
-from kalito_mcp.ports.records import Swept
+from kalito_mcp.ports.maintenance import OwedErasures
+from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.storage.memory.state import State
 from kalito_mcp.storage.memory.views import TransactionOfMemory, ViewOfMemory
 
@@ -27,10 +28,15 @@ class InMemoryStore:
     is_read_only = False
 
     def __init__(self) -> None:
-        self._state = State(secrets.token_bytes(_SECRET_BYTES), secrets.token_bytes(_STATE_SECRET_BYTES))
+        self.state = State(secrets.token_bytes(_SECRET_BYTES), secrets.token_bytes(_STATE_SECRET_BYTES))
         self._write_lock = anyio.Lock()
 
-    async def read(self, work: Callable[[ViewOfMemory], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
+    @property
+    def maintenance(self) -> "MaintenanceOfMemory":
+        """Its chores."""
+        return MaintenanceOfMemory(self)
+
+    async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
         """The result of `work` on the last commit."""
         del is_short
         async with self.view() as view:
@@ -40,11 +46,11 @@ class InMemoryStore:
     async def view(self) -> AsyncIterator[ViewOfMemory]:
         """The last commit, for a block."""
         await anyio.lowlevel.checkpoint()
-        yield ViewOfMemory(self._state)
+        yield ViewOfMemory(self.state)
 
     async def write(
         self,
-        work: Callable[[TransactionOfMemory], Coroutine[Any, Any, T]],
+        work: Callable[[WriteTransaction], Coroutine[Any, Any, T]],
         *,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
@@ -60,32 +66,45 @@ class InMemoryStore:
         async with self._write_lock:
             if before is not None:
                 await before()
-            state = self._state.copy()
+            state = self.state.copy()
             yield TransactionOfMemory(state)
             state.revision += 1
-            self._state = state
-
-    async def sweep(self, up_to: int = 0) -> Swept:
-        """Take the erasures up to `up_to` off the list. There is no file from which anything had to be removed."""
-        async with self.transaction() as transaction:
-            transaction.records.take_off_unswept(up_to)
-        return Swept({})
-
-    async def rebuild_derived(self) -> None:
-        """Do nothing: what is derived follows each write."""
-
-    async def tidy(self) -> None:
-        """Do nothing: there is nothing to merge."""
-
-    async def move_vectors(self, *, is_whole: bool = False) -> bool:
-        """Do nothing: vectors are kept here. False: none is missing elsewhere."""
-        del is_whole
-        return False
+            self.state = state
 
     async def secret(self) -> bytes:
-        """The store's own 16 random bytes."""
-        return self._state.secret
+        """16 random bytes, or those of the archive that it was restored from."""
+        return self.state.secret
 
-    async def revision(self) -> int:
+    async def revision(self, owner: str) -> int:
         """The number of commits."""
-        return self._state.revision
+        del owner
+        return self.state.revision
+
+
+class MaintenanceOfMemory:
+    """`ports.maintenance.Maintenance`. There is no file to clean, and what is derived follows each write."""
+
+    def __init__(self, store: InMemoryStore) -> None:
+        self._store = store
+
+    async def tidy(self) -> None:
+        """Do nothing."""
+
+    async def rebuild_derived(self) -> None:
+        """Do nothing."""
+
+    async def owed_erasures(self) -> OwedErasures:
+        """The erasures that were not finished."""
+        owed = self._store.state.owed_erasures
+        return OwedErasures(max(owed, default=0), frozenset[str]().union(*owed.values()))
+
+    async def finish_erasures(self, owed: OwedErasures | None = None) -> Mapping[str, str]:
+        """Take the erasures off the list."""
+        async with self._store.transaction() as transaction:
+            transaction.records.finish_erasures(0 if owed is None else owed.last)
+        return {}
+
+    async def move_vectors(self, *, is_whole: bool = False) -> bool:
+        """Do nothing. False: no vector is missing elsewhere."""
+        del is_whole
+        return False

@@ -1,6 +1,8 @@
 """The readers and writers of one state. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.storage.memory.access import AccessRead, AccessWritten
+from kalito_mcp.storage.memory.archive import ArchiveRead, ArchiveWritten
+from kalito_mcp.storage.memory.audit import AuditRead, AuditWritten
 from kalito_mcp.storage.memory.conversations import ConversationsRead, ConversationsWritten
 from kalito_mcp.storage.memory.graphs import GraphsRead, GraphsWritten
 from kalito_mcp.storage.memory.imports import ImportsRead, ImportsWritten
@@ -23,9 +25,11 @@ class ViewOfMemory:
         self.graphs = GraphsRead(state)
         self.records = RecordsRead(state)
         self.vectors = VectorsRead(state)
+        self.archive = ArchiveRead(state)
         self.imports = ImportsRead(state)
         self.access = AccessRead(state)
         self.sign_in = SignInRead(state)
+        self.audit = AuditRead(state)
 
 
 class TransactionOfMemory:
@@ -37,6 +41,8 @@ class TransactionOfMemory:
         self.graphs = GraphsWritten(state)
         self.records = RecordsWritten(state)
         self.vectors = VectorsWritten(state)
+        self.archive = ArchiveWritten(state)
         self.imports = ImportsWritten(state)
         self.access = AccessWritten(state)
         self.sign_in = SignInWritten(state)
+        self.audit = AuditWritten(state)

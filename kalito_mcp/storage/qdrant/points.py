@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import anyio
 import anyio.to_thread
 
+from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import ConfigurationError, VectorsUnreachable
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.vector_points import FoundPoint, VectorPoint, VectorTenant
 from kalito_mcp.storage.qdrant.collections import MODULE, QdrantCollections
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict
 from kalito_mcp.storage.sqlite.vector_check import moved_points
 
 if TYPE_CHECKING:

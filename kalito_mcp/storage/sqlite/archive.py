@@ -1,21 +1,21 @@
-"""Reads and writes whole memories as rows. Implements `ports.archive.ArchiveReader` and `ArchiveWriter`.
+"""Reads and writes whole memories as entries. Implements `ports.archive.ArchiveReader` and `ArchiveWriter`.
 
-An archive has every column of every canonical table, also those of later migrations, so its statements are the only
-ones with `*`. Rows keep their keys: hashes, ids of messages and graphs are made of them. A migration that adds columns
-gives them a default, which rows of older archives get. A migration that moves data must convert older rows in
-`_prepared`.
+Each canonical table is a kind of entry, and its columns are the fields. So far all have the archive's names. A column
+that is renamed keeps its field, because the two statements of a kind translate it: `SELECT new AS field`, and
+`INSERT ... (new) VALUES (:field)`. Rows keep the keys of the archive, because their hashes are made of them.
 """
 
 import json
 import sqlite3
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kalito_mcp.domain.archive import ArchiveRow, Selection, Value
+from kalito_mcp.domain.archive import FIELDS, ArchiveEntry, Selection, unstorable
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
 from kalito_mcp.storage.sqlite.queries import Queries
-from kalito_mcp.storage.sqlite.record_rows import STORED_COLUMNS, UPDATE_RECORD, hashed, stored
+from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS, UPDATE_RECORD, hashed, stored
+from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.superseded import INSERT_ALL_SUPERSEDED
 from kalito_mcp.storage.sqlite.text_index import UPDATE_ANALYSIS
 
@@ -51,33 +51,30 @@ _GRAPHS: Final = f"""
         g.session_key IS NULL AND :session IS NULL AND :project IS NULL AND (:agent IS NULL OR a.id = :agent)
     ))
 """
-SELECT_ARCHIVED: Final = {
-    "identity": "SELECT secret FROM identity WHERE :is_restorable",
-    "projects": f"SELECT * FROM projects WHERE key IN ({_PROJECTS}) ORDER BY key",
-    "agents": f"SELECT * FROM agents WHERE key IN ({_AGENTS}) ORDER BY key",
-    "sessions": f"SELECT * FROM sessions WHERE key IN ({_SESSIONS}) ORDER BY key",
-    "records": f"SELECT * FROM records WHERE key IN ({_RECORDS}) ORDER BY key",
-    "memory_edits": f"SELECT * FROM memory_edits WHERE record_key IN ({_RECORDS}) ORDER BY record_key, version",
-    "record_usage": f"SELECT * FROM record_usage WHERE record_key IN ({_RECORDS}) ORDER BY record_key",
-    "feedback": f"SELECT * FROM feedback WHERE record_key IN ({_RECORDS}) ORDER BY record_key, label",
-    "graphs": f"SELECT * FROM graphs WHERE key IN ({_GRAPHS}) ORDER BY key",
-    "graph_nodes": f"SELECT * FROM graph_nodes WHERE graph_key IN ({_GRAPHS}) ORDER BY key",
-    "graph_edges": f"SELECT * FROM graph_edges WHERE graph_key IN ({_GRAPHS}) ORDER BY from_key, type, to_key",
-    "forgotten_values": f"""
-        SELECT * FROM forgotten_values WHERE :is_restorable AND agent_key IN ({_AGENTS})
-            AND (project_key IS NULL OR project_key IN ({_PROJECTS})) ORDER BY key
-    """,
-    "tombstones": """
-        SELECT * FROM tombstones WHERE :is_restorable AND owner = :owner ORDER BY record_id, text_hash
-    """,
-    "sqlite_sequence": """
-        SELECT name, seq FROM sqlite_sequence WHERE :is_restorable AND name IN ('graphs', 'records') ORDER BY name
-    """,
+_SELECTED: Final = {
+    "identity": (":is_restorable", "secret"),
+    "projects": (f"key IN ({_PROJECTS})", "key"),
+    "agents": (f"key IN ({_AGENTS})", "key"),
+    "sessions": (f"key IN ({_SESSIONS})", "key"),
+    "records": (f"key IN ({_RECORDS})", "key"),
+    "memory_edits": (f"record_key IN ({_RECORDS})", "record_key, version"),
+    "record_usage": (f"record_key IN ({_RECORDS})", "record_key"),
+    "feedback": (f"record_key IN ({_RECORDS})", "record_key, label"),
+    "graphs": (f"key IN ({_GRAPHS})", "key"),
+    "graph_nodes": (f"graph_key IN ({_GRAPHS})", "key"),
+    "graph_edges": (f"graph_key IN ({_GRAPHS})", "from_key, type, to_key"),
+    "forgotten_values": (
+        f":is_restorable AND agent_key IN ({_AGENTS}) AND (project_key IS NULL OR project_key IN ({_PROJECTS}))",
+        "key",
+    ),
+    "tombstones": (":is_restorable AND owner = :owner", "record_id, text_hash"),
+    "sqlite_sequence": (":is_restorable AND name IN ('graphs', 'records')", "name"),
 }
-"""The canonical tables. A row that another one names comes before it."""
-
-SELECT_VERSION: Final = "SELECT user_version FROM pragma_user_version"
-SELECT_COLUMNS_OF_TABLE: Final = "SELECT name FROM pragma_table_info(:table)"
+"""By kind, which rows of its table are in the selection, and their order."""
+SELECT_ARCHIVED: Final = {
+    kind: f"SELECT {', '.join(FIELDS[kind])} FROM {kind} WHERE {condition} ORDER BY {order}"
+    for kind, (condition, order) in _SELECTED.items()
+}
 SELECT_ANY_CANONICAL: Final = """
 SELECT EXISTS (SELECT 1 FROM agents) OR EXISTS (SELECT 1 FROM projects) OR EXISTS (SELECT 1 FROM tombstones)
 """
@@ -85,8 +82,33 @@ UPDATE_IDENTITY: Final = "UPDATE identity SET secret = :secret"
 DELETE_SEQUENCE: Final = "DELETE FROM sqlite_sequence WHERE name = :name AND seq <= :seq"
 INSERT_SEQUENCE: Final = """
 INSERT INTO sqlite_sequence (name, seq) SELECT :name, :seq
-WHERE :name IN ('graphs', 'records') AND NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = :name)
+WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = :name)
 """
+_OF_OWNERS: Final = frozenset({"agents", "projects", "sessions", "tombstones"})
+
+
+def _insert(kind: str) -> str:
+    columns = [*FIELDS[kind], *(["owner"] if kind in _OF_OWNERS else [])]
+    values = ", ".join("coalesce(:hash, x'')" if column == "hash" else f":{column}" for column in columns)
+    return f"INSERT INTO {kind} ({', '.join(columns)}) VALUES ({values})"
+
+
+INSERT_ARCHIVED: Final[Mapping[str, Sequence[str]]] = {
+    **{kind: [_insert(kind)] for kind in FIELDS},
+    "identity": [UPDATE_IDENTITY],
+    "sqlite_sequence": [DELETE_SEQUENCE, INSERT_SEQUENCE],
+}
+"""By kind, the statements that store an entry."""
+UPDATE_HASHES: Final = (
+    f"UPDATE records SET hash = record_hash({HASHED_COLUMNS}, {LATER_COLUMNS}) WHERE hash = x''",
+    f"UPDATE memory_edits AS e SET hash = row_hash({EDIT_COLUMNS}) WHERE hash = x''",
+    f"UPDATE graph_nodes AS n SET hash = row_hash({HASHED_NODE_COLUMNS}) WHERE hash = x''",
+    f"""
+    UPDATE graph_edges AS e SET hash = row_hash({HASHED_EDGE_COLUMNS}) FROM graph_nodes f, graph_nodes t
+    WHERE e.hash = x'' AND f.key = e.from_key AND t.key = e.to_key
+    """,
+)
+"""Make the hashes of entries that came without one."""
 UPDATE_COUNTS_OF_AGENTS: Final = """
 UPDATE agents SET record_count = (
     SELECT count(*) FROM records r WHERE r.agent_key = agents.key AND r.deleted_at IS NULL
@@ -96,19 +118,13 @@ SELECT_WITHOUT_CAUSE: Final = f"""
 SELECT {STORED_COLUMNS} FROM records r
 WHERE r.caused_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM records c WHERE c.key = r.caused_by)
 """
-_OF_OWNERS: Final = frozenset({"agents", "projects", "sessions", "tombstones"})
 _PAGE: Final = 500
-_SECRET_BYTES: Final = 16
 
 
 class ArchiveQueries(Queries):
     """`ports.archive.ArchiveReader`."""
 
-    async def schema(self) -> int:
-        [[version]] = await self._all(SELECT_VERSION)
-        return int(version)
-
-    async def rows(self, owner: str, selection: Selection) -> AsyncGenerator[Sequence[ArchiveRow]]:
+    async def entries(self, owner: str, selection: Selection) -> AsyncGenerator[Sequence[ArchiveEntry]]:
         parameters = {
             "owner": owner,
             **{name: getattr(selection, name) for name in ("session", "project", "agent", "since_ms", "until_ms")},
@@ -116,11 +132,11 @@ class ArchiveQueries(Queries):
             "is_all": selection.is_all,
             "is_restorable": selection.is_restorable,
         }
-        for table, statement in SELECT_ARCHIVED.items():
+        for kind, statement in SELECT_ARCHIVED.items():
             async with self._connection.execute(statement, parameters) as cursor:
                 names = [column[0] for column in cursor.description]
                 while page := list(await cursor.fetchmany(_PAGE)):
-                    yield [ArchiveRow(table, _without_owner(dict(zip(names, row, strict=True)))) for row in page]
+                    yield [ArchiveEntry(kind, dict(zip(names, row, strict=True))) for row in page]
 
 
 class ArchiveStatements(ArchiveQueries):
@@ -130,13 +146,11 @@ class ArchiveStatements(ArchiveQueries):
         [[is_filled]] = await self._all(SELECT_ANY_CANONICAL)
         return not is_filled
 
-    async def add_rows(self, owner: str, rows: Sequence[ArchiveRow]) -> None:
-        known = {table: await self._columns(table) for table in {row.table for row in rows}}
-        prepared = [_prepared(row, owner, known[row.table]) for row in rows]
-        run: Any = self._connection._execute  # the driver's own way to run a function on its thread
-        await run(lambda: _run(self._connection._conn, prepared))
+    async def add(self, owner: str, entries: Sequence[ArchiveEntry]) -> None:
+        await self._on_thread(lambda connection: _add(connection, owner, entries))
 
     async def finish(self) -> None:
+        await self._on_thread(_make_hashes)
         without_cause = await self._all(SELECT_WITHOUT_CAUSE)
         await self._connection.executemany(
             UPDATE_RECORD, [hashed({**stored(row), "caused_by": None}) for row in without_cause]
@@ -146,50 +160,23 @@ class ArchiveStatements(ArchiveQueries):
         # As if an older release had made it: if this process is killed, the next one to open the database rebuilds it.
         await self._all(UPDATE_ANALYSIS, version=0)
 
-    async def _columns(self, table: str) -> frozenset[str]:
-        """The columns of a canonical table; none of any other."""
-        if table not in SELECT_ARCHIVED:
-            return frozenset()
-        return frozenset(name for [name] in await self._all(SELECT_COLUMNS_OF_TABLE, table=table))
+    async def _on_thread(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        run: Any = self._connection._execute  # the driver's own way to run a function on its thread
+        await run(lambda: work(self._connection._conn))
 
 
-_Prepared = tuple[int, Sequence[tuple[str, Mapping[str, Value]]]]
-
-
-def _without_owner(fields: dict[str, Value]) -> dict[str, Value]:
-    fields.pop("owner", None)
-    return fields
-
-
-def _prepared(row: ArchiveRow, owner: str, columns: frozenset[str]) -> _Prepared:
-    """The line of a row, and the statements that store it."""
-    fields = dict(row.fields)
-    if row.table == "identity":
-        secret = fields.get("secret")
-        if set(fields) != {"secret"} or not isinstance(secret, bytes) or len(secret) != _SECRET_BYTES:
-            raise InvalidInput(f"line {row.line}: not a valid memory identity; nothing was restored")
-        return row.line, [(UPDATE_IDENTITY, fields)]
-    if row.table == "sqlite_sequence":
-        if set(fields) != {"name", "seq"} or not isinstance(fields["seq"], int):
-            raise InvalidInput(f"line {row.line}: not a valid number of the last record; nothing was restored")
-        return row.line, [(DELETE_SEQUENCE, fields), (INSERT_SEQUENCE, fields)]
-    if row.table in _OF_OWNERS:
-        fields["owner"] = owner
-    if not fields or not columns.issuperset(fields):
-        unknown = min(fields.keys() - columns, default="")[:40]
-        raise InvalidInput(
-            f"line {row.line}: the table {row.table[:40]!r} has no column {unknown!r}; nothing was restored"
-        )
-    # The names come from the table's own columns.
-    places = ", ".join(f":{name}" for name in fields)
-    return row.line, [(f"INSERT INTO {row.table} ({', '.join(fields)}) VALUES ({places})", fields)]
-
-
-def _run(connection: sqlite3.Connection, prepared: Sequence[_Prepared]) -> None:
-    for line, statements in prepared:
+def _add(connection: sqlite3.Connection, owner: str, entries: Sequence[ArchiveEntry]) -> None:
+    for entry in entries:
         try:
-            for statement, fields in statements:
-                connection.execute(statement, fields)
+            for statement in INSERT_ARCHIVED[entry.kind]:
+                connection.execute(statement, {**entry.fields, "owner": owner})
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError, OverflowError, UnicodeEncodeError) as error:
             reason = "a text is not Unicode" if isinstance(error, UnicodeEncodeError) else error
-            raise InvalidInput(f"line {line}: this row cannot be stored ({reason}); nothing was restored") from None
+            raise unstorable(entry, reason) from None
+
+
+def _make_hashes(connection: sqlite3.Connection) -> None:
+    connection.create_function("row_hash", -1, row_hash)
+    connection.create_function("record_hash", -1, lambda *fields: record_hash(fields))
+    for statement in UPDATE_HASHES:
+        connection.execute(statement)

@@ -1,12 +1,12 @@
-"""The audit log, and how a transaction learns which ids it changed, and how.
+"""The audit log, and which ids a transaction changed, and how.
 
-Triggers of the writing connection notice each change of a canonical row, so that no way to change one can be forgotten.
-They are made by the first transaction with a principal: a server over stdio never has them. In a transaction without
-one, each costs one look at an empty table.
+Temporary triggers on the canonical tables notice each change of a row, so that no way to change one can be forgotten.
+The first transaction that asks for its changes makes them, so a server over stdio never has them. In a transaction that
+does not ask, each trigger looks once at an empty table.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from kalito_mcp.domain.audit import (
     MOST_IDS,
@@ -17,11 +17,13 @@ from kalito_mcp.domain.audit import (
     NewEntry,
     Outcome,
     changes_from,
-    changes_json,
-    entry_hash,
+    columns_of,
+    next_entry,
 )
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
+
+T = TypeVar("T")
 
 _COLUMNS: Final = "at, principal, owner, client, action, outcome, count, changes"
 SELECT_HEAD: Final = "SELECT count, hash FROM audit_head"
@@ -39,10 +41,10 @@ VALUES (:number, :hash, :at, :principal, :owner, :client, :action, :outcome, :co
 UPDATE_HEAD: Final = "UPDATE audit_head SET count = :count, hash = :hash"
 
 CREATE_NOTICED: Final = "CREATE TEMP TABLE audit_noticed (what TEXT NOT NULL, id TEXT NOT NULL)"
-CREATE_NAMED: Final = "CREATE TEMP TABLE audit_named (somebody INTEGER NOT NULL)"
-SELECT_IS_SET_UP: Final = "SELECT 1 FROM temp.sqlite_schema WHERE name = 'audit_named'"
-INSERT_NAMED: Final = "INSERT INTO temp.audit_named VALUES (1)"
-DELETE_NAMED: Final = "DELETE FROM temp.audit_named"
+CREATE_NOTICING: Final = "CREATE TEMP TABLE audit_noticing (is_on INTEGER NOT NULL)"
+SELECT_IS_SET_UP: Final = "SELECT 1 FROM temp.sqlite_schema WHERE name = 'audit_noticing'"
+INSERT_NOTICING: Final = "INSERT INTO temp.audit_noticing VALUES (1)"
+DELETE_NOTICING: Final = "DELETE FROM temp.audit_noticing"
 DELETE_NOTICED: Final = "DELETE FROM temp.audit_noticed"
 SELECT_NOTICED: Final = """
 SELECT what, total, id FROM (
@@ -113,7 +115,7 @@ NOTICED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
 def _trigger(table: str, number: int, event: str, what: str, record_id: str) -> str:
     return f"""
     CREATE TEMP TRIGGER audit_{table}_{number} AFTER {event} ON main.{table}
-    WHEN EXISTS (SELECT 1 FROM temp.audit_named)
+    WHEN EXISTS (SELECT 1 FROM temp.audit_noticing)
     BEGIN
         INSERT INTO audit_noticed (what, id) VALUES ({what}, {record_id});
     END
@@ -157,36 +159,24 @@ class AuditQueries(Queries):
 class AuditStatements(AuditQueries):
     """`ports.audit.AuditWriter`."""
 
-    async def begin(self) -> None:
+    async def changes_of(self, work: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, Sequence[Change]]:
         # In each transaction: one that is rolled back takes along what it made.
         if not await self._all(SELECT_IS_SET_UP):
-            for statement in (CREATE_NOTICED, CREATE_NAMED, *CREATE_TRIGGERS):
+            for statement in (CREATE_NOTICED, CREATE_NOTICING, *CREATE_TRIGGERS):
                 await self._all(statement)
-        await self._all(INSERT_NAMED)
-
-    async def end(self) -> Sequence[Change]:
+        await self._all(INSERT_NOTICING)
+        result = await work()
+        await self._all(DELETE_NOTICING)
         found: dict[str, tuple[int, list[str]]] = {}
         for what, total, record_id in await self._all(SELECT_NOTICED, most=MOST_IDS):
             found.setdefault(what, (total, []))[1].append(record_id)
-        await self._all(DELETE_NAMED)
         if found:
             await self._all(DELETE_NOTICED)
-        return [Change(what, total, tuple(ids)) for what, (total, ids) in found.items()]
+        return result, [Change(what, total, tuple(ids)) for what, (total, ids) in found.items()]
 
     async def add(self, entry: NewEntry) -> AuditEntry:
-        head = await self.head()
-        columns: dict[str, str | int | None] = {
-            "at": entry.at,
-            "principal": entry.principal,
-            "owner": entry.owner,
-            "client": entry.client,
-            "action": entry.action,
-            "outcome": str(entry.outcome),
-            "count": entry.count,
-            "changes": changes_json(entry.changes),
-        }
-        made = AuditEntry(head.count + 1, entry, entry_hash(head.hash, head.count + 1, [*columns.values()]))
-        await self._all(INSERT_ENTRY, number=made.number, hash=made.hash, **columns)
+        made = next_entry(await self.head(), entry)
+        await self._all(INSERT_ENTRY, number=made.number, hash=made.hash, **columns_of(entry))
         await self._all(UPDATE_HEAD, count=made.number, hash=made.hash)
         return made
 

@@ -12,8 +12,9 @@ import sqlite3
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from kalito_mcp.domain.backups import Backup
 from kalito_mcp.errors import Conflict, InvalidInput, StorageDamaged, StorageError
 from kalito_mcp.files import sync_folder
 from kalito_mcp.runtime.crash_points import crash_point
@@ -50,24 +51,6 @@ _LONGEST_MS: Final = 3_600_000
 _SIDES: Final = ("-wal", "-shm", "-journal")
 
 
-class Backup(NamedTuple):
-    """A backup: its file, its size in bytes, and how many sessions and records it has; -1 if not counted."""
-
-    path: Path
-    size_bytes: int
-    sessions: int = -1
-    records: int = -1
-
-    @property
-    def made_at_ms(self) -> int:
-        """When it was made, by its name; 0 if the file has another one."""
-        try:
-            moment = datetime.strptime(self.path.name, _PATTERN)
-        except ValueError:
-            return 0
-        return round(moment.replace(tzinfo=UTC).timestamp() * 1000)
-
-
 def backup_folder(database: Path) -> Path:
     """The folder of a database's backups, next to it."""
     return database.with_name(f"{database.name}.backups")
@@ -77,8 +60,17 @@ def backups(database: Path) -> list[Backup]:
     """The backups, the newest first. Other files in the folder are left alone."""
     with suppress(FileNotFoundError):
         found = sorted((one for one in backup_folder(database).iterdir() if _NAME.fullmatch(one.name)), reverse=True)
-        return [Backup(one, one.stat().st_size) for one in found]
+        return [_described(one) for one in found]
     return []
+
+
+def _described(path: Path, counts: tuple[int, int] = (-1, -1)) -> Backup:
+    try:
+        moment = datetime.strptime(path.name, _PATTERN).replace(tzinfo=UTC)
+        made_at_ms = round(moment.timestamp() * 1000)
+    except ValueError:  # a person has named it
+        made_at_ms = 0
+    return Backup(path, path.stat().st_size, made_at_ms, *counts)
 
 
 def copies(database: Path) -> list[Path]:
@@ -114,7 +106,7 @@ def back_up(database: Path, *, now_ms: int, keep: int, timeout_s: float) -> tupl
     removed += [one for one in folder.iterdir() if _is_unfinished(one) and _is_old(one, now_ms)]
     for path in removed:
         path.unlink()
-    return Backup(target, target.stat().st_size, *counts), removed
+    return _described(target, counts), removed
 
 
 async def restore_backup(database: Path, backup: Path, *, now_ms: int, timeout_s: float) -> tuple[Backup, Path | None]:
@@ -171,7 +163,7 @@ def _put_in_place(
     finally:
         new.unlink(missing_ok=True)
         _side(new, "-journal").unlink(missing_ok=True)
-    return Backup(backup, backup.stat().st_size, *counts), kept
+    return _described(backup, counts), kept
 
 
 def _copy_of_state(database: Path, target: Path, timeout_s: float) -> tuple[int, int]:

@@ -1,32 +1,26 @@
 """Stores the messages, pins and summaries of a session, and updates the text index and the counters with them."""
 
 import json
-from collections.abc import Sequence
-from typing import Any, Final
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
 
 from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditType
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
     RecordType,
-    Repetition,
     SemanticPin,
-)
-from kalito_mcp.domain.request_keys import chosen_part
-from kalito_mcp.domain.scope import NO_LIMITS, Limits, Scope
-from kalito_mcp.domain.sessions import Session
-from kalito_mcp.errors import ClientKeyReused, SummaryRangeConflict
-from kalito_mcp.ports.conversations import (
-    AppendedMessage,
-    MessageDraft,
-    PinDraft,
     SessionView,
-    SummaryDraft,
 )
-from kalito_mcp.runtime.long_texts import read_aside
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage.sqlite import conversation_rows as rows
 from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
-from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
+from kalito_mcp.storage.sqlite.numbered import key_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import (
     INSERT_EDIT,
@@ -37,13 +31,10 @@ from kalito_mcp.storage.sqlite.record_rows import (
     hashed,
     stored,
 )
-from kalito_mcp.storage.sqlite.request_keys import RequestKeys
 from kalito_mcp.storage.sqlite.row_hash import real
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED, supersede
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements, index_entry
-from kalito_mcp.storage.sqlite.tombstones import Tombstones
 from kalito_mcp.text.analysis import IndexedText
-from kalito_mcp.text.repetition import keys_of
 
 SELECT_VIEW: Final = f"""
 SELECT * FROM (
@@ -74,9 +65,9 @@ SELECT s.id, {RECORD_COLUMNS} FROM records r JOIN sessions s ON s.key = r.sessio
 WHERE r.key = :number AND r.type = 'message' AND s.owner = :owner AND (:session IS NULL OR s.id = :session)
     AND {within("s")}
 """
-SELECT_MESSAGES_BY_KEY: Final = f"""
+SELECT_MESSAGES_BY_NUMBER: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records r
-WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.session_key = :session_key AND r.type = 'message'
+WHERE r.key IN (SELECT value FROM json_each(:numbers)) AND r.session_key = :session_key AND r.type = 'message'
 ORDER BY r.seq
 """
 SELECT_SUMMARIES: Final = f"""
@@ -97,10 +88,6 @@ SELECT {RECORD_COLUMNS} FROM records r
 WHERE r.session_key = :session_key AND r.type = 'summary' AND r.client_key = :client_key
 """
 SELECT_NEXT_KEY: Final = "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'records'"
-SELECT_KNOWN_CLIENT_KEYS: Final = """
-SELECT client_key, key, seq, role, text FROM records
-WHERE session_key = :session_key AND type = :type AND client_key IN (SELECT value FROM json_each(:client_keys))
-"""
 UPDATE_COUNTERS_OF_MESSAGES: Final = """
 UPDATE sessions SET
     message_count = message_count + :messages,
@@ -142,12 +129,21 @@ UPDATE sessions SET importance_sum = importance_sum + :change, revision = revisi
 """
 
 
+@contextmanager
+def stored_once() -> Iterator[None]:
+    """Report a constraint that says what is stored once."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise AlreadyStored from error
+
+
 class ConversationQueries(Queries):
     """`ports.conversations.ConversationReader`."""
 
     async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
         found = await self._all(
-            SELECT_VIEW, session_key=session.key, tail=tail, pins=pins, include_internal=include_internal
+            SELECT_VIEW, session_key=key_of(session), tail=tail, pins=pins, include_internal=include_internal
         )
         newest = [row for row in found if row[1] == RecordType.MESSAGE]
         summaries = (row for row in found if row[1] == RecordType.SUMMARY)
@@ -158,7 +154,7 @@ class ConversationQueries(Queries):
         )
 
     async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES, session_key=session.key, first_seq=first_seq, last_seq=last_seq)
+        found = await self._all(SELECT_MESSAGES, session_key=key_of(session), first_seq=first_seq, last_seq=last_seq)
         return rows.messages(session.id, found)
 
     async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
@@ -166,24 +162,29 @@ class ConversationQueries(Queries):
         found = await self._all(SELECT_MESSAGE, **parameters, **limits_of(scope))
         return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
 
-    async def messages_by_key(self, session: Session, keys: Sequence[int]) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES_BY_KEY, session_key=session.key, keys=json.dumps(list(keys)))
+    async def messages_by_number(self, session: Session, numbers: Sequence[int]) -> Sequence[MessageWithImportance]:
+        found = await self._all(
+            SELECT_MESSAGES_BY_NUMBER, session_key=key_of(session), numbers=json.dumps(list(numbers))
+        )
         return rows.messages(session.id, found)
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
-        found = await self._all(SELECT_SUMMARIES, session_key=session.key, level=level, after_seq=after_seq)
+        found = await self._all(SELECT_SUMMARIES, session_key=key_of(session), level=level, after_seq=after_seq)
         return rows.summaries(session, found)
 
     async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
-        return rows.summaries(session, await self._all(SELECT_UNCOVERED_SUMMARIES, session_key=session.key))
+        return rows.summaries(session, await self._all(SELECT_UNCOVERED_SUMMARIES, session_key=key_of(session)))
+
+    async def summarized_to(self, session: Session, level: int) -> int:
+        ends = await self._all(SELECT_LEVEL_END, session_key=key_of(session), level=level)
+        return int(ends[0][0]) if ends else 0
 
     async def summary_by_client_key(self, session: Session, client_key: str) -> ConversationSummary | None:
-        await RequestKeys(self._connection).refuse_reused([client_key], RecordType.SUMMARY, session_key=session.key)
-        found = await self._all(SELECT_SUMMARY_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
+        found = await self._all(SELECT_SUMMARY_BY_CLIENT_KEY, session_key=key_of(session), client_key=client_key)
         return next(iter(rows.summaries(session, found)), None)
 
     async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
-        found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=session.key, client_key=client_key)
+        found = await self._all(SELECT_PIN_BY_CLIENT_KEY, session_key=key_of(session), client_key=client_key)
         return next(iter(rows.pins(session, found)), None)
 
 
@@ -191,105 +192,54 @@ class ConversationStatements(ConversationQueries):
     """`ports.conversations.ConversationWriter`."""
 
     async def append_messages(
-        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int, limits: Limits = NO_LIMITS
+        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
     ) -> Sequence[AppendedMessage]:
-        known = await self._known_messages(session, drafts)
-        key = await self._next_key()
-        seq = session.message_count + 1
-        appended: list[AppendedMessage] = []
-        new: list[tuple[int, int, MessageDraft]] = []
-        erased = await Tombstones(self._connection).messages(Scope(session.owner, limits=limits), drafts)
-        for place, draft in enumerate(drafts):
-            if draft.client_key is not None:
-                before = known.get(draft.client_key)
-                if before is not None:
-                    if before[2:] != (draft.role.value, draft.text) and chosen_part(draft.client_key) is None:
-                        raise ClientKeyReused(draft.client_key)
-                    appended.append(AppendedMessage(id=before[0], seq=before[1], is_new=False))
-                    continue
-            if place in erased:
-                appended.append(erased[place])
-                continue
-            if draft.is_left_out:
-                appended.append(AppendedMessage(id=0, seq=0, is_new=False, repetition=Repetition.LEFT_OUT))
-                continue
-            if draft.client_key is not None:
-                known[draft.client_key] = (key, seq, draft.role.value, draft.text)
-            new.append((key, seq, draft))
-            appended.append(AppendedMessage(id=key, seq=seq, is_new=True))
-            key, seq = key + 1, seq + 1
-        if new:
-            agent_key, project_key = await self._ownership(session)
-            entries = [
-                (rows.message_row(k, agent_key, session.key, s, draft, now_ms=now_ms), draft.indexed)
-                for k, s, draft in new
-            ]
-            await self._insert([((*row, project_key, None), indexed) for row, indexed in entries])
-            for message_key, _, draft in new:
-                if draft.details and draft.details.get("supersedes"):
-                    await supersede(self._connection, message_key)
-            await self._count_messages(session, [draft for _, _, draft in new], now_ms=now_ms)
+        if not drafts:
+            return []
+        first_key, first_seq = await self._next_key(), session.message_count + 1
+        appended = [AppendedMessage(first_key + place, first_seq + place) for place in range(len(drafts))]
+        agent_key, project_key = await self._ownership(session)
+        entries: list[tuple[rows.Row, IndexedText]] = []
+        for one, draft in zip(appended, drafts, strict=True):
+            row = rows.message_row(one.id, agent_key, key_of(session), one.seq, draft, now_ms=now_ms)
+            entries.append(((*row, project_key, None), draft.indexed))
+        await self._insert(entries)
+        for one, draft in zip(appended, drafts, strict=True):
+            if draft.details and draft.details.get("supersedes"):
+                await supersede(self._connection, one.id)
+        await self._count_messages(session, drafts, now_ms=now_ms)
         return appended
 
-    async def add_pins(self, session: Session, drafts: Sequence[PinDraft], *, limits: Limits = NO_LIMITS) -> int:
-        place = Scope(session.owner, session.agent, project=session.project, limits=limits)
-        known = set(
-            await self._known_client_keys(session, RecordType.PIN, [d.client_key for d in drafts if d.client_key])
+    async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> None:
+        if not drafts:
+            return
+        first_key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
+        entries = [
+            (rows.pin_row(key, agent_key, key_of(session), project_key, draft), draft.indexed)
+            for key, draft in enumerate(drafts, first_key)
+        ]
+        await self._insert(entries)
+        for key, draft in enumerate(drafts, first_key):
+            if draft.supersedes:
+                await supersede(self._connection, key)
+        await self._all(
+            UPDATE_COUNTERS_OF_PINS,
+            pins=len(drafts),
+            now_ms=max(draft.created_at for draft in drafts),
+            session_key=key_of(session),
         )
-        erased = await Tombstones(self._connection).texts(place, RecordType.PIN, [draft.content for draft in drafts])
-        gone = erased | await self._forgotten_contents(place, drafts)
-        fresh: list[PinDraft] = []
-        for draft in drafts:
-            is_gone = draft.content in gone
-            if draft.client_key not in known and not is_gone:
-                fresh.append(draft)
-                known |= {draft.client_key} if draft.client_key is not None else set()
-        if fresh:
-            first_key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
-            entries = [
-                (rows.pin_row(key, agent_key, session.key, project_key, draft), draft.indexed)
-                for key, draft in enumerate(fresh, first_key)
-            ]
-            await self._insert(entries)
-            for key, draft in enumerate(fresh, first_key):
-                if draft.supersedes:
-                    await supersede(self._connection, key)
-            await self._all(
-                UPDATE_COUNTERS_OF_PINS,
-                pins=len(fresh),
-                now_ms=max(draft.created_at for draft in fresh),
-                session_key=session.key,
-            )
-        return len(fresh)
-
-    async def _forgotten_contents(self, place: Scope, drafts: Sequence[PinDraft]) -> frozenset[str]:
-        """The contents of the drafts that repeat what was forgotten."""
-        values = ForgottenValues(self._connection)
-        if await values.is_empty():
-            return frozenset()
-        contents = {draft.content for draft in drafts}
-        keys = await read_aside(sum(map(len, contents)), lambda: {content: keys_of(content) for content in contents})
-        forgotten = await values.of(place, frozenset[str]().union(*keys.values()))
-        return frozenset(content for content in contents if not keys[content].isdisjoint(forgotten))
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
-        ends = await self._all(SELECT_LEVEL_END, session_key=session.key, level=draft.level)
-        next_seq = ends[0][0] + 1 if ends else 1
-        if draft.start_seq != next_seq:
-            raise SummaryRangeConflict(
-                f"the next summary of session {session.id!r} begins at its message {next_seq}, not {draft.start_seq}: "
-                "summaries may not overlap or leave gaps; begin there"
-            )
         key, (agent_key, project_key) = await self._next_key(), await self._ownership(session)
-        row = rows.summary_row(key, agent_key, session.key, draft)
+        row = rows.summary_row(key, agent_key, key_of(session), draft)
         await self._insert([((*row, project_key, None), draft.indexed)])
-        place = {"session_key": session.key, "level": draft.level, "end_seq": draft.end_seq}
+        place = {"session_key": key_of(session), "level": draft.level, "end_seq": draft.end_seq}
         await self._all(UPDATE_COVERED, start_seq=draft.start_seq, **place)
         await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         wanted = {key: real(importance) for key, importance in scores}
-        found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=session.key)
+        found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=key_of(session))
         scored: list[StoredRow] = []
         edits: list[rows.Row] = []
         change = 0.0
@@ -304,18 +254,19 @@ class ConversationStatements(ConversationQueries):
             change += importance - before["importance"]
         await self._connection.executemany(UPDATE_RECORD, scored)
         await self._connection.executemany(INSERT_EDIT, edits)
-        await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=session.key)
+        await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=key_of(session))
 
     async def _ownership(self, session: Session) -> tuple[int, int | None]:
         """The keys of the session's agent and project."""
-        [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=session.key)
+        [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=key_of(session))
         return agent_key, project_key
 
     async def _insert(self, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
         """Insert rows, all of one agent, with their index entries."""
         agent_key = entries[0][0][1]
         await self._all(UPDATE_AGENT_COUNT, records=len(entries), agent_key=agent_key)
-        await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])
+        with stored_once():
+            await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])
         await TextIndexStatements(self._connection).add(
             [index_entry(row[0], agent_key, indexed) for row, indexed in entries]
         )
@@ -331,28 +282,8 @@ class ConversationStatements(ConversationQueries):
             oldest=min(moments),
             newest=max(moments),
             now_ms=now_ms,
-            session_key=session.key,
+            session_key=key_of(session),
         )
-
-    async def _known_messages(
-        self, session: Session, drafts: Sequence[MessageDraft]
-    ) -> dict[str, tuple[int, int, str, str]]:
-        client_keys = [draft.client_key for draft in drafts if draft.client_key is not None]
-        return await self._known_client_keys(session, RecordType.MESSAGE, client_keys)
-
-    async def _known_client_keys(
-        self, session: Session, record_type: RecordType, client_keys: Sequence[str]
-    ) -> dict[Any, tuple[int, int, str, str]]:
-        if not client_keys:
-            return {}
-        await RequestKeys(self._connection).refuse_reused(client_keys, record_type, session_key=session.key)
-        found = await self._all(
-            SELECT_KNOWN_CLIENT_KEYS,
-            session_key=session.key,
-            type=str(record_type),
-            client_keys=json.dumps(client_keys),
-        )
-        return {row[0]: (row[1], row[2], row[3], row[4]) for row in found}
 
     async def _next_key(self) -> int:
         [[key]] = await self._all(SELECT_NEXT_KEY)

@@ -19,13 +19,13 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.errors import KalitoError, StorageError, StorageFull, StorageReadOnly
-from kalito_mcp.ports.records import Swept
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.failures import explained, is_not_writable
 from kalito_mcp.storage.sqlite.glances import Glances
 from kalito_mcp.storage.sqlite.index_version import REBUILD_STEP
+from kalito_mcp.storage.sqlite.maintenance import MaintenanceOfSqlite
 from kalito_mcp.storage.sqlite.migrating import migrate
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.opening import (
@@ -43,14 +43,12 @@ from kalito_mcp.storage.sqlite.opening import (
 )
 from kalito_mcp.storage.sqlite.schema import Migration, is_current, migrations
 from kalito_mcp.storage.sqlite.search import ColumnCaches
-from kalito_mcp.storage.sqlite.segments import merge_segments
 from kalito_mcp.storage.sqlite.side_files import SideFiles, create_private, leave_open
-from kalito_mcp.storage.sqlite.sweeping import Sweep, remove_old_vector_files
+from kalito_mcp.storage.sqlite.sweeping import remove_old_vector_files
 from kalito_mcp.storage.sqlite.text_rebuild import rebuild
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.trips import in_one_trip, reading, write_in_one_trip
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
-from kalito_mcp.storage.sqlite.vector_mover import VectorMover
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
 
 T = TypeVar("T")
@@ -76,14 +74,19 @@ class SqliteStore:
         self._writer: aiosqlite.Connection | None = None
         # Fast: an uncontended lock is taken without a turn of the event loop.
         self._write_lock = anyio.Lock(fast_acquire=True)
-        self._sweep_lock = anyio.Lock()
         self._reader_mode = READ_WRITE
         self._idle_readers: list[aiosqlite.Connection] = []
         self._reader_slots = anyio.Semaphore(policy.readers, fast_acquire=True)
         self._vectors = VectorCaches()
         self._columns = ColumnCaches()
         self._points = points
-        self._mover = VectorMover(path, points, reading=self._reading, write=self.transaction)
+        self.maintenance = MaintenanceOfSqlite(
+            *(path, self._vectors, points),
+            is_read_only=lambda: self.is_read_only,
+            reading=self._reading,
+            write=self.transaction,
+            locked=self._before_shrinking,
+        )
         self._glances = Glances(path, timeout_s=policy.busy_timeout_s)
         self._is_closed = False
 
@@ -209,8 +212,10 @@ class SqliteStore:
     def _transaction_on(self, connection: aiosqlite.Connection) -> WriteTransactionOfSqlite:
         return WriteTransactionOfSqlite(connection, self._points)
 
-    async def revision(self) -> int:
-        """SQLite's data_version: it changes when any connection of any process commits."""
+    async def revision(self, owner: str) -> int:
+        """SQLite's data_version, which is one for all owners: it changes when any connection of any process commits. A
+        counter for each owner would have to be raised by every write, and would help only where several people share
+        a file."""
         self._files.check_names()
         statement = "PRAGMA data_version"
         [[version]] = await self._glances.run(lambda db: db.execute(statement).fetchall(), self._reader_mode)
@@ -229,33 +234,9 @@ class SqliteStore:
         async with self.transaction() as transaction:
             return await transaction.text_rebuild.indexed_count()
 
-    async def rebuild_derived(self) -> None:
-        """Rebuild the text index if it is marked for it, as when a database of an older release is opened."""
-        await rebuild(self.transaction)
-
-    async def tidy(self) -> None:
-        """Merge what writes have split the text index into, if that is much."""
-        if not self.is_read_only:
-            await merge_segments(self._reading, self.transaction)
-
-    async def move_vectors(self, *, is_whole: bool = False) -> bool:
-        """Move vectors to where they are kept; whether some were missing there."""
-        return not self.is_read_only and await self._mover.run(is_whole=is_whole)
-
-    async def sweep(self, up_to: int = 0) -> Swept:
-        """Remove erased text from the files. Once begun on them, it is not cancelled."""
-        self._checked_writer()
-        async with self._sweep_lock:
-            elsewhere = await self._mover.sweep()
-            async with self._reading() as connection:
-                drop: Any = connection._execute  # the driver's own way to run a function on its thread
-                await drop(lambda: self._vectors.drop_removed(connection._conn))
-            swept = await Sweep(self.path, write=self.transaction, locked=self._before_shrinking).run(up_to)
-        return Swept({**swept.remaining, **elsewhere})
-
     async def close(self) -> None:
         """Close every connection, after a sweep that is under way."""
-        async with self._sweep_lock:
+        async with self.maintenance.sweeping:
             await self._close()
         if self._points is not None:
             await self._points.aclose()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from kalito_mcp.storage.sqlite.inspection import Finding, Verdict
+from kalito_mcp.domain.findings import Finding, Verdict
 
 _PROC: Final = Path("/proc")
 _UNLINKED: Final = " (deleted)"

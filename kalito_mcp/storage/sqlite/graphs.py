@@ -16,6 +16,7 @@ from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.storage.sqlite import graph_rows as rows
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
+from kalito_mcp.storage.sqlite.numbered import message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT
 
@@ -88,11 +89,11 @@ ON CONFLICT (from_key, type, to_key) DO UPDATE SET
     revision = excluded.revision, hash = excluded.hash
 """
 SELECT_FEEDBACK: Final = """
-SELECT record_key, label, count FROM feedback WHERE record_key IN (SELECT value FROM json_each(:keys))
+SELECT 'msg_' || record_key, label, count FROM feedback WHERE record_key IN (SELECT value FROM json_each(:numbers))
 """
 UPSERT_FEEDBACK: Final = """
 INSERT INTO feedback (record_key, label, count, last_at)
-SELECT key, :label, 1, :at_ms FROM records WHERE key = :key AND type = 'message' AND purged_at IS NULL
+SELECT key, :label, 1, :at_ms FROM records WHERE key = :number AND type = 'message' AND purged_at IS NULL
 ON CONFLICT (record_key, label) DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)
 """
 DELETE_NODE: Final = "DELETE FROM graph_nodes WHERE graph_key = :graph_key AND id = :id"
@@ -125,11 +126,12 @@ class GraphQueries(Queries):
         found = await self._all(SELECT_IDLE_SESSIONS, **_names(scope), before_ms=before_ms, limit=limit)
         return [row[0] for row in found]
 
-    async def feedback(self, keys: Sequence[int]) -> Mapping[int, Mapping[FeedbackLabel, int]]:
-        given: dict[int, dict[FeedbackLabel, int]] = {}
-        for key, label, count in await self._all(SELECT_FEEDBACK, keys=json.dumps(list(keys))):
+    async def feedback(self, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
+        given: dict[str, dict[FeedbackLabel, int]] = {}
+        numbers = json.dumps([message_key(one) for one in message_ids])
+        for message_id, label, count in await self._all(SELECT_FEEDBACK, numbers=numbers):
             with intact_rows():
-                given.setdefault(key, {})[FeedbackLabel(label)] = count
+                given.setdefault(message_id, {})[FeedbackLabel(label)] = count
         return given
 
     async def _whole(self, graph: Sequence[Any]) -> GraphContents:
@@ -185,8 +187,8 @@ class GraphStatements(GraphQueries):
             await self._all(DELETE_GRAPH, graph_key=row[0])
         return removed
 
-    async def add_feedback(self, key: int, label: FeedbackLabel, *, at_ms: int) -> None:
-        await self._all(UPSERT_FEEDBACK, key=key, label=str(label), at_ms=at_ms)
+    async def add_feedback(self, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
+        await self._all(UPSERT_FEEDBACK, number=number, label=str(label), at_ms=at_ms)
 
     async def _create(self, scope: Scope) -> None:
         if scope.session is None:

@@ -8,6 +8,7 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.numbered import key_of
 from kalito_mcp.storage.sqlite.queries import Queries
 
 SELECT_IMPORTS: Final = """
@@ -39,7 +40,7 @@ class ImportQueries(Queries):
         return bool(await self._all(SELECT_IMPORT, owner=scope.owner, source=source, place=place))
 
     async def turns(self, session: Session, *, after_seq: int, limit: int) -> Sequence[StoredTurn]:
-        parameters = {"session_key": session.key, "after_seq": after_seq, "limit": limit}
+        parameters = {"session_key": key_of(session), "after_seq": after_seq, "limit": limit}
         found = await self._all(SELECT_STORED_TURNS, **parameters)
         with intact_rows():
             return [StoredTurn(seq, client_key, Role(role), *others) for seq, client_key, role, *others in found]

@@ -7,11 +7,10 @@ inspection reads every row and rebuilds the text index to compare it.
 import sqlite3
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.storage.sqlite.audit_check import audit_fault
@@ -129,23 +128,6 @@ _VIEW_OF_RECORDS_WITHOUT_PROJECTS: Final = (
 )
 _VIEW_OF_RECORDS_WITHOUT_REACH: Final = "CREATE TEMP VIEW records AS SELECT *, NULL AS reach FROM main.records"
 _SELECT_VERSION: Final = "PRAGMA user_version"
-
-
-class Verdict(StrEnum):
-    """How a check ended."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "FAILED"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check, how it ended, and what to do about it."""
-
-    check: str
-    verdict: Verdict
-    detail: str
 
 
 def wal_reset_exposure(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Finding:

@@ -49,7 +49,6 @@ _PACKED: Final = {
     ),
     "is_internal": (1, "r.is_internal"),
     "is_shown": (1, "(r.deleted_at IS NULL)"),
-    "is_first_person": (1, "coalesce(s.is_first_person, 0)"),
     "word_counts": (32, "coalesce(s.word_count, 0)"),
 }
 """Bits and expression of each, lowest bits first."""
@@ -71,6 +70,7 @@ SELECT_NEW_COLUMNS: Final = f"{_COLUMNS} WHERE r.agent_key = :agent_key AND r.ke
 SELECT_CHANGED_COLUMNS: Final = f"""
 {_COLUMNS} WHERE r.agent_key = :agent_key AND r.key IN (SELECT value FROM json_each(:keys)) ORDER BY r.key
 """
+SELECT_SESSION_IDS: Final = "SELECT key, id FROM sessions WHERE key IN (SELECT value FROM json_each(:keys))"
 # As one text: numpy parses it faster than rows.
 SELECT_KEYS: Final = (
     "SELECT group_concat(rowid) FROM records_text WHERE records_text MATCH :term AND rowid > :after_key"
@@ -108,7 +108,6 @@ _DTYPES: Final[Mapping[str, Any]] = {
     "origins": np.uint8,
     "is_internal": np.bool_,
     "is_shown": np.bool_,
-    "is_first_person": np.bool_,
 }
 _Row = Sequence[Any]
 
@@ -128,10 +127,11 @@ _NOTHING: Final = _Kept(np.empty(0, np.int32), 0)
 
 
 class ColumnsState(NamedTuple):
-    """The columns for one view. `last_key` is the greatest key that the view may have. Kept places belong to these
-    columns only if their `generation` is the same."""
+    """The columns for one view, and the key of each record. `last_key` is the greatest key that the view may have. Kept
+    places belong to these columns only if their `generation` is the same."""
 
     columns: RecordColumns
+    keys: NDArray[np.int64]
     last_key: int
     generation: int
 
@@ -156,6 +156,8 @@ class AgentColumns:
         self._names: dict[str | None, int] = {None: 0}
         self._name_list: list[str | None] = [None]
         self._sessions: dict[int, int] = {}
+        """The number of each session, by key."""
+        self._sessions_by_id: dict[str, int] = {}
         self._tags: dict[int, Set[str]] = {}
         self._place_of: NDArray[np.int32] | None = np.empty(0, np.int32)
         """The place of each key; None if too few keys are this agent's."""
@@ -183,15 +185,23 @@ class AgentColumns:
                     words = int(self._arrays["word_counts"][first : self._count].sum())
                     self._recent.add(connection, self._agent_key, [row[0] for row in rows], first, words)
                 self._last_key = last_key
+            self._read_session_ids(connection)
             count = self._count
             if last_key < self._last_key:
                 count = int(np.searchsorted(self._arrays["keys"][:count], last_key, side="right"))
             arrays = {name: values[:count] for name, values in self._arrays.items()}
+            keys = arrays.pop("keys")
             columns = RecordColumns(
-                session_numbers=self._sessions, name_list=self._name_list, tags=self._tags, **arrays
+                session_numbers=self._sessions_by_id, name_list=self._name_list, tags=self._tags, **arrays
             )
-            is_older = last_change < self._last_change
-            return ColumnsState(columns, last_key, _NONE if is_older else self._generation)
+            generation = _NONE if last_change < self._last_change else self._generation
+            return ColumnsState(columns, keys, last_key, generation)
+
+    def _read_session_ids(self, connection: sqlite3.Connection) -> None:
+        new = list(self._sessions)[len(self._sessions_by_id) :]
+        if new:
+            ids = dict(connection.execute(SELECT_SESSION_IDS, {"keys": json.dumps(new)}).fetchall())
+            self._sessions_by_id |= {ids.get(key, ""): self._sessions[key] for key in new}
 
     def places(self, connection: sqlite3.Connection, marked: str, state: ColumnsState) -> NDArray[np.int32]:
         """The places of the records that the index has under a marked term, ascending."""
@@ -207,7 +217,7 @@ class AgentColumns:
         if recent is None:
             new = self._indexed(connection, marked, before.last_key, state)
         else:
-            first = np.searchsorted(state.columns.keys, before.last_key, side="right") if recent else 0
+            first = np.searchsorted(state.keys, before.last_key, side="right") if recent else 0
             new = np.array([place for place in recent if first <= place < state.columns.count], np.int32)
         found = np.concatenate([before.places, new]) if len(new) else before.places
         self._keep(marked, before, _Kept(found, state.last_key), state.generation)
@@ -218,7 +228,7 @@ class AgentColumns:
     ) -> NDArray[np.int32]:
         """The places of the records after this key that the index has under a marked term."""
         [keys] = connection.execute(SELECT_KEYS, {"term": f'"{marked}"', "after_key": after_key}).fetchone()
-        return self._places_of(np.fromstring(keys, np.int64, sep=","), state) if keys else _NOTHING.places
+        return self.places_of(np.fromstring(keys, np.int64, sep=","), state) if keys else _NOTHING.places
 
     def _keep(self, marked: str, before: _Kept, now: _Kept, generation: int) -> None:
         with self._lock:
@@ -233,16 +243,15 @@ class AgentColumns:
                 _, dropped = self._kept.popitem(last=False)
                 self._kept_bytes -= dropped.size
 
-    def _places_of(self, keys: NDArray[np.int64], state: ColumnsState) -> NDArray[np.int32]:
-        """The places of these keys. Left out are those that the columns lack: an older view still has records that are
-        erased since, and a damaged index makes some up."""
+    def places_of(self, keys: NDArray[np.int64], state: ColumnsState) -> NDArray[np.int32]:
+        """The places of these keys, in their order. Left out are those that the columns lack: an older view still has
+        records that are erased since, and a damaged index makes some up."""
         with self._lock:
             table = self._place_of if state.generation == self._generation else None
         if table is None:
-            columns = state.columns
-            places = np.searchsorted(columns.keys, keys)
-            is_known = places < columns.count
-            is_known[is_known] = columns.keys[places[is_known]] == keys[is_known]
+            places = np.searchsorted(state.keys, keys)
+            is_known = places < len(state.keys)
+            is_known[is_known] = state.keys[places[is_known]] == keys[is_known]
             return places[is_known].astype(np.int32)
         found = table[keys[(keys > 0) & (keys < len(table))]]
         return found[(found >= 0) & (found < state.columns.count)]

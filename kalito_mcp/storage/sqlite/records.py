@@ -1,7 +1,6 @@
 """Reads whole records and their edits. Implements `ports.records.RecordReader`."""
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -9,16 +8,17 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
-from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.errors import RecordNotFound
-from kalito_mcp.ports.records import ForgottenValue, RecentWords, ScannedRecord, Tombstone, Unswept
+from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
 from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage.sqlite.client_keys import ClientKeys
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
+from kalito_mcp.storage.sqlite.numbered import key_of, message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
-from kalito_mcp.storage.sqlite.tombstones import WITHIN, Tombstones
+from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
 _WHOLE: Final = f"""
 SELECT {STORED_COLUMNS}, a.id, s.id, u.usage_count, u.last_used, (
@@ -58,9 +58,12 @@ WHERE r.agent_key = :agent_key AND r.reach IS NOT NULL AND r.deleted_at IS NULL 
 ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :limit
 """
 SELECT_SUPERSEDED: Final = f"""
-SELECT s.record_key, coalesce(n.id, 'msg_' || n.key), n.created_at
-FROM superseded_records s JOIN records n ON n.key = s.by_key
-WHERE s.record_key IN (SELECT value FROM json_each(:keys)) AND n.deleted_at IS NULL AND {within("n")}
+SELECT coalesce(o.id, 'msg_' || o.key), coalesce(n.id, 'msg_' || n.key), n.created_at
+FROM superseded_records s JOIN records n ON n.key = s.by_key JOIN records o ON o.key = s.record_key
+WHERE s.record_key IN (
+    SELECT value FROM json_each(:numbers) UNION ALL
+    SELECT key FROM records WHERE id IN (SELECT value FROM json_each(:ids))
+) AND n.deleted_at IS NULL AND {within("n")}
 ORDER BY n.created_at, n.key
 """
 # A project that has nothing yet has no key: it is not the same as none.
@@ -181,15 +184,14 @@ WHERE r.key IN (
 ) AND r.end_seq >= (SELECT seq FROM message) AND r.purged_at IS NULL
 ORDER BY r.level
 """
+SELECT_CAUSES: Final = """
+WITH RECURSIVE causes(key) AS (
+    SELECT caused_by FROM records WHERE key = :key AND caused_by IS NOT NULL
+    UNION SELECT r.caused_by FROM causes JOIN records r ON r.key = causes.key WHERE r.caused_by IS NOT NULL
+)
+SELECT coalesce(r.id, 'msg_' || r.key) FROM causes JOIN records r ON r.key = causes.key
+"""
 SELECT_EDITS: Final = f"SELECT {EDIT_COLUMNS} FROM memory_edits e WHERE e.record_key = :key ORDER BY e.version"
-SELECT_TOMBSTONE: Final = f"""
-SELECT t.record_id, t.purged_at FROM tombstones t
-WHERE t.record_id = :record_id AND t.owner = :owner AND {WITHIN} LIMIT 1
-"""
-SELECT_ERASED: Final = """
-SELECT DISTINCT record_id FROM tombstones
-WHERE record_id IN (SELECT value FROM json_each(:record_ids)) AND owner = :owner
-"""
 SELECT_AGENT_KEY: Final = f"""
 SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
     :agent, (SELECT b.id FROM sessions s JOIN agents b ON b.key = s.agent_key
@@ -199,8 +201,8 @@ SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
 SELECT_SCANNED: Final = f"""
 SELECT r.key, coalesce(r.id, 'msg_' || r.key), r.type, r.text, CASE WHEN :has_forgotten AND r.revision > 1 THEN (
         SELECT group_concat(json_extract(e.changes, '$.text'), char(10)) FROM memory_edits e WHERE e.record_key = r.key
-    ) END, r.tags, r.name, r.created_at, r.session_key, r.seq, r.end_seq,
-    r.revision
+    ) END, r.tags, r.name, r.created_at, (SELECT s.id FROM sessions s WHERE s.key = r.session_key),
+    r.seq, r.end_seq, r.revision
 FROM records r
 WHERE r.agent_key = :agent_key AND r.key > :after_key AND r.purged_at IS NULL
     AND (r.deleted_at IS NULL OR :has_forgotten)
@@ -209,12 +211,11 @@ WHERE r.agent_key = :agent_key AND r.key > :after_key AND r.purged_at IS NULL
     )) AND {within("r")}
 ORDER BY r.key LIMIT :limit
 """
-_MESSAGE_ID: Final = re.compile(rf"{MESSAGE_ID_PREFIX}([1-9][0-9]{{0,17}})")
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
 _NEWEST: Final = (1 << 63) - 1
 SELECT_HASHED: Final = f"""
 SELECT 'msg_' || key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records
-WHERE key IN (SELECT value FROM json_each(:keys)) AND type = 'message'
+WHERE key IN (SELECT value FROM json_each(:numbers)) AND type = 'message'
 UNION ALL
 SELECT id, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records WHERE id IN (SELECT value FROM json_each(:ids))
 """
@@ -243,7 +244,7 @@ class RecordQueries(Queries):
             last = await self.record(scope, after)
             if last is None:
                 raise RecordNotFound(f"no record {after!r} to continue after; list from the start")
-            before_key = last.key
+            before_key = key_of(last)
         found: list[MemoryRecord] = []
         for kind in sorted((types or _LISTED) & _LISTED):
             found += await self._records(
@@ -257,7 +258,7 @@ class RecordQueries(Queries):
                 limit=limit,
                 **limits_of(scope),
             )
-        return sorted(found, key=lambda one: -one.key)[:limit]
+        return sorted(found, key=lambda one: -key_of(one))[:limit]
 
     async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         agent_key = await self._agent_key(scope)
@@ -294,9 +295,9 @@ class RecordQueries(Queries):
         parameters = {"agent_key": agent_key, "limit": limit, **_places(scope)}
         return [rows.known(row) for row in await self._all(SELECT_LEFT_OPEN, **parameters)]
 
-    async def superseded(self, scope: Scope, keys: Sequence[int]) -> Mapping[int, tuple[str, int]]:
-        parameters = {"keys": json.dumps(list(keys)), "owner": scope.owner, **limits_of(scope)}
-        return {key: (record_id, at) for key, record_id, at in await self._all(SELECT_SUPERSEDED, **parameters)}
+    async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
+        found = await self._all(SELECT_SUPERSEDED, **_named(record_ids), owner=scope.owner, **limits_of(scope))
+        return {superseded: (record_id, at) for superseded, record_id, at in found}
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
         parameters = {"type": str(record_type), "text": text, "session": scope.session, **_places(scope)}
@@ -321,36 +322,45 @@ class RecordQueries(Queries):
         return [RecentWords(record_id, text, Origin(origin)) for record_id, text, origin in found]
 
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
-        return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=record.key)
+        return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=key_of(record))
 
-    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
-        if record.type is not RecordType.MESSAGE:
-            return []
-        return await self._records(SELECT_SUMMARIES_OVER, key=record.key)
+    async def summaries_over(self, message_id: str) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_SUMMARIES_OVER, key=message_key(message_id))
 
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
-        return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=record.key)]
+        return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=key_of(record))]
 
-    async def erased_texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
-        return await Tombstones(self._connection).texts(scope, record_type, texts)
+    async def causes(self, record: MemoryRecord) -> frozenset[str]:
+        return frozenset(row[0] for row in await self._all(SELECT_CAUSES, key=key_of(record)))
+
+    async def of_client_keys(
+        self, scope: Scope, record_type: RecordType, client_keys: Collection[str]
+    ) -> Sequence[MemoryRecord]:
+        keys = await ClientKeys(self._connection).records(scope, record_type, client_keys)
+        return await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps(keys)) if keys else []
+
+    async def client_keys(self, scope: Scope, record_type: RecordType, prefix: str) -> Sequence[str]:
+        return await ClientKeys(self._connection).beginning_with(scope, record_type, prefix)
+
+    async def erased_texts(
+        self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str] = ()
+    ) -> Sequence[ErasedText]:
+        return await Tombstones(self._connection).of_texts(scope, record_type, texts, client_keys)
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
-        found = await self._all(SELECT_TOMBSTONE, record_id=record_id, owner=scope.owner, **limits_of(scope))
-        return next((Tombstone(*row) for row in found), None)
+        return await Tombstones(self._connection).of_record(scope, record_id)
 
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
-        found = await self._all(SELECT_ERASED, record_ids=json.dumps(list(record_ids)), owner=scope.owner)
-        return frozenset(row[0] for row in found)
+        return await Tombstones(self._connection).of_records(scope.owner, record_ids)
 
     async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
-        keys = [key for one in record_ids if (key := message_key(one)) is not None]
-        found = await self._all(SELECT_HASHED, keys=json.dumps(keys), ids=json.dumps(list(record_ids)))
+        found = await self._all(SELECT_HASHED, **_named(record_ids))
         return [record_id for record_id, stored_hash, *row in found if record_hash(row) != stored_hash]
 
     async def scan(
-        self, scope: Scope, *, after_key: int, limit: int, has_forgotten: bool = False
+        self, scope: Scope, *, after: ScanCursor | None, limit: int, has_forgotten: bool = False
     ) -> Sequence[ScannedRecord]:
-        parameters = {"after_key": after_key, "limit": limit, **_places(scope)}
+        parameters = {"after_key": after or 0, "limit": limit, **_places(scope)}
         agent_key = await self._agent_key(scope)
         found = await self._all(SELECT_SCANNED, agent_key=agent_key, has_forgotten=has_forgotten, **parameters)
         return [ScannedRecord(key, record_id, RecordType(kind), *row) for key, record_id, kind, *row in found]
@@ -360,9 +370,6 @@ class RecordQueries(Queries):
 
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         return await ForgottenValues(self._connection).of(scope, keys)
-
-    async def unswept(self) -> Unswept:
-        return await Tombstones(self._connection).unswept()
 
     async def _agent_key(self, scope: Scope) -> int | None:
         """The key of the agent that the scope names, else of its session's agent, else of the default one."""
@@ -380,12 +387,12 @@ class RecordQueries(Queries):
         return [rows.record(row) for row in await self._all(statement, **parameters)]
 
 
+def _named(record_ids: Sequence[str]) -> dict[str, str]:
+    """The parameters that name records by their ids: those of messages by the numbers in them."""
+    numbers = [number for one in record_ids if (number := message_key(one)) is not None]
+    return {"numbers": json.dumps(numbers), "ids": json.dumps(list(record_ids))}
+
+
 def _places(scope: Scope) -> dict[str, str | None]:
     """The parameters that name the owner, the project and the limits."""
     return {"owner": scope.owner, "project": scope.project, **limits_of(scope)}
-
-
-def message_key(record_id: str) -> int | None:
-    """The number in a message's id; None if the id is not a message's."""
-    number = _MESSAGE_ID.fullmatch(record_id)
-    return None if number is None else int(number[1])

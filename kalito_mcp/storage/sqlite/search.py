@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from kalito_mcp.storage.sqlite.search_index import SqliteSearchIndex
 
 SELECT_AGENT: Final = """
-SELECT key, NULL FROM agents WHERE owner = :owner AND id = :agent AND (:limit_agent IS NULL OR id = :limit_agent)
+SELECT key FROM agents WHERE owner = :owner AND id = :agent AND (:limit_agent IS NULL OR id = :limit_agent)
 """
 SELECT_SESSION_AGENT: Final = f"""
-SELECT s.agent_key, s.key FROM sessions s JOIN agents a ON a.key = s.agent_key
+SELECT s.agent_key FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
 """
 SELECT_PROJECT: Final = "SELECT key FROM projects WHERE owner = :owner AND id = :project"
@@ -90,14 +90,12 @@ class SearchQueries:
         ).fetchone()
         if found is None:
             return None
-        agent_key, session_key = found
+        [agent_key] = found
         parameters = {"owner": scope.owner, "project": scope.project}
         projects = (
             [key for [key] in connection.execute(SELECT_PROJECT, parameters)] if scope.project is not None else None
         )
         columns = self._caches.of(agent_key)
-        index = SqliteSearchIndex(
-            connection, columns, scope, agent_key=agent_key, session_key=session_key, project_keys=projects
-        )
+        index = SqliteSearchIndex(connection, columns, scope, agent_key=agent_key, project_keys=projects)
         # An agent of which nothing is within the limits does not exist there.
         return index if index.reaches_any else None

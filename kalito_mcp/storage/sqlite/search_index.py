@@ -2,20 +2,20 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
 from kalito_mcp.storage.sqlite import conversation_rows as rows
+from kalito_mcp.storage.sqlite.numbered import message_key
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
 from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
 from kalito_mcp.text.similar_terms import MOST_ENDING_LETTERS, meant_terms, most_frequent
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 SELECT_TERMS_OF_HEADS: Final = """
 WITH asked (head, first, last, least, most) AS MATERIALIZED (
@@ -65,7 +65,6 @@ class SqliteSearchIndex:
         scope: Scope,
         *,
         agent_key: int,
-        session_key: int | None = None,
         project_keys: Sequence[int] | None = None,
     ) -> None:
         self._connection = connection
@@ -73,13 +72,8 @@ class SqliteSearchIndex:
         self._parameters = {"owner": scope.owner, "agent_key": agent_key, **limits_of(scope)}
         self._prefix = f"{agent_key}:"
         self._state = columns.current(connection)
-        self.session_key = session_key
-        self.project_keys = project_keys
-        self.records = self._state.columns
-        self._within: NDArray[np.bool_] | None = None
-        if scope.limits.project is not None:
-            self._within = self._reached()
-            self.records = self.records.narrowed(self._within)
+        self._within = self._reached() if scope.limits.project is not None else None
+        self.records = self._state.columns.narrowed(scope.session, project_keys, self._within)
 
     @property
     def reaches_any(self) -> bool:
@@ -87,10 +81,21 @@ class SqliteSearchIndex:
         records."""
         return self._within is None or bool(self._within.any())
 
-    def places(self, term: str, *, times: int = 1) -> "NDArray[np.int32]":
-        """The places of the agent's records that contain the term this often; see the port."""
-        found = self._columns.places(self._connection, f"{COUNT_MARKS[times]}{self._prefix}{term}", self._state)
-        return found if self._within is None else found[self._within[found]]
+    def places(self, terms: Collection[str], *, times: int = 1) -> Mapping[str, NDArray[np.int32]]:
+        """For each term, the places of the agent's records that contain it this often; see the port."""
+        return {term: self._places(f"{COUNT_MARKS[times]}{self._prefix}{term}") for term in terms}
+
+    def places_of_messages(self, message_ids: Sequence[str]) -> NDArray[np.int64]:
+        """The places of the messages with these ids; see the port."""
+        return self.places_of_keys([key for one in message_ids if (key := message_key(one)) is not None])
+
+    def keys(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The keys of the records at these places."""
+        return self._state.keys[places]
+
+    def places_of_keys(self, keys: Sequence[int]) -> NDArray[np.int64]:
+        """The places of the records with these keys; see the port."""
+        return self._columns.places_of(np.array(keys, np.int64), self._state).astype(np.int64)
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
         """For each word, the agent's terms that it may be a mistyped form of; see the port."""
@@ -100,7 +105,7 @@ class SqliteSearchIndex:
         known = self._indexed_terms(set().union(*meant.values()))
         if self._within is not None:
             # How often others say a word would decide which one is meant, and so be found out.
-            known = {term: count for term in known if (count := len(self.places(term)))}
+            known = {term: len(places) for term, places in self.places(known).items() if len(places)}
         return most_frequent(meant, known, limit=limit)
 
     def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -111,21 +116,25 @@ class SqliteSearchIndex:
         found = {prefix: sorted(terms) for prefix, terms in self._terms_between(lengths).items()}
         if self._within is None:
             return found
-        reached = {prefix: [term for term in terms if len(self.places(term))] for prefix, terms in found.items()}
+        places = self.places(frozenset().union(*found.values()))
+        reached = {prefix: [term for term in terms if len(places[term])] for prefix, terms in found.items()}
         return {prefix: terms for prefix, terms in reached.items() if terms}
 
-    def candidates(self, keys: Sequence[int]) -> Sequence[Candidate]:
-        """The records with these keys, with their texts."""
-        found = self._connection.execute(SELECT_CANDIDATES, {"keys": json.dumps(list(keys)), **self._parameters})
-        return rows.candidates(found.fetchall())
+    def candidates(self, places: NDArray[np.int64]) -> Mapping[int, Candidate]:
+        """The records at these places, with their texts, by place."""
+        place_of = dict(zip(self._state.keys[places].tolist(), places.tolist(), strict=True))
+        parameters = {"keys": json.dumps(list(place_of)), **self._parameters}
+        found = self._connection.execute(SELECT_CANDIDATES, parameters).fetchall()
+        return {place_of[key]: one for key, one in rows.candidates(found).items()}
 
-    def _reached(self) -> "NDArray[np.bool_]":
+    def _places(self, marked: str) -> NDArray[np.int32]:
+        found = self._columns.places(self._connection, marked, self._state)
+        return found if self._within is None else found[self._within[found]]
+
+    def _reached(self) -> NDArray[np.bool_]:
         """Which records are of the project of the limits, or personal."""
-        projects = self.records.projects
-        found: NDArray[np.bool_] = projects < 0
-        for [key] in self._connection.execute(SELECT_LIMIT_PROJECT, self._parameters):
-            found = found | (projects == key)
-        return found
+        keys = self._connection.execute(SELECT_LIMIT_PROJECT, self._parameters)
+        return self._state.columns.of_projects(key for [key] in keys)
 
     def _terms_between(self, lengths: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
         """For each prefix, its terms of this many letters, and how many records contain each."""

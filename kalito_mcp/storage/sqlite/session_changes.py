@@ -1,11 +1,10 @@
 """Stores sessions and their counters."""
 
-from dataclasses import replace
 from typing import Final
 
-from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_LIMITS, PERSONAL, Scope
+from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.errors import AccessDenied, InvalidInput
+from kalito_mcp.storage.sqlite.numbered import key_of
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
 
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
@@ -33,34 +32,18 @@ UPDATE_STAGE: Final = "UPDATE sessions SET stage = :stage WHERE key = :key"
 class SessionStatements(SessionQueries):
     """`ports.sessions.SessionWriter`."""
 
-    async def ensure(self, scope: Scope, *, now_ms: int) -> Session:
-        scope = scope.landing()
-        agent = scope.agent or DEFAULT_AGENT
-        known = await self.get(scope.of_session(scope.session or ""))
-        if known is None:
-            any_agent = await self.get(Scope(owner=scope.owner, session=scope.session))
-            if any_agent is not None and scope.limits != NO_LIMITS:
-                raise AccessDenied(f"session_id {scope.session!r} cannot be used here; use another one")
-            if any_agent is not None:
-                raise InvalidInput(
-                    f"session {scope.session!r} belongs to agent {any_agent.agent!r}, not {agent!r}; "
-                    "leave agent_id out, or use another session_id"
-                )
-            await self._all(INSERT_AGENT, owner=scope.owner, agent=agent)
-            await self._add_project(scope.owner, scope.project)
-            names = {"owner": scope.owner, "agent": agent, "session": scope.session, "project": scope.project}
-            await self._all(INSERT_SESSION, **names, now_ms=now_ms)
-            known = await self.get(scope)
-        assert known is not None  # noqa: S101 - it was read or written in this transaction
-        if scope.project not in (None, PERSONAL) and not known.is_placed:
-            await self.move(known, scope.project)
-            return replace(known, project=scope.project, is_placed=True)
-        scope.admit(known)
-        return known
+    async def create(self, scope: Scope, *, now_ms: int) -> Session:
+        names = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, "project": scope.project}
+        await self._all(INSERT_AGENT, owner=scope.owner, agent=scope.agent)
+        await self._add_project(scope.owner, scope.project)
+        await self._all(INSERT_SESSION, **names, now_ms=now_ms)
+        created = await self.get(scope)
+        assert created is not None  # noqa: S101 - it was written in this transaction
+        return created
 
     async def move(self, session: Session, project: str | None) -> None:
         await self._add_project(session.owner, project)
-        parameters = {"owner": session.owner, "project": project, "key": session.key}
+        parameters = {"owner": session.owner, "project": project, "key": key_of(session)}
         await self._all(UPDATE_PROJECT_OF_SESSION, **parameters)
         await self._all(UPDATE_PROJECT_OF_RECORDS, **parameters)
 
@@ -69,13 +52,13 @@ class SessionStatements(SessionQueries):
             await self._all(INSERT_PROJECT, owner=owner, project=project)
 
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
-        await self._all(UPDATE_STATE, state=str(state), now_ms=now_ms, key=session.key)
+        await self._all(UPDATE_STATE, state=str(state), now_ms=now_ms, key=key_of(session))
 
     async def set_pinned_seq(self, session: Session, seq: int) -> None:
-        await self._all(UPDATE_PINNED_SEQ, seq=seq, key=session.key)
+        await self._all(UPDATE_PINNED_SEQ, seq=seq, key=key_of(session))
 
     async def set_observed_seq(self, session: Session, seq: int) -> None:
-        await self._all(UPDATE_OBSERVED_SEQ, seq=seq, key=session.key)
+        await self._all(UPDATE_OBSERVED_SEQ, seq=seq, key=key_of(session))
 
     async def set_stage(self, session: Session, stage: str | None) -> None:
-        await self._all(UPDATE_STAGE, stage=stage, key=session.key)
+        await self._all(UPDATE_STAGE, stage=stage, key=key_of(session))

@@ -7,6 +7,7 @@ from typing import Any, Final
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
 from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.numbered import NumberedSession, key_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 
@@ -19,7 +20,7 @@ _COLUMNS: Final = """
 _STATE_PLACE: Final = 4
 _BEYOND_ALL: Final = (1 << 63) - 1
 """A key that no session reaches."""
-_NEWEST: Final = SessionCursor((1 << 63) - 1, 0)
+_NEWEST: Final = SessionCursor((1 << 63) - 1, "")
 SELECT_SESSION: Final = f"""
 SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
@@ -30,7 +31,9 @@ _IN_SCOPE: Final = f"""(:project IS NULL OR s.project_key IS NULL OR s.project_k
 SELECT_RECENT_SESSIONS: Final = f"""
 SELECT {_COLUMNS} FROM sessions s INDEXED BY sessions_said JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1, length(:prefix)) = :prefix
-    AND {_IN_SCOPE} AND (coalesce(s.newest_message_at, s.updated_at), s.key) < (:said_at, :key)
+    AND {_IN_SCOPE} AND (coalesce(s.newest_message_at, s.updated_at), s.key) < (
+        :said_at, coalesce((SELECT key FROM sessions WHERE owner = :owner AND id = :before), 0)
+    )
 ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :limit
 """
 SELECT_FIRST_TEXTS: Final = f"""
@@ -112,7 +115,7 @@ class SessionQueries(Queries):
     async def list_recent(
         self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
     ) -> Sequence[Session]:
-        said_at, key = before or _NEWEST
+        place = before or _NEWEST
         rows = await self._all(
             SELECT_RECENT_SESSIONS,
             owner=scope.owner,
@@ -120,8 +123,8 @@ class SessionQueries(Queries):
             prefix=prefix,
             limit=limit,
             project=scope.project,
-            said_at=said_at,
-            key=key,
+            said_at=place.said_at,
+            before=place.session_id,
             **limits_of(scope),
         )
         return list(_sessions(rows))
@@ -129,7 +132,7 @@ class SessionQueries(Queries):
     async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
         parameters = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, "limit": limit}
         parameters |= limits_of(scope)
-        key = _BEYOND_ALL if before is None else before.key
+        key = _BEYOND_ALL if before is None else key_of(before)
         return list(_sessions(await self._all(SELECT_SESSIONS_BEGUN, **parameters, before=key)))
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -159,9 +162,12 @@ class SessionQueries(Queries):
         names = ("sessions", "messages", "pins", "summaries", "notes", "tasks", "documents")
         return {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
 
-    async def list_owing(self, *, threshold: int, max_summaries: int, after_key: int, limit: int) -> Sequence[Session]:
-        parameters = {"threshold": threshold, "max_summaries": max_summaries, "after_key": after_key, "limit": limit}
-        return list(_sessions(await self._all(SELECT_OWING_SESSIONS, **parameters)))
+    async def list_owing(
+        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+    ) -> Sequence[Session]:
+        parameters = {"threshold": threshold, "max_summaries": max_summaries, "limit": limit}
+        after_key = 0 if after is None else key_of(after)
+        return list(_sessions(await self._all(SELECT_OWING_SESSIONS, **parameters, after_key=after_key)))
 
 
 def _sessions(rows: Iterable[Any]) -> Iterator[Session]:
@@ -170,4 +176,5 @@ def _sessions(rows: Iterable[Any]) -> Iterator[Session]:
         with intact_rows():
             fields[_STATE_PLACE] = SessionState(fields[_STATE_PLACE])
         fields[-1] = bool(fields[-1])
-        yield Session(*fields)
+        key, *others = fields
+        yield NumberedSession(*others, key=key)

@@ -8,8 +8,6 @@ from typing import Final
 
 import aiosqlite
 
-from kalito_mcp.errors import RecordNotFound
-
 _FIELD: Final = "supersedes"
 
 NOT_SUPERSEDED: Final = """NOT EXISTS (
@@ -31,13 +29,6 @@ WHERE instr(n.attributes, '"{_FIELD}"') AND json_valid(n.attributes)
     AND r.agent_key = n.agent_key AND r.key <> n.key AND r.purged_at IS NULL
 """
 INSERT_SUPERSEDED: Final = f"{INSERT_ALL_SUPERSEDED} AND n.key = :key"
-SELECT_UNKNOWN: Final = f"""
-SELECT named.value FROM records n JOIN json_each(n.attributes, '$.{_FIELD}') named
-WHERE n.key = :key AND NOT EXISTS (
-    SELECT 1 FROM superseded_records s JOIN records r ON r.key = s.record_key
-    WHERE s.by_key = n.key AND coalesce(r.id, 'msg_' || r.key) = named.value AND r.project_key IS n.project_key
-)
-"""
 
 
 def named_in(attributes: str | None) -> list[str]:
@@ -45,15 +36,7 @@ def named_in(attributes: str | None) -> list[str]:
     return list(json.loads(attributes).get(_FIELD) or ()) if attributes and _FIELD in attributes else []
 
 
-async def supersede(connection: aiosqlite.Connection, key: int, *, before: str | None = None) -> None:
-    """Store which records the one with this key supersedes now. `before` are the attributes that it had.
-
-    Raises:
-        RecordNotFound: it names one, and did not before, that its agent and project do not have.
-    """
+async def supersede(connection: aiosqlite.Connection, key: int) -> None:
+    """Store which records the one with this key supersedes now: those it names that its agent has."""
     for statement in (DELETE_SUPERSEDED, INSERT_SUPERSEDED):
         await connection.execute_fetchall(statement, {"key": key})
-    known = named_in(before)
-    for [record_id] in await connection.execute_fetchall(SELECT_UNKNOWN, {"key": key}):
-        if record_id not in known:
-            raise RecordNotFound(f"record {record_id!r} does not exist; use ids returned by a search")

@@ -28,7 +28,6 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.errors import StorageFull
-from kalito_mcp.ports.records import Swept
 from kalito_mcp.runtime.crash_points import crash_point
 from kalito_mcp.storage.sqlite.backups import copies
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
@@ -110,8 +109,8 @@ class Sweep:
         self._write = write
         self._locked = locked
 
-    async def run(self, up_to: int) -> Swept:
-        """Sweep. Once begun it is not cancelled.
+    async def run(self, up_to: int) -> dict[str, str]:
+        """Sweep. Returns the files that may still contain erased text. Once begun it is not cancelled.
 
         Afterwards the erasures numbered up to `up_to` are swept. If they are already, nothing is done. 0 always sweeps
         the files, and leaves every erasure unswept.
@@ -125,7 +124,7 @@ class Sweep:
                     f"no room to sweep {self._path}; free some space and purge again to finish. The records stay "
                     "erased, but their text may still be in the file"
                 ) from error
-        return Swept(remaining={**({} if is_clean else self._unfinished()), **self._backups()})
+        return {**({} if is_clean else self._unfinished()), **self._backups()}
 
     async def _run(self, up_to: int) -> bool:
         async with self._write() as transaction:

@@ -6,18 +6,16 @@ a given text was erased.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from hashlib import blake2b
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import aiosqlite
 
+from kalito_mcp.domain.archive import hashed_text
 from kalito_mcp.domain.records import RecordType, message_record_id
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.time import to_iso
-from kalito_mcp.errors import Conflict
-from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft
-from kalito_mcp.ports.records import Unswept
+from kalito_mcp.ports.maintenance import OwedErasures
+from kalito_mcp.ports.records import ErasedText, Tombstone
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
@@ -35,6 +33,14 @@ SELECT t.text_hash, t.number, t.seq, t.client_key_hash, t.created_at, t.purged_a
 WHERE t.text_hash IN (SELECT value FROM json_each(:text_hashes)) AND t.owner = :owner AND t.type = :type AND {WITHIN}
 ORDER BY t.purged_at, t.record_id
 """
+SELECT_TOMBSTONE: Final = f"""
+SELECT t.record_id, t.purged_at FROM tombstones t
+WHERE t.record_id = :record_id AND t.owner = :owner AND {WITHIN} LIMIT 1
+"""
+SELECT_ERASED: Final = """
+SELECT DISTINCT record_id FROM tombstones
+WHERE record_id IN (SELECT value FROM json_each(:record_ids)) AND owner = :owner
+"""
 INSERT_TOMBSTONE: Final = """
 INSERT OR REPLACE INTO tombstones (
     record_id, text_hash, owner, type, number, seq, client_key_hash, created_at, purged_at
@@ -43,7 +49,6 @@ INSERT OR REPLACE INTO tombstones (
 INSERT_UNSWEPT: Final = "INSERT INTO unswept (text_keys) VALUES (:text_keys)"
 SELECT_UNSWEPT: Final = "SELECT key, text_keys FROM unswept ORDER BY key"
 SELECT_ANY_LEFTOVER: Final = "SELECT EXISTS (SELECT 1 FROM vector_leftovers)"
-_HASH_BYTES: Final = 16
 
 
 class Tombstones:
@@ -53,7 +58,7 @@ class Tombstones:
         self._connection = connection
 
     async def add(self, row: dict[str, Any], texts: Iterable[str], *, owner: str, now_ms: int) -> None:
-        """Store one tombstone for each text that the record ever had. `row` is the record's row by column."""
+        """Store one tombstone for each of the texts, or one that no text finds. `row` is the record's row by column."""
         secret = await self._secret()
         is_message = row["type"] == RecordType.MESSAGE
         client_key = row["client_key"]
@@ -68,75 +73,55 @@ class Tombstones:
             "purged_at": now_ms,
         }
         await self._connection.executemany(
-            INSERT_TOMBSTONE, [{**kept, "text_hash": hashed_text(secret, text)} for text in dict.fromkeys(texts)]
+            INSERT_TOMBSTONE,
+            [{**kept, "text_hash": hashed_text(secret, text)} for text in dict.fromkeys(texts) or (kept["record_id"],)],
         )
 
     async def owe_sweep(self, text_keys: Sequence[str]) -> None:
         """Store an erasure as unswept."""
         await self._connection.execute_fetchall(INSERT_UNSWEPT, {"text_keys": json.dumps(list(text_keys))})
 
-    async def unswept(self) -> Unswept:
+    async def unswept(self) -> OwedErasures:
         """The erasures that are not swept yet."""
         rows = list(await self._connection.execute_fetchall(SELECT_UNSWEPT))
         keys = frozenset(key for _, text_keys in rows for key in json.loads(text_keys))
         [[is_left]] = await self._connection.execute_fetchall(SELECT_ANY_LEFTOVER)
-        return Unswept(rows[-1][0] if rows else 0, keys, is_left_elsewhere=bool(is_left))
+        return OwedErasures(rows[-1][0] if rows else 0, keys, is_left_elsewhere=bool(is_left))
 
-    async def messages(self, scope: Scope, drafts: Sequence[MessageDraft]) -> dict[int, AppendedMessage]:
-        """Which of the drafts, by position, are erased messages that come again, and where those were stored. Such a
-        draft has the same text, and the same client_key or time."""
-        found = await self._of_texts(scope, RecordType.MESSAGE, [draft.text for draft in drafts])
-        if not found:
-            return {}
-        secret = await self._secret()
-        again: dict[int, AppendedMessage] = {}
-        for place, draft in enumerate(drafts):
-            client_key = None if draft.client_key is None else hashed_text(secret, draft.client_key)
-            for number, seq, client_key_hash, created_at, _ in found.get(draft.text, ()):
-                if (client_key is not None and client_key == client_key_hash) or created_at == draft.created_at:
-                    again[place] = AppendedMessage(id=number, seq=seq, is_new=False, is_erased=True)
-        return again
-
-    async def texts(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> frozenset[str]:
-        """Which of the texts an erased record of this type had."""
-        return frozenset(await self._of_texts(scope, record_type, texts))
-
-    async def refuse(self, scope: Scope, record_type: RecordType, texts: Sequence[str]) -> None:
-        """Raise Conflict if an erased record of this type had one of the texts."""
-        for text, stones in (await self._of_texts(scope, record_type, texts)).items():
-            day = to_iso(stones[-1][-1])[:10]
-            raise Conflict(
-                f"a {record_type} with this text ({len(text):,} characters) was erased for good on {day} and stays "
-                "erased; nothing was written. Put it in other words if you need it after all"
-            )
-
-    async def _of_texts(
-        self, scope: Scope, record_type: RecordType, texts: Sequence[str]
-    ) -> dict[str, list[tuple[int, int, str | None, int, int]]]:
-        """For each erased text its tombstones, oldest first: number, seq, client_key_hash, created_at, purged_at."""
+    async def of_texts(
+        self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str]
+    ) -> list[ErasedText]:
+        """As `ports.records.RecordReader.erased_texts`."""
         if not texts or not await self._connection.execute_fetchall(SELECT_ANY_TOMBSTONE):
-            return {}
+            return []
         secret = await self._secret()
-        texts_by_hash = {hashed_text(secret, text): text for text in texts}
+        by_hash = {hashed_text(secret, text): text for text in texts}
+        keys_by_hash = {hashed_text(secret, key): key for key in client_keys}
         rows = await self._connection.execute_fetchall(
             SELECT_TOMBSTONES_OF_TEXTS,
             {
-                "text_hashes": json.dumps(list(texts_by_hash)),
+                "text_hashes": json.dumps(list(by_hash)),
                 "owner": scope.owner,
                 "type": str(record_type),
                 **limits_of(scope),
             },
         )
-        found: dict[str, list[tuple[int, int, str | None, int, int]]] = {}
-        for text_hash, number, seq, client_key_hash, created_at, purged_at in rows:
-            found.setdefault(texts_by_hash[text_hash], []).append((number, seq, client_key_hash, created_at, purged_at))
-        return found
+        return [
+            ErasedText(by_hash[text_hash], number or 0, seq or 0, keys_by_hash.get(key_hash), created_at, purged_at)
+            for text_hash, number, seq, key_hash, created_at, purged_at in rows
+        ]
+
+    async def of_record(self, scope: Scope, record_id: str) -> Tombstone | None:
+        """As `ports.records.RecordReader.tombstone`."""
+        parameters = {"record_id": record_id, "owner": scope.owner, **limits_of(scope)}
+        rows = await self._connection.execute_fetchall(SELECT_TOMBSTONE, parameters)
+        return next((Tombstone(*row) for row in rows), None)
+
+    async def of_records(self, owner: str, record_ids: Sequence[str]) -> frozenset[str]:
+        """Which of the ids belonged to records that were erased."""
+        parameters = {"record_ids": json.dumps(list(record_ids)), "owner": owner}
+        return frozenset(row[0] for row in await self._connection.execute_fetchall(SELECT_ERASED, parameters))
 
     async def _secret(self) -> bytes:
         [[secret]] = await self._connection.execute_fetchall(SELECT_IDENTITY)
         return bytes(secret)
-
-
-def hashed_text(secret: bytes, text: str) -> str:
-    """The keyed hash of a text, 32 hexadecimal digits."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), key=secret, digest_size=_HASH_BYTES).hexdigest()

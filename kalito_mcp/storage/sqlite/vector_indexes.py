@@ -1,19 +1,31 @@
 """Reads which indexes of vectors there are, without a vector; `vectors` does the rest."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kalito_mcp.ports.vectors import VectorIndex
 from kalito_mcp.storage.sqlite.queries import Queries
 
 _COLUMNS: Final = "key, fingerprint, dimension, state = 'active', first_key, done_key"
 SELECT_INDEXES: Final = f"SELECT {_COLUMNS} FROM vector_indexes WHERE state <> 'dropped' ORDER BY state"
-SELECT_INDEX: Final = f"SELECT {_COLUMNS} FROM vector_indexes WHERE key = :index_key AND state <> 'dropped'"
+SELECT_INDEX: Final = f"SELECT {_COLUMNS} FROM vector_indexes WHERE fingerprint = :fingerprint AND state <> 'dropped'"
 SELECT_ACTIVE_INDEX: Final = """
 SELECT i.key, i.dimension, i.centre, m.moved_key FROM vector_indexes i LEFT JOIN vector_moves m ON m.index_key = i.key
 WHERE i.state = 'active' AND i.fingerprint = :fingerprint
 """
 SELECT_VECTOR_COUNT: Final = "SELECT count(*) FROM record_vectors WHERE index_key = :index_key"
+
+
+class IndexRow(NamedTuple):
+    """An index that is active or being built. Of the records from `first_key` to `done_key`, each has a vector or a row
+    in `vector_debts`; all others are owed one."""
+
+    key: int
+    fingerprint: str
+    dimension: int
+    is_active: int
+    first_key: int
+    done_key: int
 
 
 class ActiveIndex(NamedTuple):
@@ -30,16 +42,13 @@ class VectorIndexQueries(Queries):
     """The part of `ports.vectors.VectorReader` that is about indexes."""
 
     async def indexes(self) -> Sequence[VectorIndex]:
-        return [_index(row) for row in await self._all(SELECT_INDEXES)]
+        rows = [IndexRow(*row) for row in await self._all(SELECT_INDEXES)]
+        return [VectorIndex(row.fingerprint, row.dimension, row.is_active == 1) for row in rows]
 
-    async def count(self, index: VectorIndex) -> int:
-        [[count]] = await self._all(SELECT_VECTOR_COUNT, index_key=index.key)
+    async def count(self, fingerprint: str) -> int:
+        index = await self._index(fingerprint)
+        [[count]] = await self._all(SELECT_VECTOR_COUNT, index_key=None if index is None else index.key)
         return int(count)
 
-    async def _index(self, index_key: int) -> VectorIndex | None:
-        return next((_index(row) for row in await self._all(SELECT_INDEX, index_key=index_key)), None)
-
-
-def _index(row: Sequence[Any]) -> VectorIndex:
-    key, fingerprint, dimension, is_active, first_key, done_key = row
-    return VectorIndex(key, fingerprint, dimension, is_active == 1, first_key, done_key)
+    async def _index(self, fingerprint: str) -> IndexRow | None:
+        return next((IndexRow(*row) for row in await self._all(SELECT_INDEX, fingerprint=fingerprint)), None)

@@ -64,7 +64,7 @@ class VectorMover:
         self._checked_arrival = 0
 
     async def run(self, *, is_whole: bool = False) -> bool:
-        """As `ports.store.Store.move_vectors`."""
+        """As `ports.maintenance.Maintenance.move_vectors`."""
         async with self._lock:
             if self._points is None:
                 return is_whole and await self._take_back()

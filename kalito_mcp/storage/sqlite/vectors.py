@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import aiosqlite
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
-from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.vector_points import VectorPoints
-from kalito_mcp.ports.vectors import OwedVector, VectorIndex
+from kalito_mcp.ports.vectors import OwedVector
 from kalito_mcp.storage.sqlite.moved_vectors import MovedVectors
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
-from kalito_mcp.storage.sqlite.vector_indexes import SELECT_ACTIVE_INDEX, ActiveIndex, VectorIndexQueries
+from kalito_mcp.storage.sqlite.vector_indexes import SELECT_ACTIVE_INDEX, ActiveIndex, IndexRow, VectorIndexQueries
+from kalito_mcp.storage.vector_checks import check_dimension, check_query, check_vectors, dropped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,7 +103,8 @@ SELECT_LATEST_VECTORS: Final = """
 SELECT vector FROM record_vectors WHERE +index_key = :index_key ORDER BY key DESC LIMIT :limit
 """
 UPDATE_CENTRE: Final = "UPDATE vector_indexes SET centre = :centre WHERE key = :index_key"
-UPDATE_STATE: Final = "UPDATE vector_indexes SET state = :state WHERE key = :index_key AND state <> 'dropped'"
+UPDATE_ACTIVE: Final = "UPDATE vector_indexes SET state = 'active' WHERE key = :index_key"
+UPDATE_DROPPED: Final = "UPDATE vector_indexes SET state = 'dropped' WHERE fingerprint = :fingerprint"
 UPDATE_OTHERS_DROPPED: Final = """
 UPDATE vector_indexes SET state = 'dropped' WHERE state = :state AND key <> :index_key
 """
@@ -142,8 +143,8 @@ class VectorQueries(VectorIndexQueries):
     def outage(self) -> str | None:
         return self._moved.outage
 
-    async def owed(self, index: VectorIndex | None, *, limit: int) -> Sequence[OwedVector]:
-        parameters = _reach(index)
+    async def owed(self, fingerprint: str, *, limit: int) -> Sequence[OwedVector]:
+        parameters = await self._reach(fingerprint)
         found: list[OwedVector] = []
         for statement in (SELECT_NEW, SELECT_DEBTS, SELECT_OLDER):
             if len(found) < limit:
@@ -151,9 +152,15 @@ class VectorQueries(VectorIndexQueries):
                 found += [OwedVector(*row) for row in rows]
         return found
 
-    async def owed_count(self, index: VectorIndex | None) -> int:
-        [[count]] = await self._all(SELECT_OWED_COUNT, **_reach(index))
+    async def owed_count(self, fingerprint: str) -> int:
+        [[count]] = await self._all(SELECT_OWED_COUNT, **await self._reach(fingerprint))
         return int(count)
+
+    async def _reach(self, fingerprint: str) -> dict[str, int | None]:
+        index = await self._index(fingerprint)
+        if index is None:
+            return {**_NOTHING_YET}
+        return {"index_key": index.key, "first_key": index.first_key, "done_key": index.done_key}
 
     async def nearest(
         self,
@@ -223,10 +230,7 @@ class VectorQueries(VectorIndexQueries):
         """The active index, if this embedder made it."""
         for row in await self._all(SELECT_ACTIVE_INDEX, fingerprint=fingerprint):
             active = ActiveIndex(*row)
-            if query.shape != (active.dimension,):
-                raise InvalidInput(
-                    f"the query's vector has the shape {query.shape}, but the index needs ({active.dimension},)"
-                )
+            check_query(query, active.dimension)
             return active
         return None
 
@@ -246,32 +250,21 @@ class VectorStatements(VectorQueries):
     def __init__(self, connection: aiosqlite.Connection, points: VectorPoints | None = None) -> None:
         super().__init__(connection, VectorCaches(), points)
 
-    async def open_index(self, fingerprint: str, dimension: int) -> VectorIndex:
-        for index in await self.indexes():
-            if index.fingerprint == fingerprint:
-                if index.dimension != dimension:
-                    raise Conflict(
-                        f"the vectors of {fingerprint!r} have {index.dimension} dimensions, but the embedder returns "
-                        f"{dimension} now; configure it as before, or under another name"
-                    )
-                return index
+    async def open_index(self, fingerprint: str, dimension: int) -> None:
+        if (index := await self._index(fingerprint)) is not None:
+            check_dimension(fingerprint, index.dimension, dimension)
+            return
         await self._all(UPDATE_OTHERS_DROPPED, state="building", index_key=-1)
         await self._all(DELETE_DEBTS_OF_DROPPED)
         await self._all(INSERT_INDEX, fingerprint=fingerprint, dimension=dimension)
-        return next(index for index in await self.indexes() if index.fingerprint == fingerprint)
 
-    async def put(
-        self, index: VectorIndex, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]"
-    ) -> VectorIndex | None:
+    async def put(self, fingerprint: str, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]") -> None:
         from kalito_mcp.storage.sqlite.vector_rows import packed  # noqa: PLC0415 - numpy loads when first needed
 
-        if vectors.shape != (len(owed), index.dimension):
-            raise InvalidInput(
-                f"the vectors have the shape {vectors.shape}, but it must be ({len(owed)}, {index.dimension})"
-            )
-        stored = await self._index(index.key)
-        if stored is None or not owed:
-            return stored
+        index = await self._known(fingerprint)
+        check_vectors(owed, vectors, index.dimension)
+        if not owed:
+            return
         await self._connection.executemany(
             INSERT_VECTOR,
             [
@@ -280,16 +273,21 @@ class VectorStatements(VectorQueries):
             ],
         )
         keys = [one.record_key for one in owed]
-        first_key, done_key = min(stored.first_key, *keys), max(stored.done_key, *keys)
+        first_key, done_key = min(index.first_key, *keys), max(index.done_key, *keys)
         await self._all(DELETE_PAID_DEBTS, index_key=index.key, record_keys=json.dumps(keys))
-        for from_key, to_key in ((stored.done_key + 1, done_key), (first_key, stored.first_key - 1)):
+        for from_key, to_key in ((index.done_key + 1, done_key), (first_key, index.first_key - 1)):
             await self._all(INSERT_DEBTS, index_key=index.key, from_key=from_key, to_key=to_key)
         await self._all(UPDATE_REACH, index_key=index.key, first_key=first_key, done_key=done_key)
         if await self._all(SELECT_TOO_MANY, index_key=index.key, most=EXACT_UP_TO):
             await self._set_centre(index)
-        return await self._index(index.key)
 
-    async def _set_centre(self, index: VectorIndex) -> None:
+    async def _known(self, fingerprint: str) -> IndexRow:
+        index = await self._index(fingerprint)
+        if index is None:
+            raise dropped()
+        return index
+
+    async def _set_centre(self, index: IndexRow) -> None:
         """Take the mean of the latest vectors. Whose they are matters little: it is the model that leans to a side."""
         import numpy as np  # noqa: PLC0415 - loads when first needed
 
@@ -299,13 +297,14 @@ class VectorStatements(VectorQueries):
         mean = directions(unpacked([row[0] for row in rows], index.dimension)).mean(axis=0, dtype=np.float64)
         await self._all(UPDATE_CENTRE, index_key=index.key, centre=mean.astype("<f2").tobytes())
 
-    async def activate(self, index: VectorIndex) -> None:
+    async def activate(self, fingerprint: str) -> None:
+        index = await self._known(fingerprint)
         await self._all(UPDATE_OTHERS_DROPPED, state="active", index_key=index.key)
         await self._all(DELETE_DEBTS_OF_DROPPED)
-        await self._all(UPDATE_STATE, state="active", index_key=index.key)
+        await self._all(UPDATE_ACTIVE, index_key=index.key)
 
-    async def drop(self, index: VectorIndex) -> None:
-        await self._all(UPDATE_STATE, state="dropped", index_key=index.key)
+    async def drop(self, fingerprint: str) -> None:
+        await self._all(UPDATE_DROPPED, fingerprint=fingerprint)
         await self._all(DELETE_DEBTS_OF_DROPPED)
 
     async def clear(self, *, limit: int) -> int:
@@ -315,9 +314,3 @@ class VectorStatements(VectorQueries):
                 await self._all(DELETE_INDEX, index_key=index_key)
             return removed
         return 0
-
-
-def _reach(index: VectorIndex | None) -> dict[str, int | None]:
-    if index is None:
-        return {**_NOTHING_YET}
-    return {"index_key": index.key, "first_key": index.first_key, "done_key": index.done_key}

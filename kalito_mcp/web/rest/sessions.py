@@ -106,7 +106,7 @@ class Finalized(Output):
 async def list_sessions(call: Call[Nothing, Sessions]) -> Reply:
     """A page of sessions."""
     query = call.query
-    before = None if query.cursor is None else SessionCursor(*place_in(call, query, query.cursor, int, int))
+    before = None if query.cursor is None else SessionCursor(*place_in(call, query, query.cursor, int, str))
     found = await call.memory.conversations.recent(
         prefix=query.prefix, agent_id=query.agent_id, limit=query.limit + 1, before=before
     )

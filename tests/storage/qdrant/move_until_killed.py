@@ -16,9 +16,9 @@ async def move(database: pathlib.Path, url: str) -> None:
     store = await SqliteStore.open(database, points=points)
     await append(store, "apple", "pear", "plum")
     await pay(store, await opened(store))
-    await store.move_vectors()
+    await store.maintenance.move_vectors()
     await change(store, 1, text="ferry")
-    await store.move_vectors()
+    await store.maintenance.move_vectors()
 
 
 if __name__ == "__main__":

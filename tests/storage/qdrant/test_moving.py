@@ -14,15 +14,17 @@ import anyio.to_thread
 import numpy as np
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.memory_records import DELETED_AT
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.vector_points import VectorPoint
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.qdrant.collections import MODULE
 from kalito_mcp.storage.qdrant.points import QdrantPoints
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict, inspect
+from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.vector_rows import packed
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 from tests import drafts
@@ -80,7 +82,7 @@ async def test_vectors_leave_the_database_and_are_found_as_before(database: Path
     assert set(lengths(database)) == {64}
     async with store_of(database, points_of(client)) as store:
         assert await nearest(store, "the ferry to Moss", k=20) == before, "nothing was moved yet"
-        assert not await store.move_vectors()
+        assert not await store.maintenance.move_vectors()
         assert await nearest(store, "the ferry to Moss", k=20) == before
         assert set(lengths(database)) == {16}
         [vector] = packed(hashed_vector("the ferry to Moss")[np.newaxis])
@@ -89,7 +91,7 @@ async def test_vectors_leave_the_database_and_are_found_as_before(database: Path
         await pay(store, await opened(store))
         assert (await nearest(store, "a ferry to Horten"))[0] == new[0], "what waits to be moved is compared here"
         assert lengths(database)[-1] == 64
-        await store.sweep()
+        await store.maintenance.finish_erasures()
     assert not [path for path in database.parent.rglob("*") if path.is_file() and vector in path.read_bytes()]
     assert {
         finding.verdict for finding in inspect(database, is_deep=True, embedder=ScriptedEmbedder(HASHED), place=NAME)
@@ -102,7 +104,7 @@ async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(
     async with store_of(database, points_of(client)) as store:
         scope = Scope(owner="ann@example.org", agent="coach", session="gym")
         async with store.transaction() as transaction:
-            session = await transaction.sessions.ensure(scope, now_ms=START_MS)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("said")], now_ms=START_MS)
             await transaction.conversations.add_pins(session, [drafts.pin("pinned")])
             await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="summed"))
@@ -113,7 +115,7 @@ async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(
             ]
             await transaction.records.add_records(scope, own, now_ms=START_MS)
         await pay(store, await opened(store))
-        await store.move_vectors()
+        await store.maintenance.move_vectors()
         async with store.view() as view:
             assert len(await view.vectors.nearest(scope, HASHED, hashed_vector("x"), k=9)) == 6
             other = Scope(owner="bob", agent="coach", session="gym")
@@ -132,18 +134,16 @@ async def test_what_is_changed_forgotten_or_erased_leaves_qdrant(database: Path,
     async with store_of(database, points_of(client)) as store:
         keys = await append(store, "apple", "pear", "plum", "quince")
         await pay(store, await opened(store))
-        await store.move_vectors()
+        await store.maintenance.move_vectors()
         await change(store, keys[0], text="ferry")
         await change(store, keys[1], **{DELETED_AT: START_MS})
         await purge(store, keys[2])
         assert await nearest(store, "apple") == [keys[3]], "a point without its row is no hit"
         assert len(stored_rows(client)) == 4
-        async with store.view() as view:
-            assert (await view.records.unswept()).is_left_elsewhere
-        await store.move_vectors()
+        assert (await store.maintenance.owed_erasures()).is_left_elsewhere
+        await store.maintenance.move_vectors()
         assert len(stored_rows(client)) == 1
-        async with store.view() as view:
-            assert not (await view.records.unswept()).is_left_elsewhere
+        assert not (await store.maintenance.owed_erasures()).is_left_elsewhere
 
 
 class Interrupted(QdrantPoints):
@@ -163,19 +163,19 @@ async def test_what_is_erased_while_its_vector_is_on_the_way_leaves_qdrant(datab
         keys = await append(store, "apple", "pear")
         await pay(store, await opened(store))
         points.after_put = lambda: purge(store, keys[0])
-        await store.move_vectors()
+        await store.maintenance.move_vectors()
         points.after_put = None
         assert await nearest(store, "apple") == [keys[1]]
-        await store.move_vectors()
+        await store.maintenance.move_vectors()
         assert len(stored_rows(client)) == 1
-        assert dict((await store.sweep()).remaining) == {}
+        assert dict(await store.maintenance.finish_erasures()) == {}
 
 
 async def test_a_copy_that_goes_its_own_way_never_gets_the_others_vectors(database: Path, client: LocalClient) -> None:
     async with store_of(database, points_of(client)) as store:
         await append(store, "apple")
         await pay(store, await opened(store))
-        await store.move_vectors()
+        await store.maintenance.move_vectors()
     copy = database.with_name("copy.db")
     shutil.copy(database, copy)
     async with store_of(database, points_of(client)) as store, store_of(copy, points_of(client)) as other:
@@ -184,7 +184,7 @@ async def test_a_copy_that_goes_its_own_way_never_gets_the_others_vectors(databa
         assert mine == theirs, "both give it the same number"
         for one in (store, other):
             await pay(one, await opened(one))
-            await one.move_vectors()
+            await one.maintenance.move_vectors()
         asked = hashed_vector("the ferry to Moss")
         for one, text in ((store, "the ferry to Moss"), (other, "a harbour in Oslo")):
             own = {1: float(asked @ hashed_vector("apple")), mine: float(asked @ hashed_vector(text))}
@@ -202,7 +202,7 @@ async def test_points_that_belong_to_no_row_are_removed_and_missing_ones_owed(
         keys = await append(store, "apple", "pear", "plum", "fig")
         index = await opened(store)
         await pay(store, index)
-        await store.move_vectors()
+        await store.maintenance.move_vectors()
         name = "kalito_messages_64"
         [gone, extra, *_], _ = client.scroll(name, limit=9, with_vectors=True)
         models = import_module(f"{MODULE}.models")
@@ -210,13 +210,13 @@ async def test_points_that_belong_to_no_row_are_removed_and_missing_ones_owed(
             id="00000000-0000-0000-0000-000000000001", vector=extra.vector, payload=extra.payload
         )
         client.delete(name, points_selector=[gone.id])
-        assert not await store.move_vectors(is_whole=False)
+        assert not await store.maintenance.move_vectors(is_whole=False)
         client.upsert(name, points=[strange, strange.model_copy(update={"id": strange.id[:-1] + "2"})])
         assert len(await nearest(store, "apple")) == 3, "a point that no row names is no hit"
-        assert await store.move_vectors(is_whole=True)
+        assert await store.maintenance.move_vectors(is_whole=True)
         assert len(await owed_keys(store, index)) == 1
         await pay(store, index)
-        assert not await store.move_vectors(is_whole=True)
+        assert not await store.maintenance.move_vectors(is_whole=True)
         assert set(await nearest(store, "apple")) == set(keys)
         assert len(stored_rows(client)) == 4
 
@@ -243,11 +243,11 @@ async def test_without_the_setting_words_are_searched_and_reindex_brings_the_vec
         await worker.rebuild(lambda done, total: None)
         assert (await nearest(store, "apple", fingerprint=embedder.fingerprint))[0] == keys[0]
         assert set(lengths(database)) == {64}
-        remaining = (await store.sweep()).remaining
+        remaining = await store.maintenance.finish_erasures()
         assert "has 3 vectors of what was erased or changed" in remaining[NAME]
     async with store_of(database, points_of(client)) as store:
-        await store.move_vectors()
-        assert dict((await store.sweep()).remaining) == {}
+        await store.maintenance.move_vectors()
+        assert dict(await store.maintenance.finish_erasures()) == {}
         assert len(stored_rows(client)) == 3
         assert set(lengths(database)) == {16}
 
@@ -271,7 +271,7 @@ async def test_under_another_name_the_same_qdrant_is_recognised_and_another_is_f
         assert sorted(embedder.asked) == ["pear", "plum"]
         assert len(stored_rows(other)) == 2
         await purge(store, 2)
-        remaining = (await store.sweep()).remaining
+        remaining = await store.maintenance.finish_erasures()
         assert list(remaining) == ["Qdrant at its other name"]
         assert "names another place" in remaining["Qdrant at its other name"]
         assert len(stored_rows(other)) == 1
@@ -307,8 +307,8 @@ async def test_what_was_killed_between_qdrant_and_the_database_is_finished_by_th
         async with store_of(database, points_of(server.client, f"Qdrant at {server.url}")) as store:
             assert len(await nearest(store, "apple", k=99)) == (3 if point == "vectors.put" else 2)
             await purge(store, 2)
-            assert dict((await store.sweep()).remaining) == {}
+            assert dict(await store.maintenance.finish_erasures()) == {}
             await pay(store, await opened(store))
-            assert not await store.move_vectors(is_whole=True)
+            assert not await store.maintenance.move_vectors(is_whole=True)
             assert {len(stored_rows(server.client)), len(lengths(database))} == {2}
     assert query(database, "SELECT count(*) FROM vector_leftovers") == [(0,)]

@@ -11,6 +11,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.errors import ConfigurationError, VectorsUnreachable
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.ports.vector_points import FoundPoint
@@ -18,7 +19,6 @@ from kalito_mcp.storage.qdrant import points
 from kalito_mcp.storage.qdrant.collections import MODULE, best_first
 from kalito_mcp.storage.qdrant.points import QdrantPoints, configured_points
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.inspection import Verdict
 from tests.contract.test_vectors import HASHED, TRIP, append, change, nearest, opened, pay, purge
 from tests.qdrant import needs_qdrant, stored_rows
 from tests.qdrant_server import QdrantServer, serving
@@ -63,12 +63,12 @@ async def test_over_http_vectors_are_moved_found_compared_and_removed(
     store = await SqliteStore.open(database, points=points_at(server.url, clock))
     keys = await append(store, "apple", "pear", "plum")
     await pay(store, await opened(store))
-    assert not await store.move_vectors()
+    assert not await store.maintenance.move_vectors()
     found = await nearest(store, "apple")
     assert (found[0], len(found)) == (keys[0], 3)
     await change(store, keys[1], text="ferry")
     await purge(store, keys[0])
-    assert dict((await store.sweep()).remaining) == {}
+    assert dict(await store.maintenance.finish_erasures()) == {}
     assert await nearest(store, "plum") == [keys[2]]
     await store.close()
     assert len(stored_rows(server.client)) == 2, "and the point of somebody else's collection"
@@ -90,7 +90,7 @@ async def test_without_an_answer_nothing_is_lost_and_no_writer_waits(
     keys = await append(store, "apple", "pear")
     index = await opened(store)
     await pay(store, index)
-    await store.move_vectors()
+    await store.maintenance.move_vectors()
     server.status = 503
     assert f"Qdrant at {server.url} answered with status 503" in str(await outage(store))
     keys += await append(store, "apple pie")
@@ -98,10 +98,10 @@ async def test_without_an_answer_nothing_is_lost_and_no_writer_waits(
     await purge(store, keys[1])
     asked = len(server.asked)
     with pytest.raises(VectorsUnreachable):
-        await store.move_vectors()
+        await store.maintenance.move_vectors()
     assert await outage(store) is not None
     assert len(server.asked) == asked, "it is not asked again so soon"
-    remaining = (await store.sweep()).remaining
+    remaining = await store.maintenance.finish_erasures()
     assert list(remaining) == [f"Qdrant at {server.url}"]
     assert "may still have vectors of what was erased" in remaining[f"Qdrant at {server.url}"]
     server.status = 200
@@ -109,9 +109,9 @@ async def test_without_an_answer_nothing_is_lost_and_no_writer_waits(
     clock.advance(5.1)
     assert await outage(store) is None
     assert set(await nearest(store, "apple")) == {keys[0], keys[2]}
-    assert not await store.move_vectors()
+    assert not await store.maintenance.move_vectors()
     assert len(stored_rows(server.client)) == 2
-    assert dict((await store.sweep()).remaining) == {}
+    assert dict(await store.maintenance.finish_erasures()) == {}
     await store.close()
     lines = [record.getMessage() for record in caplog.records if record.name == "kalito.qdrant"]
     assert [line.split(":")[0] for line in lines] == ["search goes on by words only", "Qdrant at http"]
@@ -124,7 +124,7 @@ async def test_a_search_waits_no_longer_than_the_setting(
     store = await SqliteStore.open(database, points=points_at(server.url, clock, timeout_s=0.1))
     await append(store, "apple")
     await pay(store, await opened(store))
-    await store.move_vectors()
+    await store.maintenance.move_vectors()
     server.is_hanging = True
     assert str(await outage(store)) == f"Qdrant at {server.url} did not answer within 0.1 s"
     assert await append(store, "pear")
@@ -141,7 +141,7 @@ async def test_while_qdrant_takes_its_time_others_write_and_read(
     await pay(store, index)
     server.is_hanging = True
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(store.move_vectors)
+        tasks.start_soon(store.maintenance.move_vectors)
         while not server.asked:
             await anyio.lowlevel.checkpoint()
         keys = await append(store, "pear")
@@ -211,7 +211,7 @@ async def test_a_collection_that_was_deleted_there_is_made_and_filled_again(
     await append(store, "apple", "pear")
     index = await opened(store)
     await pay(store, index)
-    await store.move_vectors()
+    await store.maintenance.move_vectors()
     server.client.delete_collection("kalito_messages_64")
     assert "status 404" in str(await outage(store))
     for _ in range(2):  # after each failure, Qdrant is left alone for longer
@@ -223,9 +223,9 @@ async def test_a_collection_that_was_deleted_there_is_made_and_filled_again(
         assert "status 404" in str(await outage(store))
         clock.advance(5)
     clock.advance(60)
-    assert await store.move_vectors(), "some are missing"
+    assert await store.maintenance.move_vectors(), "some are missing"
     await pay(store, index)
-    assert not await store.move_vectors()
+    assert not await store.maintenance.move_vectors()
     assert len(await nearest(store, "apple")) == 2
     await store.close()
 

@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 
 from kalito_mcp.domain.access import Permission
+from kalito_mcp.runtime.database_address import LocalFiles
 from kalito_mcp.switch import FOR_EVER, Switch, write_switch
 from tests.server.web import web
 from tests.web.rest.served import Served, fresh, record, said, served
@@ -95,7 +96,7 @@ def test_a_damaged_record_is_trouble_of_the_storage(tmp_path: Path) -> None:
 def test_a_paused_memory_takes_no_words_and_still_shows_what_it_has(tmp_path: Path) -> None:
     with served(tmp_path) as running, running.client() as client:
         [message] = record(client, "talk", "Tea, please.")
-        write_switch(running.database, Switch(FOR_EVER))
+        write_switch(LocalFiles(running.database).switch, Switch(FOR_EVER))
         refused = client.post(NOTE, json={"type": "note", "text": "Rum."})
         assert (refused.status_code, "kalito-mcp resume" in refused.json()["error_description"]) == (409, True)
         assert said(client.get(f"/api/records/{message}"))["text"] == "Tea, please."

@@ -14,10 +14,10 @@ SERVER_METADATA: Final = "/.well-known/oauth-authorization-server"
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ServerUrls:
     """`base` is the scheme and host, such as `https://memory.example.org`; `path` is where MCP is served.
 
-    Without a public URL it is this machine, which answers to several names: `alternatives`.
+    Without a public URL the server is this machine, which has several names: `alternatives`.
     """
 
     base: str
@@ -25,8 +25,8 @@ class Site:
     alternatives: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, public_url: str, *, port: int, path: str = "/mcp") -> "Site":
-        """The site with this public URL, or else on this port of this machine.
+    def of(cls, public_url: str, *, port: int, path: str = "/mcp") -> "ServerUrls":
+        """The URLs below this public URL, or if it is empty on this port of this machine.
 
         Raises:
             ConfigurationError: the URL has a path, or is neither https nor loopback.

@@ -1,4 +1,4 @@
-"""CORS: preflight requests, and answers that scripts of other pages may read."""
+"""CORS: which web pages' scripts may call this server and read its answers."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,9 +14,11 @@ _SENT: Final = """
 _READ: Final = ("etag", "mcp-session-id", "retry-after", "www-authenticate")
 
 
-def open_to_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    """The app, with answers that scripts of these pages may read. `*` is never sent, and credentials are never allowed:
-    there are no cookies, and each request still needs its token."""
+def with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """The app, which answers preflight requests of these origins and lets their scripts read its answers.
+
+    `*` is never sent, and credentials are never allowed: there are no cookies, and each request needs its token.
+    """
     if not origins:
         return app
     return CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=_SENT, expose_headers=_READ)

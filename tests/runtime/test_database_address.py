@@ -1,0 +1,48 @@
+"""The address of a database, and the files that a machine keeps outside it."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp.cli.hook import run
+from kalito_mcp.config.settings import load_settings
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.runtime.database_address import address_of
+from kalito_mcp.wiring import open_memory
+
+POSTGRES = "postgresql://ann:canary-0123456789@db.example/memory"
+REFUSED = r"^a database at postgresql:// is not supported; name a SQLite file, such as memory\.db$"
+
+
+def test_the_files_outside_a_sqlite_file_are_named_after_it(tmp_path: Path) -> None:
+    files = address_of(tmp_path / "memory.db").files
+    inside = {files.switch, files.spool, files.conversations, files.trace("codex"), files.answers}
+    # People have data there.
+    assert {one.relative_to(tmp_path).as_posix() for one in {files.home, files.snapshots, *inside}} == {
+        "memory.db.home",
+        "memory.db.home/answers",
+        "memory.db.hooks/conversations",
+        "memory.db.hooks/heard-codex",
+        "memory.db.hooks/spool",
+        "memory.db.hooks/switch.json",
+        "memory.db.snapshots",
+    }
+
+
+@pytest.mark.anyio
+async def test_a_database_of_another_kind_is_refused_without_its_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "kalito.toml"
+    config.write_text(f'database = "{POSTGRES}"\n')
+    for environment, given in (({}, POSTGRES), ({"KALITO_DATABASE": POSTGRES}, None), ({}, None)):
+        with pytest.raises(ConfigurationError, match=REFUSED):
+            load_settings(environment, config=config, database=given)
+    with pytest.raises(ConfigurationError, match=REFUSED):
+        run(["codex", "Stop"], b"{}", {"KALITO_DATABASE": POSTGRES}, started=time.monotonic())
+    with pytest.raises(ConfigurationError, match=REFUSED):
+        async with open_memory(POSTGRES):
+            pass
+    assert list(tmp_path.iterdir()) == [config]
