@@ -7,8 +7,8 @@ from kalito_mcp.domain.sign_in import Grant
 from kalito_mcp.storage.memory.state import Tables, update
 
 
-class AccessRead(Tables):
-    """`ports.access.AccessReader`."""
+class Access(Tables):
+    """`ports.access.AccessWriter`."""
 
     async def token(self, text_hash: bytes) -> Token | None:
         return self._state.tokens.get(text_hash)
@@ -27,10 +27,6 @@ class AccessRead(Tables):
 
     async def state_secret(self) -> bytes:
         return self._state.state_secret
-
-
-class AccessWritten(AccessRead):
-    """`ports.access.AccessWriter`."""
 
     async def add_token(self, token: Token, text_hash: bytes) -> None:
         self._state.tokens[text_hash] = token

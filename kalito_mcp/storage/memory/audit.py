@@ -4,16 +4,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from kalito_mcp.domain.audit import (
-    MOST_IDS,
-    AuditEntry,
-    AuditHead,
-    Chain,
-    Change,
-    NewEntry,
-    columns_of,
-    next_entry,
-)
+from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, AuditHead, Chain, Change, NewEntry, columns_of, next_entry
 from kalito_mcp.storage.memory.graphs import STEPS
 from kalito_mcp.storage.memory.state import State, StoredRecord, Tables
 
@@ -32,8 +23,8 @@ NOTICED: Final[Mapping[str, _Noticed]] = {
 """By table: what a row is called, and what of it counts when it changes. Counters, marks and use do not."""
 
 
-class AuditRead(Tables):
-    """`ports.audit.AuditReader`."""
+class Audit(Tables):
+    """`ports.audit.AuditWriter`."""
 
     async def head(self) -> AuditHead:
         newest = next(reversed(self._state.audit_log.values()), None)
@@ -54,10 +45,6 @@ class AuditRead(Tables):
             if (fault := chain.fault(one.number, [*columns_of(one.said).values()], one.hash)) is not None:
                 return fault, chain.last
         return chain.fault_at_end(await self.head()), chain.last
-
-
-class AuditWritten(AuditRead):
-    """`ports.audit.AuditWriter`."""
 
     async def changes_of(self, work: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, Sequence[Change]]:
         before = _noticed(self._state)

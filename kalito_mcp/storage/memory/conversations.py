@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
-from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditType, StoredEdit
+from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditDraft, EditType
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
     PinType,
-    Reach,
     RecordType,
-    Role,
     SemanticPin,
     SessionView,
     SummaryMethod,
@@ -21,13 +19,11 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
-from kalito_mcp.storage.memory.state import StoredRecord, Tables
-
-_PLACE: Final = ("start_message_id", "end_message_id", "level", "start_seq", "end_seq", "started_at", "ended_at")
+from kalito_mcp.storage.memory.state import StoredRecord, Tables, made_of, picked
 
 
-class ConversationsRead(Tables):
-    """`ports.conversations.ConversationReader`."""
+class Conversations(Tables):
+    """`ports.conversations.ConversationWriter`."""
 
     async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
         messages, stored_pins, summaries = (
@@ -78,42 +74,27 @@ class ConversationsRead(Tables):
         return next((_pin(one) for one in stored if one.client_key == client_key), None)
 
     def _of_level(self, session: Session, level: int) -> list[StoredRecord]:
-        """The summaries of a level in order. A level is written in order."""
+        """The summaries of a level, which is written in order."""
         return [one for one in self._state.of_session(session, RecordType.SUMMARY) if one.content["level"] == level]
-
-
-class ConversationsWritten(ConversationsRead):
-    """`ports.conversations.ConversationWriter`."""
 
     async def append_messages(
         self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
     ) -> Sequence[AppendedMessage]:
         appended: list[AppendedMessage] = []
         for seq, draft in enumerate(drafts, session.message_count + 1):
-            content = {
-                **(draft.details or {}),
-                **_fields(draft, "text", "name", "model_id", "token_usage"),
-                "importance_score": draft.importance,
-            }
-            origin = draft.origin or origin_of_role(draft.role)
-            said = {"origin": origin, "client": draft.client, "role": draft.role, "seq": seq, "recorded_at": now_ms}
-            stored = self._add(session, RecordType.MESSAGE, draft, content, **said)
-            appended.append(AppendedMessage(stored.key, seq))
+            said = {**(draft.details or {}), **picked(draft, "text", "name", "model_id", "token_usage")}
+            others = {**picked(draft, "client", "role"), "seq": seq, "recorded_at": now_ms}
+            others["origin"] = draft.origin or origin_of_role(draft.role)
+            appended.append(AppendedMessage(self._add(session, RecordType.MESSAGE, draft, said, **others).key, seq))
         if drafts:
             self._state.update_session(session, updated_at=now_ms)
         return appended
 
     async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> None:
         for draft in drafts:
-            content = {
-                **_fields(draft, "pin_type", "source_message_id", "kind"),
-                "text": draft.content,
-                "importance_score": draft.importance,
-                "supersedes": list(draft.supersedes) or None,
-                "scope": draft.reach,
-            }
-            others = {"id": draft.id, "origin": draft.origin, "client": draft.client}
-            self._add(session, RecordType.PIN, draft, content, **others)
+            said = {"text": draft.content, "scope": draft.reach, "supersedes": list(draft.supersedes) or None}
+            said |= picked(draft, "pin_type", "source_message_id", "kind")
+            self._add(session, RecordType.PIN, draft, said, **picked(draft, "id", "origin", "client"))
         if drafts:
             updated_at = max(session.updated_at, *(draft.created_at for draft in drafts))
             self._state.update_session(session, updated_at=updated_at)
@@ -122,37 +103,34 @@ class ConversationsWritten(ConversationsRead):
         for one in self._of_level(session, draft.level - 1):
             if draft.start_seq <= _start(one) <= draft.end_seq:
                 self._state.put(replace(one, is_covered=True))
-        content = {**_fields(draft, "text", "method", "model_id", *_PLACE), "importance_score": draft.importance}
-        self._add(session, RecordType.SUMMARY, draft, content, id=draft.id, origin=draft.origin, client=None)
+        place = ("level", "start_seq", "end_seq", "start_message_id", "end_message_id", "started_at", "ended_at")
+        said = picked(draft, "text", "method", "model_id", *place)
+        self._add(session, RecordType.SUMMARY, draft, said, **picked(draft, "id", "origin"), client=None)
         self._state.update_session(session, **({} if draft.level else {"summarized_seq": draft.end_seq}))
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         for number, score in scores:
             one = self._state.records.get(message_record_id(number))
             if one and one.session_id == session.id and not one.is_deleted and one.importance != score:
-                version, before = one.revision + 1, {"importance_score": one.importance}
-                self._state.put(one.with_content({"importance_score": score}, revision=version))
-                made = StoredEdit(version, EditType.UPDATE, SYSTEM_EDITOR, now_ms, before)
-                self._state.edits[one.id] = (*self._state.edits.get(one.id, ()), made)
+                after = one.with_content({"importance_score": score})
+                edit = EditDraft(EditType.UPDATE, SYSTEM_EDITOR, now_ms, after.content, one.tokens)
+                self._state.change(one, after, edit)
         self._state.update_session(session)
 
     def _add(
         self,
         session: Session,
-        record_type: RecordType,
+        kind: RecordType,
         draft: MessageDraft | PinDraft | SummaryDraft,
-        content: Mapping[str, Any],
+        said: Mapping[str, Any],
         **others: Any,
     ) -> StoredRecord:
         """Add a record of the session."""
         stored = self._state.sessions[session.owner, session.id]
         place = {"agent_id": stored.agent, "session_id": stored.id, "project": stored.project}
-        said = {"recorded_at": draft.created_at, **_fields(draft, "created_at", "client_key", "tokens", "indexed")}
-        return self._state.add(stored.owner, record_type, content, **{**place, **said, **others})
-
-
-def _fields(draft: MessageDraft | PinDraft | SummaryDraft, *names: str) -> dict[str, Any]:
-    return {name: getattr(draft, name) for name in names}
+        kept = {"recorded_at": draft.created_at, **picked(draft, "created_at", "client_key", "tokens", "indexed")}
+        content = {**said, "importance_score": draft.importance}
+        return self._state.add(stored.owner, kind, content, **{**place, **kept, **others})
 
 
 def _is_hidden(stored: StoredRecord, include_internal: bool) -> bool:
@@ -160,54 +138,25 @@ def _is_hidden(stored: StoredRecord, include_internal: bool) -> bool:
 
 
 def _message(stored: StoredRecord, *, include_internal: bool = False) -> MessageWithImportance:
-    content, is_hidden = stored.content, _is_hidden(stored, include_internal)
-    return MessageWithImportance(
-        id=stored.key,
-        session_id=stored.session_id or "",
-        role=stored.role or Role.USER,
-        text="" if is_hidden else stored.text,
-        model_id=content.get("model_id"),
-        token_usage=content.get("token_usage"),
-        created_at=stored.created_at,
-        importance_score=stored.importance,
-        seq=stored.seq or 0,
-        tokens=0 if is_hidden else stored.tokens,
-        name=None if is_hidden else stored.name,
-        client_key=stored.client_key,
-        origin=stored.origin,
-        is_hidden=is_hidden,
-    )
+    is_hidden = _is_hidden(stored, include_internal)
+    left_out = {"text": "", "tokens": 0, "name": None} if is_hidden else {}
+    said = {"id": stored.key, "is_hidden": is_hidden, **left_out}
+    said |= {name: stored.content.get(name) for name in ("model_id", "token_usage")}
+    return made_of(MessageWithImportance, stored, **said)
 
 
 def _pin(stored: StoredRecord) -> SemanticPin:
-    return SemanticPin(
-        id=stored.id,
-        session_id=stored.session_id,
-        content=stored.text,
-        source_message_id=stored.content.get("source_message_id"),
-        importance_score=stored.importance,
-        pin_type=PinType(stored.content["pin_type"]),
-        created_at=stored.created_at,
-        tokens=stored.tokens,
-        origin=stored.origin,
-        reach=stored.reach or Reach.SESSION,
-    )
+    source, pin_type = stored.content.get("source_message_id"), PinType(stored.content["pin_type"])
+    return made_of(SemanticPin, stored, content=stored.text, source_message_id=source, pin_type=pin_type)
 
 
 def _summary(stored: StoredRecord, *, include_internal: bool = False) -> ConversationSummary:
-    content = stored.content
-    return ConversationSummary(
-        id=stored.id,
-        session_id=stored.session_id or "",
+    return made_of(
+        ConversationSummary,
+        stored,
         summary="" if _is_hidden(stored, include_internal) else stored.text,
-        message_count=content["end_seq"] - content["start_seq"] + 1,
-        importance_score=stored.importance,
-        created_at=stored.created_at,
-        tokens=stored.tokens,
-        method=SummaryMethod(content["method"]),
-        model_id=content.get("model_id"),
-        origin=stored.origin,
-        **{name: content[name] for name in _PLACE},
+        message_count=stored.content["end_seq"] - _start(stored) + 1,
+        method=SummaryMethod(stored.content["method"]),
     )
 
 

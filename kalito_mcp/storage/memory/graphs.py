@@ -16,8 +16,8 @@ STEPS: Final = 1 << 32
 """A graph's revision is its key times this, and its step."""
 
 
-class GraphsRead(Tables):
-    """`ports.graphs.GraphReader`."""
+class Graphs(Tables):
+    """`ports.graphs.GraphWriter`."""
 
     async def state(self, scope: Scope) -> GraphState:
         found = self._graph(scope)
@@ -60,10 +60,6 @@ class GraphsRead(Tables):
             return (scope.owner, agent, None) if is_reached else None
         session = self._state.session(scope)
         return None if session is None else (session.owner, session.agent, session.id)
-
-
-class GraphsWritten(GraphsRead):
-    """`ports.graphs.GraphWriter`."""
 
     async def save(self, scope: Scope, changes: GraphChanges, *, embedder: str) -> GraphState:
         if not changes:

@@ -4,21 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kalito_mcp.domain.memory_records import (
-    DELETED_AT,
-    EditDraft,
-    MemoryRecord,
-    RecordDraft,
-    StoredEdit,
-    changed_fields,
-    with_changes,
-)
+from kalito_mcp.domain.archive import hashed_text
+from kalito_mcp.domain.memory_records import DELETED_AT, EditDraft, MemoryRecord, RecordDraft, with_changes
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.errors import RecordNotFound, RevisionConflict
 from kalito_mcp.ports.records import IndexedPair
 from kalito_mcp.storage.memory.records import RecordsRead
-from kalito_mcp.storage.memory.state import State, StoredForgottenValue, StoredRecord, StoredTombstone, settled
+from kalito_mcp.storage.memory.state import StoredForgottenValue, StoredRecord, picked, settled
 from kalito_mcp.text.analysis import IndexedText
 
 _RANGE_OF_SUMMARY: Final = ("level", "start_seq", "end_seq")
@@ -28,7 +21,7 @@ _LEFT_OF_ERASED: Final = (
 )
 
 
-class RecordsWritten(RecordsRead):
+class Records(RecordsRead):
     """`ports.records.RecordWriter`."""
 
     async def add_records(self, scope: Scope, drafts: Sequence[RecordDraft], *, now_ms: int) -> Sequence[MemoryRecord]:
@@ -38,23 +31,12 @@ class RecordsWritten(RecordsRead):
         agent = session.agent if session else scope.agent or DEFAULT_AGENT
         state.add_agent(scope.owner, agent)
         project = session.project if session else state.add_project(scope.owner, scope.project)
+        place = {"agent_id": agent, "session_id": session and session.id, "project": project, "recorded_at": now_ms}
+        kept = ("id", "origin", "client", "created_at", "client_key", "tokens")
+        contents = [with_changes(draft.content, {DELETED_AT: None}) for draft in drafts]
         added = [
-            state.add(
-                scope.owner,
-                draft.type,
-                with_changes(draft.content, {DELETED_AT: None}),
-                project=project,
-                id=draft.id,
-                agent_id=agent,
-                session_id=session and session.id,
-                origin=draft.origin,
-                client=draft.client,
-                created_at=draft.created_at,
-                recorded_at=now_ms,
-                client_key=draft.client_key,
-                tokens=draft.tokens,
-            )
-            for draft in drafts
+            state.add(scope.owner, draft.type, content, **place, **picked(draft, *kept))
+            for draft, content in zip(drafts, contents, strict=True)
         ]
         if session is not None:
             state.update_session(session, updated_at=max(session.updated_at, now_ms))
@@ -64,17 +46,14 @@ class RecordsWritten(RecordsRead):
         self, record: MemoryRecord, edit: EditDraft, *, indexed: IndexedPair | None = None
     ) -> MemoryRecord:
         before = self._stored(record, is_revision_checked=True)
-        project, version = self._project_after(before, edit.content), before.revision + 1
-        given = edit.content
+        project, given = self._project_after(before, edit.content), edit.content
         if before.type is RecordType.SUMMARY:
             given = {**given, **{name: before.content[name] for name in _RANGE_OF_SUMMARY}}
         content = settled(before.type, given, session_id=before.session_id, project=project)
-        after = replace(before, content=content, project=project, revision=version, tokens=edit.tokens)
-        after = self._state.put(after.reindexed(indexed and indexed[1]))
-        changes = changed_fields(before.content, content)
-        made = StoredEdit(version, edit.type, edit.editor, edit.edited_at, changes)
-        self._state.edits[before.id] = (*self._state.edits.get(before.id, ()), made)
-        count_again(self._state, after)
+        read = indexed and indexed[1]
+        after = replace(before, content=content, project=project, tokens=edit.tokens, indexed=read)
+        after = self._state.change(before, after, edit)
+        self._count_again(after)
         return self._whole([after])[0]
 
     async def rename_project(self, owner: str, old: str, new: str) -> None:
@@ -115,7 +94,7 @@ class RecordsWritten(RecordsRead):
             state.put(_stub(before, now_ms))
         else:
             state.remove(before)
-        count_again(state, before)
+        self._count_again(before)
 
     async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
         project = None if scope.project == PERSONAL else scope.project
@@ -161,26 +140,18 @@ class RecordsWritten(RecordsRead):
             raise RevisionConflict(record.id, record.revision, found.revision)
         return found
 
+    def _count_again(self, changed: StoredRecord) -> None:
+        """Update the counters of a changed record's session."""
+        if changed.session_id is not None:
+            self._state.update_session(self._state.sessions[changed.owner, changed.session_id])
+
     def _add_tombstones(self, stored: StoredRecord, texts: Sequence[str], now_ms: int) -> None:
-        is_message = stored.type is RecordType.MESSAGE
+        number = stored.key if stored.type is RecordType.MESSAGE else None
+        client_key_hash = None if stored.client_key is None else hashed_text(self._state.secret, stored.client_key)
+        said = {**picked(stored, "type", "created_at"), "record_id": stored.id, "number": number, "seq": stored.seq}
         for text_hash in self._hashed(texts):
-            self._state.tombstones[stored.id, text_hash] = StoredTombstone(
-                record_id=stored.id,
-                text_hash=text_hash,
-                type=stored.type,
-                number=stored.key if is_message else None,
-                seq=stored.seq if is_message else None,
-                client_key_hash=next(iter(self._hashed([stored.client_key] if stored.client_key else [])), None),
-                created_at=stored.created_at,
-                purged_at=now_ms,
-                owner=stored.owner,
-            )
-
-
-def count_again(state: State, changed: StoredRecord) -> None:
-    """Update the counters of a changed record's session."""
-    if changed.session_id is not None:
-        state.update_session(state.sessions[changed.owner, changed.session_id])
+            made = {**said, "text_hash": text_hash, "client_key_hash": client_key_hash, "purged_at": now_ms}
+            self._state.tombstones[stored.owner, stored.id, text_hash] = made
 
 
 def _stub(stored: StoredRecord, now_ms: int) -> StoredRecord:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from kalito_mcp.domain.archive import hashed_text
 from kalito_mcp.domain.kinds import Kind
@@ -13,7 +13,7 @@ from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_LIMITS, PERSONAL, Scope
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
-from kalito_mcp.storage.memory.state import StoredRecord, StoredTombstone, Tables, is_of, is_within, reads
+from kalito_mcp.storage.memory.state import StoredRecord, Tables, is_of, is_within, made_of, reads
 
 _MOST_EFFECTS: Final = 100
 _AT_THE_END: Final = 6
@@ -72,7 +72,7 @@ class RecordsRead(Tables):
         found = [
             one
             for one in self._newest(scope)
-            if one.reach is not None
+            if one.reach is not Reach.SESSION
             and (one.reach is Reach.PERSON or scope.project in (None, one.project))
             and (include_internal or not one.is_internal)
             and one.id not in superseding
@@ -86,7 +86,7 @@ class RecordsRead(Tables):
             one
             for one in islice(self._newest(scope, {RecordType.PIN}), _RECENT_PINS)
             if one.content.get("kind") in (Kind.OPEN, Kind.OUTCOME)
-            and one.reach is None
+            and one.reach is Reach.SESSION
             and is_of(scope, one.project)
             and one.id not in superseding
             and one.created_at >= self._last_messages_from(one)
@@ -100,7 +100,7 @@ class RecordsRead(Tables):
         return {named: (one.id, one.created_at) for named, one in newest.items()}
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
-        same = (one for one in self._newest(scope, {record_type}) if one.text == text and one.reach is None)
+        same = (one for one in self._newest(scope, {record_type}) if one.text == text and one.reach is Reach.SESSION)
         own = (one for one in same if is_of(scope, one.project) and not _is_automatic(one))
         return next((one for one in self._whole(own) if one.session_id == scope.session), None)
 
@@ -112,7 +112,7 @@ class RecordsRead(Tables):
     async def recent_words(self, scope: Scope, *, most_chars: int) -> Sequence[RecentWords]:
         session = self._state.sessions.get((scope.owner, scope.session or ""))
         agent = session.agent if session else self._state.agent(scope)
-        recent = list(self._state.of_agent(scope.owner, agent))[-_RECENT_RECORDS:]
+        recent = self._state.of_agent(scope.owner, agent)[-_RECENT_RECORDS:]
         recent += self._state.of_session(session, RecordType.MESSAGE)[-_RECENT_MESSAGES:] if session else []
         newest = sorted({one.key: one for one in recent}.items(), reverse=True)
         found: list[RecentWords] = []
@@ -156,29 +156,25 @@ class RecordsRead(Tables):
         self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str] = ()
     ) -> Sequence[ErasedText]:
         by_hash, keys_by_hash = self._hashed(texts), self._hashed(client_keys)
-        found = [one for one in self._tombstones(scope) if one.text_hash in by_hash and one.type == record_type]
+        erased = [one for one in self._tombstones(scope) if one["text_hash"] in by_hash and one["type"] == record_type]
         return [
             ErasedText(
-                text=by_hash[one.text_hash],
-                number=one.number or 0,
-                seq=one.seq or 0,
-                client_key=keys_by_hash.get(one.client_key_hash or ""),
-                created_at=one.created_at,
-                purged_at=one.purged_at,
+                *(by_hash[one["text_hash"]], one["number"] or 0, one["seq"] or 0),
+                *(keys_by_hash.get(one["client_key_hash"]), one["created_at"], one["purged_at"]),
             )
-            for one in sorted(found, key=lambda one: (one.purged_at, one.record_id))
+            for one in sorted(erased, key=lambda one: (one["purged_at"], one["record_id"]))
         ]
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
-        found = (one for one in self._tombstones(scope) if one.record_id == record_id)
-        return next((Tombstone(record_id, one.purged_at) for one in found), None)
+        found = (one for one in self._tombstones(scope) if one["record_id"] == record_id)
+        return next((Tombstone(record_id, one["purged_at"]) for one in found), None)
 
     async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
         del record_ids
         return []
 
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
-        return frozenset(record_ids) & {one.record_id for one in self._tombstones(Scope(scope.owner))}
+        return frozenset(record_ids) & {one["record_id"] for one in self._tombstones(Scope(scope.owner))}
 
     async def scan(
         self, scope: Scope, *, after: ScanCursor | None, limit: int, has_forgotten: bool = False
@@ -221,17 +217,17 @@ class RecordsRead(Tables):
     def _hashed(self, texts: Collection[str]) -> dict[str, str]:
         return {hashed_text(self._state.secret, text): text for text in texts}
 
-    def _tombstones(self, scope: Scope) -> Iterator[StoredTombstone]:
+    def _tombstones(self, scope: Scope) -> Iterator[Mapping[str, Any]]:
         """The tombstones of the owner. Where an erased record was is known of messages and summaries alone, so within
         limits there are no others."""
-        for one in self._state.tombstones.values():
-            left = self._state.records.get(one.record_id)
-            if one.owner == scope.owner and (scope.limits == NO_LIMITS or (left and is_within(scope, left))):
+        for (owner, record_id, _), one in self._state.tombstones.items():
+            left = self._state.records.get(record_id)
+            if owner == scope.owner and (scope.limits == NO_LIMITS or (left and is_within(scope, left))):
                 yield one
 
     def _newest(self, scope: Scope, types: Collection[RecordType] = _EVERY_TYPE) -> Iterator[StoredRecord]:
         """The records of the scope's agent within the limits, newest first, without forgotten ones."""
-        theirs = list(self._state.of_agent(scope.owner, self._state.agent(scope)))
+        theirs = self._state.of_agent(scope.owner, self._state.agent(scope))
         return (one for one in theirs[::-1] if one.type in types and not one.is_deleted and is_within(scope, one))
 
     def _chunks(self, scope: Scope, **named: str) -> Iterator[StoredRecord]:
@@ -260,41 +256,27 @@ class RecordsRead(Tables):
 
     def _whole(self, stored: Iterable[StoredRecord]) -> list[StoredRecord]:
         """The records with what they led to."""
-        effects = self._state.effects()
+        effects: dict[str, list[str]] = {}
+        for one in self._state.records.values():
+            effects.setdefault(one.content.get("caused_by", ""), []).append(one.id)
         return [replace(one, led_to=tuple(effects.get(one.id, ())[:_MOST_EFFECTS])) for one in stored]
 
     def _known(self, scope: Scope, stored: StoredRecord) -> KnownRecord:
         kind = stored.content.get("kind") if stored.type is RecordType.PIN else None
         session = self._state.session(Scope(scope.owner, session=stored.session_id, limits=scope.limits))
-        return KnownRecord(
-            record_id=stored.id,
-            type=stored.type,
-            reach=stored.reach or Reach.SESSION,
-            text=stored.text,
-            importance=stored.importance,
-            created_at=stored.created_at,
-            tokens=stored.tokens,
-            origin=stored.origin,
-            session_id=None if session is None else session.id,
-            project=stored.project,
-            kind=None if kind is None else Kind(kind),
-        )
+        place = {"record_id": stored.id, "session_id": session and session.id}
+        return made_of(KnownRecord, stored, **place, kind=None if kind is None else Kind(kind))
 
     def _scanned(self, stored: StoredRecord, *, has_forgotten: bool) -> ScannedRecord:
         edits = self._state.edits.get(stored.id, ()) if has_forgotten else ()
-        return ScannedRecord(
+        return made_of(
+            ScannedRecord,
+            stored,
             cursor=ScanCursor(stored.key),
-            id=stored.id,
-            type=stored.type,
-            text=stored.text,
             earlier_texts="\n".join(one.before["text"] for one in edits if "text" in one.before) or None,
             tags="\n".join(stored.content.get("tags", ())) or None,
-            name=stored.name,
-            created_at=stored.created_at,
-            session_id=stored.session_id,
             seq=stored.content.get("start_seq", stored.seq),
             end_seq=stored.content.get("end_seq"),
-            revision=stored.revision,
         )
 
 

@@ -1,8 +1,8 @@
-"""The index of one agent's records in memory: their columns, and which contain a term. Implements
-`ports.search.SearchIndex`."""
+"""Searches of a store in memory: the columns of an agent's records, and which contain a term. Implements
+`ports.search`."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +10,25 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
-from kalito_mcp.ports.search import RecordColumns
-from kalito_mcp.storage.memory.state import IndexedAgent, State, StoredRecord, is_within
+from kalito_mcp.ports.search import RecordColumns, SearchIndex
+from kalito_mcp.storage.memory.state import IndexedAgent, State, StoredRecord, Tables, is_within, made_of
 from kalito_mcp.text.analysis import MANY, SEVERAL
 from kalito_mcp.text.similar_terms import MOST_ENDING_LETTERS, meant_terms, most_frequent
 
+T = TypeVar("T")
 _NONE: Final = -1
 _NOWHERE: Final = np.empty(0, np.int32)
 _TYPES, _ROLES, _ORIGINS = tuple(RecordType), tuple(Role), tuple(Origin)
+
+
+class Search(Tables):
+    """`ports.search.SearchReader`. A search runs at once, on the thread of the caller."""
+
+    async def in_index(self, scope: Scope, work: Callable[[SearchIndex], T]) -> T | None:
+        agent = self._state.agent(scope, is_of_session=True)
+        index = None if agent is None else SearchIndexOfScope(self._state, scope, agent)
+        # An agent of which nothing is within the limits does not exist there.
+        return work(index) if index is not None and index.reaches_any else None
 
 
 class SearchIndexOfScope:
@@ -74,28 +85,18 @@ class SearchIndexOfScope:
         }
 
     def _candidate(self, stored: StoredRecord) -> Candidate:
-        content = stored.content
-        task = content if stored.type is RecordType.TASK else {}
+        content, is_task = stored.content, stored.type is RecordType.TASK
         in_limits = Scope(stored.owner, session=stored.session_id, limits=self._scope.limits)
-        return Candidate(
+        session = self._state.session(in_limits)
+        return made_of(
+            Candidate,
+            stored,
             record_id=stored.id,
-            type=stored.type,
-            session_id=None if self._state.session(in_limits) is None else stored.session_id,
-            role=stored.role,
-            name=stored.name,
-            text=stored.text,
-            created_at=stored.created_at,
+            session_id=None if session is None else session.id,
             seq=content.get("start_seq", content.get("chunk_index", stored.seq)),
-            client_key=stored.client_key,
-            origin=stored.origin,
-            importance=stored.importance,
             is_critical=bool(content.get("critical")),
-            usage_count=stored.usage_count,
-            last_used=stored.last_used,
-            revision=stored.revision,
-            status=task.get("status"),
-            due_date=task.get("due_date"),
-            project=stored.project,
+            status=content.get("status") if is_task else None,
+            due_date=content.get("due_date") if is_task else None,
         )
 
     def _keys_of(self, project: str) -> list[int]:
@@ -104,7 +105,7 @@ class SearchIndexOfScope:
 
 
 def _indexed(state: State, owner: str, agent: str) -> IndexedAgent:
-    stored = list(state.of_agent(owner, agent))
+    stored = state.of_agent(owner, agent)
     places: dict[tuple[str, int], list[int]] = {}
     for place, one in enumerate(stored):
         if one.indexed is not None:

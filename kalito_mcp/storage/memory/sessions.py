@@ -11,8 +11,8 @@ from kalito_mcp.storage.memory.state import Tables, is_within, reads
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 
 
-class SessionsRead(Tables):
-    """`ports.sessions.SessionReader`."""
+class Sessions(Tables):
+    """`ports.sessions.SessionWriter`."""
 
     async def get(self, scope: Scope) -> Session | None:
         return self._state.session(scope)
@@ -119,10 +119,6 @@ class SessionsRead(Tables):
             and reads(scope, one.project)
             and scope.limits.reaches(one.agent, one.project)
         )
-
-
-class SessionsWritten(SessionsRead):
-    """`ports.sessions.SessionWriter`."""
 
     async def create(self, scope: Scope, *, now_ms: int) -> Session:
         agent = scope.agent or DEFAULT_AGENT

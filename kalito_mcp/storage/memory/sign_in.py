@@ -9,8 +9,8 @@ from kalito_mcp.domain.zone import DAY_MS
 from kalito_mcp.storage.memory.state import Tables, drop, update
 
 
-class SignInRead(Tables):
-    """`ports.sign_in.SignInReader`."""
+class SignIn(Tables):
+    """`ports.sign_in.SignInWriter`."""
 
     async def client(self, client_id: str) -> Client | None:
         return self._state.clients.get(client_id)
@@ -42,10 +42,6 @@ class SignInRead(Tables):
 
     async def attempts(self, subject: str) -> Attempts | None:
         return self._state.attempts.get(subject)
-
-
-class SignInWritten(SignInRead):
-    """`ports.sign_in.SignInWriter`."""
 
     async def put_client(self, client: Client) -> None:
         first = self._state.clients.get(client.id, client)

@@ -12,7 +12,7 @@ from kalito_mcp.domain.access import Token
 from kalito_mcp.domain.audit import AuditEntry
 from kalito_mcp.domain.graph import EdgeKey, FeedbackLabel, GraphEdge, GraphNode, GraphState
 from kalito_mcp.domain.imports import FileRead
-from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit, with_changes
+from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, StoredEdit, changed_fields, with_changes
 from kalito_mcp.domain.records import Reach, RecordType, Visibility, message_record_id
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from kalito_mcp.ports.search import RecordColumns
 
 _Row = TypeVar("_Row", bound="DataclassInstance")
-_Place = tuple[str, str, str | None]
+GraphPlace = tuple[str, str, str | None]
+"""The owner, the agent, and the session; None for the agent's own graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class StoredRecord(MemoryRecord):
     key: int
     owner: str
     tokens: int
-    indexed: IndexedText | None
+    indexed: IndexedText | None = None
     purged_at: int | None = None
     is_covered: bool = False
 
@@ -63,16 +64,15 @@ class StoredRecord(MemoryRecord):
         return self.visibility is Visibility.INTERNAL
 
     @property
-    def reach(self) -> Reach | None:
-        """Where it is known besides its session."""
-        return Reach(self.content["scope"]) if "scope" in self.content else None
+    def reach(self) -> Reach:
+        """Where it is known."""
+        return Reach(self.content.get("scope", Reach.SESSION))
 
     @property
     def embedded_text(self) -> str | None:
         """The text of its vector: the speaker or title, then the text. None if it has no vector."""
-        if self.is_deleted or not self.text:
-            return None
-        return f"{self.name}: {self.text}" if self.name else self.text
+        named = f"{self.name}: {self.text}" if self.name else self.text
+        return named if self.text and not self.is_deleted else None
 
     @property
     def unique(self) -> Iterator[tuple[Any, ...]]:
@@ -86,26 +86,6 @@ class StoredRecord(MemoryRecord):
         """The same with these fields of the content, and these others."""
         return replace(self, content=with_changes(self.content, changes), **others)
 
-    def reindexed(self, indexed: IndexedText | None = None) -> "StoredRecord":
-        """The same with its terms, which are read here unless given."""
-        return replace(self, indexed=None if self.is_deleted else indexed or index_text(self.text, self.name))
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTombstone:
-    """The tombstone of a record for one of its texts, with an archive's fields. Only a message has a number and a
-    seq."""
-
-    record_id: str
-    text_hash: str
-    type: RecordType
-    number: int | None
-    seq: int | None
-    client_key_hash: str | None
-    created_at: int
-    purged_at: int
-    owner: str
-
 
 @dataclass(frozen=True, slots=True)
 class StoredForgottenValue(ForgottenValue):
@@ -116,7 +96,7 @@ class StoredForgottenValue(ForgottenValue):
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A stored graph. Its nodes and edges are nobody else's. Once added, no change of it changes these."""
+    """A stored graph. Its nodes and edges are nobody else's."""
 
     state: GraphState
     nodes: dict[str, GraphNode] = field(default_factory=dict)
@@ -146,12 +126,13 @@ class State:
     records: dict[str, StoredRecord] = field(default_factory=dict)
     unique: dict[tuple[Any, ...], str] = field(default_factory=dict)
     edits: dict[str, tuple[StoredEdit, ...]] = field(default_factory=dict)
-    tombstones: dict[tuple[str, str], StoredTombstone] = field(default_factory=dict)
+    tombstones: dict[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
+    """By owner, record and hash of a text: with the fields of an archive."""
     owed_erasures: dict[int, frozenset[str]] = field(default_factory=dict)
     forgotten: dict[tuple[str, str, str | None, str], StoredForgottenValue] = field(default_factory=dict)
     feedback: dict[tuple[str, FeedbackLabel], tuple[int, int]] = field(default_factory=dict)
     """How often, and when last."""
-    graphs: dict[_Place, Graph] = field(default_factory=dict)
+    graphs: dict[GraphPlace, Graph] = field(default_factory=dict)
     imports: dict[tuple[str, str, str], FileRead] = field(default_factory=dict)
     vector_indexes: dict[int, VectorIndex] = field(default_factory=dict)
     vectors: "dict[tuple[int, int], NDArray[np.float32]]" = field(default_factory=dict)
@@ -165,11 +146,12 @@ class State:
     attempts: dict[str, Attempts] = field(default_factory=dict)
     audit_log: dict[int, AuditEntry] = field(default_factory=dict)
     search_indexes: dict[tuple[str, str], IndexedAgent] = field(default_factory=dict)
-    """Of the agents that were searched since their records changed."""
+    """Of the agents that were searched since the last commit."""
 
     def copy(self) -> "State":
         """A state with the same values, whose tables can be changed."""
-        return State(**{one.name: copy.copy(getattr(self, one.name)) for one in fields(self)})
+        tables = {one.name: copy.copy(getattr(self, one.name)) for one in fields(self)}
+        return State(**{**tables, "search_indexes": {}})
 
     def next_key(self, table: str) -> int:
         """A key that no row of the table ever had."""
@@ -179,23 +161,17 @@ class State:
     def session(self, scope: Scope) -> Session | None:
         """The session that the scope names, if it is within the limits."""
         found = self.sessions.get((scope.owner, scope.session or ""))
-        if found is None or scope.agent not in (None, found.agent):
-            return None
-        return found if scope.limits.reaches(found.agent, found.project) else None
+        is_meant = found is not None and scope.agent in (None, found.agent)
+        return found if found and is_meant and scope.limits.reaches(found.agent, found.project) else None
 
-    def agent(self, scope: Scope) -> str | None:
-        """The agent that the scope names, else that of its session, else the default one, if the owner has it."""
-        session = self.session(Scope(scope.owner, session=scope.session, limits=scope.limits))
+    def agent(self, scope: Scope, *, is_of_session: bool = False) -> str | None:
+        """The agent that the scope names, else that of its session, else the default one, if the owner has it.
+        `is_of_session`: None if the scope names a session that there is not."""
+        session = self.session(scope if is_of_session else replace(scope, agent=None))
+        if is_of_session and scope.session is not None:
+            return None if session is None else session.agent
         named = scope.agent or (session and session.agent) or scope.limits.agent or DEFAULT_AGENT
-        is_reached = scope.limits.agent in (None, named)
-        return named if is_reached and (scope.owner, named) in self.agents else None
-
-    def agent_searched(self, scope: Scope) -> str | None:
-        """The agent whose records a search of the scope finds; None if there is no such agent or session."""
-        if scope.session is None:
-            return self.agent(scope)
-        session = self.session(scope)
-        return None if session is None else session.agent
+        return named if scope.limits.agent in (None, named) and (scope.owner, named) in self.agents else None
 
     def add_agent(self, owner: str, agent: str) -> None:
         """Add the agent, if it is new."""
@@ -213,61 +189,59 @@ class State:
     def update_session(self, session: Session, **changes: Any) -> None:
         """Count what the session has, change other fields of it, and count its revision."""
         stored = self.sessions[session.owner, session.id]
-        messages, pins, summaries = (
-            self.of_session(stored, of_type) for of_type in (RecordType.MESSAGE, RecordType.PIN, RecordType.SUMMARY)
+        messages = self.of_session(stored, RecordType.MESSAGE)
+        shown, moments = [one for one in messages if not one.is_deleted], [one.created_at for one in messages]
+        pins, summaries = (
+            sum(not one.is_deleted for one in self.of_session(stored, of_type))
+            for of_type in (RecordType.PIN, RecordType.SUMMARY)
         )
-        shown = [one for one in messages if not one.is_deleted]
-        moments = [one.created_at for one in messages]
-        self.sessions[session.owner, session.id] = replace(
-            stored,
-            **{
-                "revision": stored.revision + 1,
-                "message_count": len(messages),
-                "hidden_count": len(messages) - len(shown),
-                "pin_count": sum(not one.is_deleted for one in pins),
-                "summary_count": sum(not one.is_deleted for one in summaries),
-                "importance_sum": sum(one.importance for one in shown),
-                "model": next((one.content["model_id"] for one in messages[::-1] if "model_id" in one.content), None),
-                "oldest_message_at": min(moments, default=None),
-                "newest_message_at": max(moments, default=None),
-                **changes,
-            },
-        )
+        counted: dict[str, Any] = {
+            "revision": stored.revision + 1,
+            "message_count": len(messages),
+            "hidden_count": len(messages) - len(shown),
+            "pin_count": pins,
+            "summary_count": summaries,
+            "importance_sum": sum(one.importance for one in shown),
+            "model": next((one.content["model_id"] for one in messages[::-1] if "model_id" in one.content), None),
+            "oldest_message_at": min(moments, default=None),
+            "newest_message_at": max(moments, default=None),
+        }
+        self.sessions[session.owner, session.id] = replace(stored, **{**counted, **changes})
 
-    def of_agent(self, owner: str, agent: str | None) -> Iterator[StoredRecord]:
+    def of_agent(self, owner: str, agent: str | None) -> list[StoredRecord]:
         """The agent's records, oldest first, with forgotten ones and what is left of erased ones."""
-        return (one for one in self.records.values() if one.agent_id == agent and one.owner == owner)
+        return [one for one in self.records.values() if one.agent_id == agent and one.owner == owner]
 
     def of_session(self, session: Session, record_type: RecordType) -> list[StoredRecord]:
-        """The session's records of a type, oldest first, with forgotten ones and what is left of erased ones."""
-        return [
-            one
-            for one in self.records.values()
-            if one.session_id == session.id and one.type is record_type and one.owner == session.owner
-        ]
+        """The same of a session and a type."""
+        theirs = self.of_agent(session.owner, session.agent)
+        return [one for one in theirs if one.session_id == session.id and one.type is record_type]
 
-    def add(
-        self, owner: str, kind: RecordType, content: Mapping[str, Any], *, project: str | None, **others: Any
-    ) -> StoredRecord:
+    def add(self, owner: str, kind: RecordType, content: Mapping[str, Any], **others: Any) -> StoredRecord:
         """Add a record. What is the person's is of no project.
 
         Raises:
-            AlreadyStored: as `put`.
+            AlreadyStored: its id is another's, or as `put`.
         """
-        key, project = self.next_key("records"), None if content.get("scope") == Reach.PERSON else project
-        made: dict[str, Any] = {
-            "id": message_record_id(key),
-            "content": settled(kind, content, session_id=others["session_id"], project=project),
-            "indexed": None,
-            **others,
-        }
-        stored = StoredRecord(key=key, owner=owner, type=kind, project=project, revision=1, **made)
-        if stored.id in self.records:
+        key = self.next_key("records")
+        project = None if content.get("scope") == Reach.PERSON else others["project"]
+        made = {"id": message_record_id(key), **others, "key": key, "owner": owner, "type": kind, "project": project}
+        content = settled(kind, content, session_id=others["session_id"], project=project)
+        if made["id"] in self.records:
             raise AlreadyStored
-        return self.put(stored if stored.indexed else stored.reindexed())
+        return self.put(StoredRecord(**made, content=content, revision=1))
+
+    def change(self, before: StoredRecord, after: StoredRecord, edit: EditDraft) -> StoredRecord:
+        """Store the next version of a record, and add the edit to its history. Raises AlreadyStored as `put`."""
+        after = self.put(replace(after, revision=before.revision + 1))
+        changes = changed_fields(before.content, after.content)
+        made = StoredEdit(after.revision, edit.type, edit.editor, edit.edited_at, changes)
+        self.edits[after.id] = (*self.edits.get(after.id, ()), made)
+        return after
 
     def put(self, stored: StoredRecord) -> StoredRecord:
-        """Store a record, in place of the one with its id. A vector of another text is removed.
+        """Store a record, in place of the one with its id. Its terms are read here unless it has them. A vector of
+        another text is removed.
 
         Raises:
             AlreadyStored: its client key, or its part of a source, is another's.
@@ -276,30 +250,23 @@ class State:
             raise AlreadyStored
         if (before := self.records.get(stored.id)) is not None:
             self._unlink(before, has_vectors=before.embedded_text == stored.embedded_text)
+        if stored.indexed is None or stored.is_deleted:
+            indexed = None if stored.is_deleted else index_text(stored.text, stored.name)
+            stored = replace(stored, indexed=indexed)
         self.records[stored.id] = stored
         self.unique |= dict.fromkeys(stored.unique, stored.id)
-        self.search_indexes.pop((stored.owner, stored.agent_id), None)
         return stored
 
     def remove(self, stored: StoredRecord) -> None:
         """Remove a record."""
         self._unlink(stored, has_vectors=False)
         del self.records[stored.id]
-        self.search_indexes.pop((stored.owner, stored.agent_id), None)
 
     def _unlink(self, stored: StoredRecord, *, has_vectors: bool) -> None:
         for one in stored.unique:
             del self.unique[one]
         for place in [] if has_vectors else [place for place in self.vectors if place[1] == stored.key]:
             del self.vectors[place]
-
-    def effects(self) -> Mapping[str, Sequence[str]]:
-        """The ids of the records that each record caused, oldest first, by the id of the cause."""
-        found: dict[str, list[str]] = {}
-        for one in self.records.values():
-            if (cause := one.content.get("caused_by")) is not None:
-                found.setdefault(cause, []).append(one.id)
-        return found
 
     def superseding(self) -> Mapping[str, Sequence[StoredRecord]]:
         """The records that supersede each record, by its id. A forgotten record supersedes nothing."""
@@ -313,7 +280,8 @@ class State:
 
 
 class Tables:
-    """What reads, or changes, tables of one state."""
+    """The tables of one state for a port: what reads them and what writes them. The state of a view is never written,
+    because the types of a view have the reads alone."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -323,13 +291,25 @@ def settled(
     kind: RecordType, content: Mapping[str, Any], *, session_id: str | None, project: str | None
 ) -> dict[str, Any]:
     """The content as every store returns it, with values of its own."""
-    range_of_summary = {
-        "level": content.get("level"),
-        "seq": content.get("start_seq"),
-        "end_seq": content.get("end_seq"),
-    }
-    place = {"type": kind, "session_key": session_id, "project": project, **range_of_summary}
+    place = {"type": kind, "session_key": session_id, "project": project, **range_of(content)}
     return content_of({**place, **fields_of(kind, content, has_project=project is not None)})
+
+
+def range_of(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The level of a summary and the messages that it is of, as an archive names them."""
+    return {"level": content.get("level"), "seq": content.get("start_seq"), "end_seq": content.get("end_seq")}
+
+
+def picked(source: object, *names: str) -> dict[str, Any]:
+    """These attributes by name."""
+    return {name: getattr(source, name) for name in names}
+
+
+def made_of(made: Callable[..., _Row], stored: StoredRecord, **others: Any) -> _Row:
+    """A value of a dataclass. Its fields are `others`, and what the record, or its content, has by the same names."""
+    names = [one.name for one in fields(made)]  # type: ignore[arg-type]
+    known = {**stored.content, **picked(stored, *(name for name in names if hasattr(stored, name))), **others}
+    return made(**{name: known[name] for name in names if name in known})
 
 
 def reads(scope: Scope, project: str | None) -> bool:

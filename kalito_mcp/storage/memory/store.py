@@ -7,19 +7,44 @@ once. Nothing waits for a disk, so nothing runs in a thread.
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
 
 from kalito_mcp.ports.maintenance import OwedErasures
 from kalito_mcp.ports.store import ReadView, WriteTransaction
+from kalito_mcp.storage.memory.access import Access
+from kalito_mcp.storage.memory.archive import Archive
+from kalito_mcp.storage.memory.audit import Audit
+from kalito_mcp.storage.memory.conversations import Conversations
+from kalito_mcp.storage.memory.graphs import Graphs
+from kalito_mcp.storage.memory.imports import Imports
+from kalito_mcp.storage.memory.record_changes import Records
+from kalito_mcp.storage.memory.search_index import Search
+from kalito_mcp.storage.memory.sessions import Sessions
+from kalito_mcp.storage.memory.sign_in import SignIn
 from kalito_mcp.storage.memory.state import State
-from kalito_mcp.storage.memory.views import TransactionOfMemory, ViewOfMemory
+from kalito_mcp.storage.memory.vectors import Vectors
 
 T = TypeVar("T")
-_SECRET_BYTES: Final = 16
-_STATE_SECRET_BYTES: Final = 32
+
+
+class Ports:
+    """`ports.store.ReadView` of a state that is committed, and `WriteTransaction` of one that nobody else sees yet."""
+
+    def __init__(self, state: State) -> None:
+        self.sessions = Sessions(state)
+        self.conversations = Conversations(state)
+        self.search = Search(state)
+        self.graphs = Graphs(state)
+        self.records = Records(state)
+        self.vectors = Vectors(state)
+        self.archive = Archive(state)
+        self.imports = Imports(state)
+        self.access = Access(state)
+        self.sign_in = SignIn(state)
+        self.audit = Audit(state)
 
 
 class InMemoryStore:
@@ -28,25 +53,19 @@ class InMemoryStore:
     is_read_only = False
 
     def __init__(self) -> None:
-        self.state = State(secrets.token_bytes(_SECRET_BYTES), secrets.token_bytes(_STATE_SECRET_BYTES))
+        self.state = State(secret=secrets.token_bytes(16), state_secret=secrets.token_bytes(32))
+        self.maintenance = MaintenanceOfMemory(self)
         self._write_lock = anyio.Lock()
 
-    @property
-    def maintenance(self) -> "MaintenanceOfMemory":
-        """Its chores."""
-        return MaintenanceOfMemory(self)
-
     async def read(self, work: Callable[[ReadView], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
-        """The result of `work` on the last commit."""
         del is_short
         async with self.view() as view:
             return await work(view)
 
     @asynccontextmanager
-    async def view(self) -> AsyncIterator[ViewOfMemory]:
-        """The last commit, for a block."""
+    async def view(self) -> AsyncIterator[ReadView]:
         await anyio.lowlevel.checkpoint()
-        yield ViewOfMemory(self.state)
+        yield Ports(self.state)
 
     async def write(
         self,
@@ -54,29 +73,24 @@ class InMemoryStore:
         *,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
-        """The result of `work` in a transaction."""
         async with self.transaction(before) as transaction:
             return await work(transaction)
 
     @asynccontextmanager
-    async def transaction(
-        self, before: Callable[[], Awaitable[None]] | None = None
-    ) -> AsyncIterator[TransactionOfMemory]:
+    async def transaction(self, before: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[Ports]:
         """A transaction for a block: committed when the block ends, forgotten if it raises or is cancelled."""
         async with self._write_lock:
             if before is not None:
                 await before()
             state = self.state.copy()
-            yield TransactionOfMemory(state)
+            yield Ports(state)
             state.revision += 1
             self.state = state
 
     async def secret(self) -> bytes:
-        """16 random bytes, or those of the archive that it was restored from."""
         return self.state.secret
 
     async def revision(self, owner: str) -> int:
-        """The number of commits."""
         del owner
         return self.state.revision
 
@@ -88,23 +102,20 @@ class MaintenanceOfMemory:
         self._store = store
 
     async def tidy(self) -> None:
-        """Do nothing."""
+        pass
 
     async def rebuild_derived(self) -> None:
-        """Do nothing."""
+        pass
 
     async def owed_erasures(self) -> OwedErasures:
-        """The erasures that were not finished."""
         owed = self._store.state.owed_erasures
         return OwedErasures(max(owed, default=0), frozenset[str]().union(*owed.values()))
 
     async def finish_erasures(self, owed: OwedErasures | None = None) -> Mapping[str, str]:
-        """Take the erasures off the list."""
         async with self._store.transaction() as transaction:
             transaction.records.finish_erasures(0 if owed is None else owed.last)
         return {}
 
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
-        """Do nothing. False: no vector is missing elsewhere."""
         del is_whole
         return False

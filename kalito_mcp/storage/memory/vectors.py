@@ -3,20 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
 from kalito_mcp.storage.memory.state import Tables, is_within
 from kalito_mcp.storage.vector_checks import check_dimension, check_finite, check_query, check_vectors, dropped
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
-
-class VectorsRead(Tables):
-    """`ports.vectors.VectorReader`."""
+class Vectors(Tables):
+    """`ports.vectors.VectorWriter`."""
 
     outage: str | None = None
     """None: no vector is kept elsewhere."""
@@ -38,25 +36,23 @@ class VectorsRead(Tables):
         self,
         scope: Scope,
         fingerprint: str,
-        query: "NDArray[np.float32]",
+        query: NDArray[np.float32],
         *,
         k: int,
-        among: "NDArray[np.int64] | None" = None,
+        among: NDArray[np.int64] | None = None,
     ) -> Sequence[tuple[int, float]]:
         meant = None if among is None else set(among.tolist())
         keys = [
             one.key
-            for one in self._state.of_agent(scope.owner, self._state.agent_searched(scope))
+            for one in self._state.of_agent(scope.owner, self._state.agent(scope, is_of_session=True))
             if scope.session in (None, one.session_id) and (meant is None or one.key in meant) and is_within(scope, one)
         ]
         found = await self.similarities(fingerprint, query, keys)
         return sorted(found.items(), key=lambda one: (-one[1], -one[0]))[: max(k, 0)]
 
     async def similarities(
-        self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
+        self, fingerprint: str, query: NDArray[np.float32], record_keys: Sequence[int]
     ) -> Mapping[int, float]:
-        import numpy as np  # noqa: PLC0415 - loads when first needed
-
         index_key = self._key(fingerprint)
         index = None if index_key is None else self._state.vector_indexes[index_key]
         if index_key is None or index is None or not index.is_active:
@@ -80,10 +76,6 @@ class VectorsRead(Tables):
         indexes = self._state.vector_indexes
         return next((key for key, one in indexes.items() if one.fingerprint == fingerprint), None)
 
-
-class VectorsWritten(VectorsRead):
-    """`ports.vectors.VectorWriter`."""
-
     async def open_index(self, fingerprint: str, dimension: int) -> None:
         state, key = self._state, self._key(fingerprint)
         if key is not None:
@@ -92,9 +84,7 @@ class VectorsWritten(VectorsRead):
         opened = VectorIndex(fingerprint, dimension, is_active=not state.vector_indexes)
         state.vector_indexes[state.next_key("vectors")] = opened
 
-    async def put(self, fingerprint: str, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]") -> None:
-        import numpy as np  # noqa: PLC0415 - loads when first needed
-
+    async def put(self, fingerprint: str, owed: Sequence[OwedVector], vectors: NDArray[np.float32]) -> None:
         key = self._known(fingerprint)
         check_vectors(owed, vectors, self._state.vector_indexes[key].dimension)
         check_finite(vectors)
