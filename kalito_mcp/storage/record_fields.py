@@ -48,14 +48,13 @@ def content_of(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fields_of(kind: RecordType, content: Mapping[str, Any], *, has_project: bool) -> dict[str, Any]:
-    """The content as fields, without the project and a summary's range, which never changes. A thought is always
-    internal."""
+    """The content as fields, without the project. A thought is always internal."""
     places = _places_of(kind)
     own = {_name_of(kind), *_COMMON, *places.values()}
     attributes = {name: value for name, value in content.items() if name not in own and value is not None}
     is_internal = kind is RecordType.THOUGHT or content.get("visibility") == Visibility.INTERNAL
     return {
-        **({field: content.get(name) for field, name in places.items()} if kind is RecordType.DOCUMENT else {}),
+        **{field: content.get(name) for field, name in places.items()},
         "name": content.get(_name_of(kind)),
         "text": content["text"],
         "importance": float(content.get("importance_score", DEFAULT_IMPORTANCE)) + 0.0,  # SQLite has no -0.0

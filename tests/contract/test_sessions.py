@@ -5,7 +5,6 @@ import pytest
 from kalito_mcp.domain.records import Origin, Role
 from kalito_mcp.domain.scope import Limits, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.conversations import MessageDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.sessions import ensure_session

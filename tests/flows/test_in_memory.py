@@ -76,8 +76,8 @@ async def test_each_memory_is_its_own_unless_it_goes_on_with_a_store() -> None:
 NUMBERED = {"agent": "agents", "project": "projects", "session": "sessions", "graph": "graphs"}
 NUMBERED |= {"from": "graph_nodes", "to": "graph_nodes"}
 OF_A_STORE: Final = {
-    **dict.fromkeys(("records", "memory_edits"), {"hash"}),
-    **dict.fromkeys(("graphs", "graph_nodes", "graph_edges"), {"hash", "revision", "removed_revision"}),
+    **{kind: {"hash"} for kind in ("records", "memory_edits")},
+    **{kind: {"hash", "revision", "removed_revision"} for kind in ("graphs", "graph_nodes", "graph_edges")},
 }
 """Fields that are a store's own business: hashes of rows, and which step of a graph changed what."""
 

@@ -37,10 +37,8 @@ class Access(Tables):
         update(self._state.grants, lambda one: one.id in grants, last_used_at=now_ms)
 
     async def retire_token(self, token_id: str, *, now_ms: int) -> bool:
-        def is_meant(token: Token) -> bool:
-            return token.id == token_id and token.revoked_at is None
-
-        return bool(update(self._state.tokens, is_meant, revoked_at=now_ms))
+        usable = (token_id, None)
+        return bool(update(self._state.tokens, lambda one: (one.id, one.revoked_at) == usable, revoked_at=now_ms))
 
     async def revoke_tokens(self, named: str, *, owner: str | None, now_ms: int) -> Sequence[str]:
         consent = next((one.grant for one in self._state.tokens.values() if one.id == named and one.grant), named)

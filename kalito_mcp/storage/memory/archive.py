@@ -13,7 +13,7 @@ from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage.memory.graphs import STEPS
-from kalito_mcp.storage.memory.state import Graph, State, StoredForgottenValue, StoredRecord, Tables, picked, range_of
+from kalito_mcp.storage.memory.state import Graph, GraphPlace, State, StoredRecord, Tables, picked
 from kalito_mcp.storage.record_fields import content_of, fields_of, origin_of, packed_list, stored_origin
 from kalito_mcp.storage.sparse_vectors import packed as packed_vector
 from kalito_mcp.storage.sparse_vectors import unpacked
@@ -24,6 +24,7 @@ _OF_PART: Final = {"projects", "agents", "sessions", "records", "memory_edits", 
 _SESSION: Final = tuple(one.name for one in fields(Session) if one.name in FIELDS["sessions"])
 _RECORD: Final = ("key", "type", "role", "tokens", "created_at", "client_key", "client", "revision", "purged_at")
 _NODE: Final = ("id", "text", "canonical_key", "summary", "created_at", "last_access")
+_MERGED: Final = ("source_node_ids", "source_record_ids")
 Row = Mapping[str, Any]
 
 
@@ -37,10 +38,10 @@ class Archive(Tables):
         self._causes: dict[str, int] = {}
 
     async def entries(self, owner: str, selection: Selection) -> AsyncGenerator[Sequence[ArchiveEntry]]:
-        rows = _Rows(_selected(self._state, owner, selection))
+        rows = _Rows(_selected(self._state, owner, selection)).of_each_kind()
         for kind, names in FIELDS.items():
             if selection.is_restorable or kind in _OF_PART:
-                found = [ArchiveEntry(kind, {name: row.get(name) for name in names}) for row in getattr(rows, kind)()]
+                found = [ArchiveEntry(kind, {name: row.get(name) for name in names}) for row in rows[kind]]
                 for start in range(0, len(found), _PAGE):
                     yield found[start : start + _PAGE]
 
@@ -50,7 +51,7 @@ class Archive(Tables):
     async def add(self, owner: str, entries: Sequence[ArchiveEntry]) -> None:
         for entry in entries:
             try:
-                getattr(self, f"_add_{entry.kind}")(owner, entry.fields)
+                self._add(owner, entry.kind, entry.fields)
             except (LookupError, TypeError, ValueError, AttributeError, AlreadyStored) as error:
                 raise unstorable(entry, repr(error)) from None
 
@@ -69,36 +70,75 @@ class Archive(Tables):
     def _name(self, kind: str, key: int | None) -> Any:
         return None if key is None else self._names[kind, key]
 
-    def _place(self, row: Row) -> dict[str, Any]:
-        """The agent, the session and the project that an entry is of."""
-        kinds = {"agent_id": "agent", "session_id": "session", "project": "project"}
-        return {name: self._name(f"{one}s", row.get(f"{one}_key")) for name, one in kinds.items()}
+    def _add(self, owner: str, kind: str, row: Row) -> None:
+        """Store an entry. Raises an error of another kind if it cannot be stored."""
+        state, names = self._state, self._names
+        agent, session, project, graph, record = (
+            self._name(f"{one}s", row.get(f"{one}_key")) for one in ("agent", "session", "project", "graph", "record")
+        )
+        match kind:
+            case "identity":
+                state.secret = row["secret"]
+            case "projects" | "agents":
+                getattr(state, kind)[owner, row["id"]] = self._numbered(kind, row["key"], row["id"])
+            case "sessions":
+                names[kind, row["key"]] = row["id"]
+                own = {**row, "state": SessionState(row["state"]), "is_placed": bool(row["is_placed"])}
+                own = {name: own[name] for name in _SESSION}
+                state.sessions[owner, row["id"]] = Session(owner=owner, agent=agent, project=project, **own)
+            case "records":
+                self._add_record(row, owner=owner, agent_id=agent, session_id=session, project=project)
+            case "memory_edits":
+                editor = Editor(EditorType(row["editor_type"]), row["editor_id"])
+                said = (
+                    row["version"],
+                    EditType(row["edit_type"]),
+                    editor,
+                    row["edited_at"],
+                    json.loads(row["changes"]),
+                )
+                state.edits[record] = (*state.edits.get(record, ()), StoredEdit(*said))
+            case "record_usage":
+                used = {name: row[name] for name in ("usage_count", "last_used")}
+                state.put(replace(state.records[record], **used))
+            case "feedback":
+                given = {name: row[name] for name in ("count", "last_at")}
+                state.feedback[record, FeedbackLabel(row["label"])] = given
+            case "forgotten_values":
+                self._numbered("forgotten", row["key"], None)
+                value = {name: row[name] for name in ("key", "forgotten_at", "is_erased")}
+                state.forgotten[owner, agent, project, row["value_hash"]] = value
+            case "tombstones":
+                state.tombstones[owner, row["record_id"], row["text_hash"]] = row
+            case "sqlite_sequence":
+                self._numbered(row["name"], row["seq"], None)
+            case _:
+                self._add_to_graph(kind, row, (owner, agent, session), graph)
 
-    def _add_identity(self, _: str, row: Row) -> None:
-        self._state.secret = row["secret"]
+    def _add_to_graph(self, kind: str, row: Row, place: GraphPlace, graph: GraphPlace) -> None:
+        graphs, names = self._state.graphs, self._names
+        match kind:
+            case "graphs":
+                self._numbered(kind, row["key"], place)
+                revision = row["key"] * STEPS + row["revision"]
+                graphs[place] = Graph(GraphState(revision, row["slept_at"], row["embedder"]))
+            case "graph_nodes":
+                names[kind, row["key"]] = row["id"]
+                graphs[graph].nodes[row["id"]] = _node_of(row)
+            case _:
+                ends = (names["graph_nodes", row["from_key"]], names["graph_nodes", row["to_key"]])
+                edge = GraphEdge(*ends, EdgeType(row["type"]), row["weight"], row["created_at"], row["last_access"])
+                graphs[graph].edges[edge.key] = edge
 
-    def _add_projects(self, owner: str, row: Row) -> None:
-        self._state.projects[owner, row["id"]] = self._numbered("projects", row["key"], row["id"])
-
-    def _add_agents(self, owner: str, row: Row) -> None:
-        self._state.agents[owner, row["id"]] = self._numbered("agents", row["key"], row["id"])
-
-    def _add_sessions(self, owner: str, row: Row) -> None:
-        self._names["sessions", row["key"]] = row["id"]
-        made = {name: row[name] for name in _SESSION} | {"state": SessionState(row["state"])}
-        made |= {"is_placed": bool(row["is_placed"]), "project": self._place(row)["project"]}
-        self._state.sessions[owner, row["id"]] = Session(owner=owner, agent=self._place(row)["agent_id"], **made)
-
-    def _add_records(self, owner: str, row: Row) -> None:
-        record_id, place, role = row["id"] or message_record_id(row["key"]), self._place(row), row["role"]
+    def _add_record(self, row: Row, **place: Any) -> None:
+        record_id, role = row["id"] or message_record_id(row["key"]), row["role"]
         self._numbered("records", row["key"], record_id)
         if row["caused_by"] is not None:
             self._causes[record_id] = row["caused_by"]
-        said = {name: row[name] for name in _RECORD} | place
-        said |= {"type": RecordType(row["type"]), "role": None if role is None else Role(role)}
+        said = {**{name: row[name] for name in _RECORD}, "type": RecordType(row["type"]), "role": role and Role(role)}
         stored = StoredRecord(
             **said,
-            owner=owner,
+            **place,
             id=record_id,
             content=content_of({**row, "cause": None, "project": place["project"]}),
             origin=origin_of(role, row["origin"]),
@@ -108,56 +148,17 @@ class Archive(Tables):
         )
         self._state.put(stored)
 
-    def _add_memory_edits(self, _: str, row: Row) -> None:
-        record_id, editor = self._names["records", row["record_key"]], EditorType(row["editor_type"])
-        said = (EditType(row["edit_type"]), Editor(editor, row["editor_id"]), row["edited_at"])
-        made = StoredEdit(row["version"], *said, json.loads(row["changes"]))
-        self._state.edits[record_id] = (*self._state.edits.get(record_id, ()), made)
 
-    def _add_record_usage(self, _: str, row: Row) -> None:
-        stored = self._state.records[self._names["records", row["record_key"]]]
-        self._state.put(replace(stored, usage_count=row["usage_count"], last_used=row["last_used"]))
-
-    def _add_feedback(self, _: str, row: Row) -> None:
-        place = (self._names["records", row["record_key"]], FeedbackLabel(row["label"]))
-        self._state.feedback[place] = row["count"], row["last_at"]
-
-    def _add_graphs(self, owner: str, row: Row) -> None:
-        place, state = (
-            self._place(row),
-            GraphState(row["key"] * STEPS + row["revision"], row["slept_at"], row["embedder"]),
-        )
-        self._numbered("graphs", row["key"], (owner, place["agent_id"], place["session_id"]))
-        self._state.graphs[owner, place["agent_id"], place["session_id"]] = Graph(state)
-
-    def _add_graph_nodes(self, _: str, row: Row) -> None:
-        self._names["graph_nodes", row["key"]] = row["id"]
-        embedding = row["embedding"]
-        self._state.graphs[self._names["graphs", row["graph_key"]]].nodes[row["id"]] = GraphNode(
-            **{name: row[name] for name in _NODE},
-            type=NodeType(row["type"]),
-            source_node_ids=tuple(json.loads(row["source_node_ids"] or "[]")),
-            source_record_ids=tuple(json.loads(row["source_record_ids"] or "[]")),
-            weights=NodeWeights(row["repeat"], row["feedback"]),
-            pinned=bool(row["is_pinned"]),
-            embedding=None if embedding is None else unpacked([embedding])[0],
-        )
-
-    def _add_graph_edges(self, _: str, row: Row) -> None:
-        from_id, to_id = (self._names["graph_nodes", row[end]] for end in ("from_key", "to_key"))
-        edge = GraphEdge(from_id, to_id, EdgeType(row["type"]), row["weight"], row["created_at"], row["last_access"])
-        self._state.graphs[self._names["graphs", row["graph_key"]]].edges[edge.key] = edge
-
-    def _add_forgotten_values(self, owner: str, row: Row) -> None:
-        place, key = self._place(row), self._numbered("forgotten", row["key"], None)
-        value = StoredForgottenValue(row["forgotten_at"], bool(row["is_erased"]), key)
-        self._state.forgotten[owner, place["agent_id"], place["project"], row["value_hash"]] = value
-
-    def _add_tombstones(self, owner: str, row: Row) -> None:
-        self._state.tombstones[owner, row["record_id"], row["text_hash"]] = row
-
-    def _add_sqlite_sequence(self, _: str, row: Row) -> None:
-        self._numbered(row["name"], row["seq"], None)
+def _node_of(row: Row) -> GraphNode:
+    said: dict[str, Any] = {name: row[name] for name in _NODE}
+    said |= {name: tuple(json.loads(row[name] or "[]")) for name in _MERGED}
+    return GraphNode(
+        **said,
+        type=NodeType(row["type"]),
+        weights=NodeWeights(row["repeat"], row["feedback"]),
+        pinned=bool(row["is_pinned"]),
+        embedding=None if row["embedding"] is None else unpacked([row["embedding"]])[0],
+    )
 
 
 def _selected(state: State, owner: str, selection: Selection) -> State:
@@ -212,103 +213,107 @@ class _Rows:
 
     def __init__(self, part: State) -> None:
         self._part = part
-        self._sessions = {session_id: key for key, (_, session_id) in enumerate(part.sessions, 1)}
+        self._keys: dict[str, dict[Any, int]] = {
+            "agent": {place[1]: key for place, key in part.agents.items()},
+            "project": {place[1]: key for place, key in part.projects.items()},
+            "session": {session_id: key for key, (_, session_id) in enumerate(part.sessions, 1)},
+        }
         nodes = [(place, node_id) for place, graph in part.graphs.items() for node_id in graph.nodes]
         self._nodes = {place: key for key, place in enumerate(nodes, 1)}
-        self._agents, self._projects = (
-            {one[1]: key for one, key in table.items()} for table in (part.agents, part.projects)
-        )
 
-    def _place(self, agent: str, session_id: str | None, project: str | None) -> Row:
-        keys = (self._agents[agent], self._sessions.get(session_id or ""), self._projects.get(project or ""))
-        return dict(zip(("agent_key", "session_key", "project_key"), keys, strict=True))
+    def of_each_kind(self) -> Mapping[str, Iterable[Row]]:
+        """By kind."""
+        part = self._part
+        return {
+            "identity": [{"secret": part.secret}],
+            "projects": [{"key": key, "id": project} for project, key in self._keys["project"].items()],
+            "agents": [
+                {"key": key, "id": agent, "record_count": self._count(agent)}
+                for agent, key in self._keys["agent"].items()
+            ],
+            "sessions": map(self._session, part.sessions.values()),
+            "records": map(self._record, part.records.values()),
+            "memory_edits": (_edit(one, edit) for one in part.records.values() for edit in part.edits.get(one.id, ())),
+            "record_usage": (
+                {"record_key": one.key, **picked(one, "usage_count", "last_used")}
+                for one in part.records.values()
+                if one.usage_count
+            ),
+            "feedback": (
+                {"record_key": part.records[record_id].key, "label": label, **given}
+                for (record_id, label), given in part.feedback.items()
+                if record_id in part.records
+            ),
+            "graphs": (self._graph(place, one.state) for place, one in part.graphs.items()),
+            "graph_nodes": (
+                {**_of_graph(graph.state), "key": self._nodes[place, one.id], **_node(one)}
+                for place, graph in part.graphs.items()
+                for one in graph.nodes.values()
+            ),
+            "graph_edges": (
+                {**_of_graph(graph.state), **self._edge(place, one)}
+                for place, graph in part.graphs.items()
+                for one in graph.edges.values()
+            ),
+            "forgotten_values": (
+                {**self._place(agent=agent, project=project), **one, "value_hash": value_hash}
+                for (_, agent, project, value_hash), one in part.forgotten.items()
+            ),
+            "tombstones": part.tombstones.values(),
+            "sqlite_sequence": [
+                {"name": one, "seq": part.last_keys[one]} for one in ("graphs", "records") if one in part.last_keys
+            ],
+        }
 
-    def identity(self) -> Iterable[Row]:
-        yield {"secret": self._part.secret}
+    def _place(self, **named: str | None) -> Row:
+        return {f"{kind}_key": self._keys[kind].get(name) for kind, name in named.items()}
 
-    def projects(self) -> Iterable[Row]:
-        return ({"key": key, "id": project} for project, key in self._projects.items())
+    def _count(self, agent: str) -> int:
+        return sum(one.agent_id == agent and not one.is_deleted for one in self._part.records.values())
 
-    def agents(self) -> Iterable[Row]:
-        for (owner, agent), key in self._part.agents.items():
-            count = sum(not one.is_deleted for one in self._part.of_agent(owner, agent))
-            yield {"key": key, "id": agent, "record_count": count}
+    def _session(self, one: Session) -> Row:
+        own = {**picked(one, *_SESSION), "key": self._keys["session"][one.id], "is_placed": int(one.is_placed)}
+        return {**self._place(agent=one.agent, project=one.project), **own}
 
-    def sessions(self) -> Iterable[Row]:
-        for one in self._part.sessions.values():
-            own = {**picked(one, *_SESSION), "key": self._sessions[one.id], "is_placed": int(one.is_placed)}
-            yield {**self._place(one.agent, None, one.project), **own}
+    def _record(self, one: StoredRecord) -> Row:
+        cause = self._part.records.get(one.content.get("caused_by", ""))
+        return {
+            **picked(one, *_RECORD),
+            **self._place(agent=one.agent_id, session=one.session_id, project=one.project),
+            **({"seq": one.seq} if one.type is RecordType.MESSAGE else {"id": one.id}),
+            **fields_of(one.type, one.content, has_project=one.project is not None),
+            "is_covered": int(one.is_covered) if one.type is RecordType.SUMMARY else None,
+            "origin": stored_origin(one.role, one.origin),
+            "recorded_at": None if one.recorded_at == one.created_at else one.recorded_at,
+            "caused_by": cause and cause.key,
+        }
 
-    def records(self) -> Iterable[Row]:
-        for one in self._part.records.values():
-            cause = self._part.records.get(one.content.get("caused_by", ""))
-            yield {
-                **picked(one, *_RECORD),
-                **self._place(one.agent_id, one.session_id, one.project),
-                **range_of(one.content),
-                **({"seq": one.seq, "id": None} if one.type is RecordType.MESSAGE else {"id": one.id}),
-                **fields_of(one.type, one.content, has_project=one.project is not None),
-                "is_covered": int(one.is_covered) if one.type is RecordType.SUMMARY else None,
-                "origin": stored_origin(one.role, one.origin),
-                "recorded_at": None if one.recorded_at == one.created_at else one.recorded_at,
-                "caused_by": cause and cause.key,
-            }
+    def _graph(self, place: GraphPlace, state: GraphState) -> Row:
+        key, step = divmod(state.revision, STEPS)
+        said = {"key": key, "revision": step, "removed_revision": step, **picked(state, "slept_at", "embedder")}
+        return {**self._place(agent=place[1], session=place[2]), **said}
 
-    def memory_edits(self) -> Iterable[Row]:
-        for record in self._part.records.values():
-            for one in self._part.edits.get(record.id, ()):
-                editor = {"editor_type": one.editor.type, "editor_id": one.editor.id}
-                said = {"edit_type": one.type, "changes": json.dumps(one.before, ensure_ascii=False), **editor}
-                yield {"record_key": record.key, **picked(one, "version", "edited_at"), **said}
-
-    def record_usage(self) -> Iterable[Row]:
-        used = (one for one in self._part.records.values() if one.usage_count)
-        return ({"record_key": one.key, **picked(one, "usage_count", "last_used")} for one in used)
-
-    def feedback(self) -> Iterable[Row]:
-        for (record_id, label), (count, last_at) in sorted(self._part.feedback.items()):
-            if (one := self._part.records.get(record_id)) is not None:
-                yield {"record_key": one.key, "label": label, "count": count, "last_at": last_at}
-
-    def graphs(self) -> Iterable[Row]:
-        for (_, agent, session_id), graph in self._part.graphs.items():
-            key, step = divmod(graph.state.revision, STEPS)
-            said = {"key": key, "revision": step, "removed_revision": step}
-            yield {**self._place(agent, session_id, None), **said, **picked(graph.state, "slept_at", "embedder")}
-
-    def graph_nodes(self) -> Iterable[Row]:
-        for place, graph in self._part.graphs.items():
-            for one in graph.nodes.values():
-                yield {
-                    **picked(one, *_NODE, "type"),
-                    "key": self._nodes[place, one.id],
-                    **_step(graph.state),
-                    "source_node_ids": packed_list(one.source_node_ids),
-                    "source_record_ids": packed_list(one.source_record_ids),
-                    **picked(one.weights, "repeat", "feedback"),
-                    "is_pinned": int(one.pinned),
-                    "embedding": None if one.embedding is None else packed_vector(one.embedding),
-                }
-
-    def graph_edges(self) -> Iterable[Row]:
-        for place, graph in self._part.graphs.items():
-            for one in graph.edges.values():
-                ends = {"from_key": self._nodes[place, one.from_id], "to_key": self._nodes[place, one.to_id]}
-                yield {**ends, **_step(graph.state), **picked(one, "type", "weight", "created_at", "last_access")}
-
-    def forgotten_values(self) -> Iterable[Row]:
-        for (_, agent, project, value_hash), one in self._part.forgotten.items():
-            said = {"key": one.key, "forgotten_at": one.forgotten_at, "is_erased": int(one.is_erased)}
-            yield {**self._place(agent, None, project), **said, "value_hash": value_hash}
-
-    def tombstones(self) -> Iterable[Row]:
-        return self._part.tombstones.values()
-
-    def sqlite_sequence(self) -> Iterable[Row]:
-        last_keys = self._part.last_keys
-        return ({"name": name, "seq": last_keys[name]} for name in ("graphs", "records") if name in last_keys)
+    def _edge(self, place: GraphPlace, edge: GraphEdge) -> Row:
+        ends = {"from_key": self._nodes[place, edge.from_id], "to_key": self._nodes[place, edge.to_id]}
+        return {**ends, **picked(edge, "type", "weight", "created_at", "last_access")}
 
 
-def _step(state: GraphState) -> Row:
-    """The number of a node's graph, and the revision that it is of: the graph's."""
+def _edit(record: StoredRecord, edit: StoredEdit) -> Row:
+    said = {"edit_type": edit.type, "editor_type": edit.editor.type, "editor_id": edit.editor.id}
+    changes = json.dumps(edit.before, ensure_ascii=False, separators=(",", ":"))
+    return {"record_key": record.key, **picked(edit, "version", "edited_at"), **said, "changes": changes}
+
+
+def _of_graph(state: GraphState) -> Row:
+    """The number of the graph, and the revision that the whole of it is of."""
     return dict(zip(("graph_key", "revision"), divmod(state.revision, STEPS), strict=True))
+
+
+def _node(node: GraphNode) -> Row:
+    return {
+        **picked(node, *_NODE, "type"),
+        **picked(node.weights, "repeat", "feedback"),
+        **{name: packed_list(getattr(node, name)) for name in _MERGED},
+        "is_pinned": int(node.pinned),
+        "embedding": None if node.embedding is None else packed_vector(node.embedding),
+    }

@@ -15,7 +15,7 @@ NOTICED: Final[Mapping[str, _Noticed]] = {
     "sessions": lambda place, one: (place, (one.agent, one.state, one.project, one.stage)),
     "projects": lambda place, key: ((f"project_{key}",), place),
     "graphs": lambda _, one: ((f"graph_{one.state.revision // STEPS}",), one.state),
-    "forgotten": lambda place, one: ((f"forgotten_{one.key}",), (place, one)),
+    "forgotten": lambda place, one: ((f"forgotten_{one['key']}",), (place, one)),
     "tokens": lambda _, one: ((one.id,), replace(one, last_used_at=None)),
     "grants": lambda _, one: ((one.id,), replace(one, last_used_at=None)),
     "passphrases": lambda owner, one: ((f"passphrase of {owner}",), one),

@@ -87,7 +87,7 @@ class Conversations(Tables):
             others["origin"] = draft.origin or origin_of_role(draft.role)
             appended.append(AppendedMessage(self._add(session, RecordType.MESSAGE, draft, said, **others).key, seq))
         if drafts:
-            self._state.update_session(session, updated_at=now_ms)
+            self._state.update_session(session.owner, session.id, updated_at=now_ms)
         return appended
 
     async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> None:
@@ -97,7 +97,7 @@ class Conversations(Tables):
             self._add(session, RecordType.PIN, draft, said, **picked(draft, "id", "origin", "client"))
         if drafts:
             updated_at = max(session.updated_at, *(draft.created_at for draft in drafts))
-            self._state.update_session(session, updated_at=updated_at)
+            self._state.update_session(session.owner, session.id, updated_at=updated_at)
 
     async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
         for one in self._of_level(session, draft.level - 1):
@@ -106,7 +106,9 @@ class Conversations(Tables):
         place = ("level", "start_seq", "end_seq", "start_message_id", "end_message_id", "started_at", "ended_at")
         said = picked(draft, "text", "method", "model_id", *place)
         self._add(session, RecordType.SUMMARY, draft, said, **picked(draft, "id", "origin"), client=None)
-        self._state.update_session(session, **({} if draft.level else {"summarized_seq": draft.end_seq}))
+        self._state.update_session(
+            session.owner, session.id, **({} if draft.level else {"summarized_seq": draft.end_seq})
+        )
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         for number, score in scores:
@@ -115,7 +117,7 @@ class Conversations(Tables):
                 after = one.with_content({"importance_score": score})
                 edit = EditDraft(EditType.UPDATE, SYSTEM_EDITOR, now_ms, after.content, one.tokens)
                 self._state.change(one, after, edit)
-        self._state.update_session(session)
+        self._state.update_session(session.owner, session.id)
 
     def _add(
         self,
@@ -161,5 +163,4 @@ def _summary(stored: StoredRecord, *, include_internal: bool = False) -> Convers
 
 
 def _start(stored: StoredRecord) -> int:
-    start: int = stored.content["start_seq"]
-    return start
+    return int(stored.content["start_seq"])

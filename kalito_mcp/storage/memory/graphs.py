@@ -10,7 +10,7 @@ from kalito_mcp.domain.records import message_record_id
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import InvalidInput, SessionNotFound
-from kalito_mcp.storage.memory.state import Graph, Tables
+from kalito_mcp.storage.memory.state import Graph, GraphPlace, Tables, drop
 
 STEPS: Final = 1 << 32
 """A graph's revision is its key times this, and its step."""
@@ -20,11 +20,10 @@ class Graphs(Tables):
     """`ports.graphs.GraphWriter`."""
 
     async def state(self, scope: Scope) -> GraphState:
-        found = self._graph(scope)
-        return GraphState() if found is None else found.state
+        return self._graph(scope).state
 
     async def load(self, scope: Scope) -> GraphContents:
-        found = self._graph(scope) or Graph(GraphState())
+        found = self._graph(scope)
         nodes = [_copied(found.nodes[node_id]) for node_id in sorted(found.nodes)]
         edges = [replace(found.edges[key]) for key in sorted(found.edges)]
         return GraphContents(nodes=nodes, edges=edges, state=found.state)
@@ -43,16 +42,16 @@ class Graphs(Tables):
 
     async def feedback(self, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
         given: dict[str, dict[FeedbackLabel, int]] = {}
-        for (record_id, label), (count, _) in self._state.feedback.items():
+        for (record_id, label), said in self._state.feedback.items():
             if record_id in message_ids:
-                given.setdefault(record_id, {})[label] = count
+                given.setdefault(record_id, {})[label] = said["count"]
         return given
 
-    def _graph(self, scope: Scope) -> Graph | None:
+    def _graph(self, scope: Scope) -> Graph:
         place = self._place(scope)
-        return None if place is None else self._state.graphs.get(place)
+        return (place and self._state.graphs.get(place)) or Graph(GraphState())
 
-    def _place(self, scope: Scope) -> tuple[str, str, str | None] | None:
+    def _place(self, scope: Scope) -> GraphPlace | None:
         """Where the scope's graph is. An agent's is made of all its projects."""
         if scope.session is None:
             agent = scope.agent or scope.limits.agent or DEFAULT_AGENT
@@ -65,14 +64,11 @@ class Graphs(Tables):
         if not changes:
             return await self.state(scope)
         place, graph = self._existing(scope)
-        nodes = {node_id: node for node_id, node in graph.nodes.items() if node_id not in changes.removed_nodes}
+        gone, unlinked = {*changes.removed_nodes}, {*changes.removed_edges}
+        nodes = {node_id: node for node_id, node in graph.nodes.items() if node_id not in gone}
         nodes |= {node.id: _copied(node) for node in changes.nodes}
-        gone = {*changes.removed_nodes}
-        edges = {
-            key: edge
-            for key, edge in graph.edges.items()
-            if key not in changes.removed_edges and gone.isdisjoint((edge.from_id, edge.to_id))
-        }
+        left = {key: edge for key, edge in graph.edges.items() if key not in unlinked}
+        edges = {key: edge for key, edge in left.items() if gone.isdisjoint((edge.from_id, edge.to_id))}
         for edge in changes.edges:
             if math.isnan(edge.weight) or not {edge.from_id, edge.to_id} <= nodes.keys():
                 raise InvalidInput("an edge's weight is not a number, or one of its ends is not in the graph")
@@ -86,17 +82,18 @@ class Graphs(Tables):
         self._state.graphs[place] = replace(graph, state=replace(graph.state, slept_at=slept_at))
 
     async def remove(self, scope: Scope) -> int:
-        place = self._place(scope)
-        removed = None if place is None else self._state.graphs.pop(place, None)
-        return 0 if removed is None else len(removed.nodes)
+        removed = self._graph(scope)
+        drop(self._state.graphs, lambda one: one is removed)
+        return len(removed.nodes)
 
     async def add_feedback(self, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
         found = self._state.records.get(message_record_id(number))
         if found is not None and found.purged_at is None:
-            count, last_at = self._state.feedback.get((found.id, label), (0, at_ms))
-            self._state.feedback[found.id, label] = count + 1, max(last_at, at_ms)
+            said = self._state.feedback.get((found.id, label), {"count": 0, "last_at": at_ms})
+            said = {"count": said["count"] + 1, "last_at": max(said["last_at"], at_ms)}
+            self._state.feedback[found.id, label] = said
 
-    def _existing(self, scope: Scope) -> tuple[tuple[str, str, str | None], Graph]:
+    def _existing(self, scope: Scope) -> tuple[GraphPlace, Graph]:
         """The scope's graph and its place; a new one, if it has none."""
         place = self._place(scope)
         if place is None:

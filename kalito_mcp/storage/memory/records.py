@@ -1,19 +1,21 @@
-"""Whole records of a store in memory, and what is known of erased ones. Implements `ports.records.RecordReader`."""
+"""Whole records of a store in memory, and what is known of erased ones. Implements `ports.records`."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-from kalito_mcp.domain.archive import hashed_text
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord, StoredEdit
+from kalito_mcp.domain.memory_records import AUTO_KEY, DELETED_AT, EditDraft, MemoryRecord, RecordDraft, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
-from kalito_mcp.domain.scope import DEFAULT_AGENT, NO_LIMITS, PERSONAL, Scope
-from kalito_mcp.errors import RecordNotFound
-from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
-from kalito_mcp.storage.memory.state import StoredRecord, Tables, is_of, is_within, made_of, reads
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.errors import RecordNotFound, RevisionConflict
+from kalito_mcp.ports.records import IndexedPair, RecentWords, ScanCursor, ScannedRecord
+from kalito_mcp.storage.memory.forgotten_values import ForgottenValues
+from kalito_mcp.storage.memory.state import StoredRecord, is_of, is_within, made_of, picked, reads, settled
+from kalito_mcp.text.analysis import IndexedText
 
 _MOST_EFFECTS: Final = 100
 _AT_THE_END: Final = 6
@@ -22,10 +24,13 @@ _RECENT_PINS: Final = 500
 _UNTRUSTED: Final = (Origin.TOOL, Origin.DOCUMENT, Origin.IMPORT)
 _RECENT_RECORDS, _RECENT_MESSAGES, _RECENT_OF_ORIGIN = 2_000, 500, 200
 _EVERY_TYPE: Final = frozenset(RecordType)
+_RANGE_OF_SUMMARY: Final = ("level", "start_seq", "end_seq")
+_PLACE_OF_SUMMARY: Final = ("start_message_id", "end_message_id", "started_at", "ended_at", "method")
+_LEFT_OF_ERASED: Final = ("importance_score", "visibility", "scope", *_RANGE_OF_SUMMARY, *_PLACE_OF_SUMMARY)
 
 
-class RecordsRead(Tables):
-    """`ports.records.RecordReader`."""
+class Records(ForgottenValues):
+    """`ports.records.RecordWriter`."""
 
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
         found = self._state.records.get(record_id)
@@ -49,23 +54,23 @@ class RecordsRead(Tables):
     async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         agent = self._state.agent(scope)
         found = (one for one in self._chunks(scope, source=source) if one.agent_id == agent)
-        return self._whole(_in_order(one for one in found if is_of(scope, one.project)))
+        return self._whole(sorted((one for one in found if is_of(scope, one.project)), key=_part))
 
     async def of_source(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         found = self._chunks(scope, source=source)
         return self._whole(one for one in found if scope.project is None or is_of(scope, one.project))
 
     async def sources(self, scope: Scope, prefix: str) -> Sequence[tuple[str, int]]:
-        sizes: dict[str, int] = {}
+        sizes = Counter[str]()
         for one in self._newest(scope, {RecordType.DOCUMENT}):
             source = str(one.content.get("source", ""))
             if source.startswith(prefix) and is_of(scope, one.project):
-                sizes[source] = sizes.get(source, 0) + len(one.text.encode())
+                sizes[source] += len(one.text.encode())
         return sorted(sizes.items())
 
     async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
         found = self._chunks(scope, document_id=document_id)
-        return self._whole(_in_order(one for one in found if _is_named(scope, one)))
+        return self._whole(sorted((one for one in found if _is_named(scope, one)), key=_part))
 
     async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
         superseding = self._state.superseding()
@@ -100,14 +105,14 @@ class RecordsRead(Tables):
         return {named: (one.id, one.created_at) for named, one in newest.items()}
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
-        same = (one for one in self._newest(scope, {record_type}) if one.text == text and one.reach is Reach.SESSION)
-        own = (one for one in same if is_of(scope, one.project) and not _is_automatic(one))
-        return next((one for one in self._whole(own) if one.session_id == scope.session), None)
+        same = self._same(self._newest(scope, {record_type}), Reach.SESSION, text)
+        own = (one for one in same if is_of(scope, one.project) and one.session_id == scope.session)
+        return next(iter(self._whole(own)), None)
 
     async def same_known(self, scope: Scope, reach: Reach, text: str) -> MemoryRecord | None:
-        same = (one for one in self._newest(scope) if one.text == text and one.reach is reach)
+        same = self._same(self._newest(scope), reach, text)
         known = (one for one in same if reach is Reach.PERSON or is_of(scope, one.project))
-        return next(iter(self._whole(one for one in known if not _is_automatic(one))), None)
+        return next(iter(self._whole(known)), None)
 
     async def recent_words(self, scope: Scope, *, most_chars: int) -> Sequence[RecentWords]:
         session = self._state.sessions.get((scope.owner, scope.session or ""))
@@ -127,10 +132,10 @@ class RecordsRead(Tables):
         return self._whole(one for one in pins if one.content.get("source_message_id") == record.id)
 
     async def summaries_over(self, message_id: str) -> Sequence[MemoryRecord]:
-        summaries = [one for one in self._beside(message_id, RecordType.SUMMARY) if one.purged_at is None]
+        summaries = self._beside(message_id, RecordType.SUMMARY)
         seq = (self._state.records[message_id].seq or 0) if summaries else 0
         over = [one for one in summaries if one.content["start_seq"] <= seq <= one.content["end_seq"]]
-        return self._whole(sorted(over, key=lambda one: one.content["level"]))
+        return self._whole(sorted((one for one in over if not one.purged_at), key=lambda one: one.content["level"]))
 
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
         return self._state.edits.get(record.id, ())
@@ -152,34 +157,14 @@ class RecordsRead(Tables):
         keys = [one.client_key or "" for one in self._keyed(scope, record_type)]
         return [key for key in keys if key.startswith(prefix)]
 
-    async def erased_texts(
-        self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str] = ()
-    ) -> Sequence[ErasedText]:
-        by_hash, keys_by_hash = self._hashed(texts), self._hashed(client_keys)
-        erased = [one for one in self._tombstones(scope) if one["text_hash"] in by_hash and one["type"] == record_type]
-        return [
-            ErasedText(
-                *(by_hash[one["text_hash"]], one["number"] or 0, one["seq"] or 0),
-                *(keys_by_hash.get(one["client_key_hash"]), one["created_at"], one["purged_at"]),
-            )
-            for one in sorted(erased, key=lambda one: (one["purged_at"], one["record_id"]))
-        ]
-
-    async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
-        found = (one for one in self._tombstones(scope) if one["record_id"] == record_id)
-        return next((Tombstone(record_id, one["purged_at"]) for one in found), None)
-
     async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
         del record_ids
         return []
 
-    async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
-        return frozenset(record_ids) & {one["record_id"] for one in self._tombstones(Scope(scope.owner))}
-
     async def scan(
         self, scope: Scope, *, after: ScanCursor | None, limit: int, has_forgotten: bool = False
     ) -> Sequence[ScannedRecord]:
-        found = (
+        found = [
             one
             for one in self._state.of_agent(scope.owner, self._state.agent(scope))
             if one.key > (after or 0)
@@ -187,48 +172,33 @@ class RecordsRead(Tables):
             and reads(scope, one.project)
             and one.purged_at is None
             and (has_forgotten or not one.is_deleted)
-        )
-        return [self._scanned(one, has_forgotten=has_forgotten) for one in islice(found, limit)]
-
-    async def has_forgotten_values(self) -> bool:
-        return bool(self._state.forgotten)
-
-    async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
-        found: dict[str, ForgottenValue] = {}
-        for place, key in self._forgotten(scope, keys).items():
-            value, other = self._state.forgotten[place], found.get(key, ForgottenValue(0, is_erased=False))
-            at, is_erased = max(value.forgotten_at, other.forgotten_at), value.is_erased or other.is_erased
-            found[key] = ForgottenValue(at, is_erased)
-        return found
-
-    def _forgotten(self, scope: Scope, keys: Collection[str]) -> dict[tuple[str, str, str | None, str], str]:
-        """Where these keys are forgotten for the scope, each with the key."""
-        by_hash, agent = self._hashed(keys), scope.agent or DEFAULT_AGENT
-        project = None if scope.project == PERSONAL else scope.project
-        return {
-            place: by_hash[place[3]]
-            for place in self._state.forgotten
-            if place[3] in by_hash
-            and place[:2] == (scope.owner, agent)
-            and (project is None or place[2] in (None, project))
-            and scope.limits.reaches(agent, place[2])
+        ][:limit]
+        edits = self._state.edits if has_forgotten else {}
+        earlier = {
+            one.id: [said.before["text"] for said in edits.get(one.id, ()) if "text" in said.before] for one in found
         }
-
-    def _hashed(self, texts: Collection[str]) -> dict[str, str]:
-        return {hashed_text(self._state.secret, text): text for text in texts}
-
-    def _tombstones(self, scope: Scope) -> Iterator[Mapping[str, Any]]:
-        """The tombstones of the owner. Where an erased record was is known of messages and summaries alone, so within
-        limits there are no others."""
-        for (owner, record_id, _), one in self._state.tombstones.items():
-            left = self._state.records.get(record_id)
-            if owner == scope.owner and (scope.limits == NO_LIMITS or (left and is_within(scope, left))):
-                yield one
+        return [
+            made_of(
+                ScannedRecord,
+                one,
+                cursor=ScanCursor(one.key),
+                earlier_texts="\n".join(earlier[one.id]) or None,
+                tags="\n".join(one.content.get("tags", ())) or None,
+                seq=one.content.get("start_seq", one.seq),
+                end_seq=one.content.get("end_seq"),
+            )
+            for one in found
+        ]
 
     def _newest(self, scope: Scope, types: Collection[RecordType] = _EVERY_TYPE) -> Iterator[StoredRecord]:
         """The records of the scope's agent within the limits, newest first, without forgotten ones."""
         theirs = self._state.of_agent(scope.owner, self._state.agent(scope))
         return (one for one in theirs[::-1] if one.type in types and not one.is_deleted and is_within(scope, one))
+
+    def _same(self, stored: Iterable[StoredRecord], reach: Reach, text: str) -> Iterator[StoredRecord]:
+        """Those with this reach and text that were not made automatically."""
+        same = (one for one in stored if one.text == text and one.reach is reach)
+        return (one for one in same if not (one.client_key or "").startswith(AUTO_KEY))
 
     def _chunks(self, scope: Scope, **named: str) -> Iterator[StoredRecord]:
         """The chunks of documents within the limits that have these fields."""
@@ -243,11 +213,9 @@ class RecordsRead(Tables):
 
     def _keyed(self, scope: Scope, record_type: RecordType) -> Iterator[StoredRecord]:
         """The records of this type with a client key, in the session, or without one in the agent outside of them."""
-        agent = scope.agent or DEFAULT_AGENT
-        for one in self._state.records.values():
-            is_there = (one.owner, one.type, one.session_id) == (scope.owner, record_type, scope.session)
-            if is_there and one.client_key is not None and (scope.session is not None or one.agent_id == agent):
-                yield one
+        place, agent = (scope.owner, record_type, scope.session), scope.agent or DEFAULT_AGENT
+        found = (one for one in self._state.records.values() if (one.owner, one.type, one.session_id) == place)
+        return (one for one in found if one.client_key and (scope.session is not None or one.agent_id == agent))
 
     def _last_messages_from(self, stored: StoredRecord) -> int:
         """When the last messages of its session begin; 0 if it has no earlier ones."""
@@ -267,17 +235,105 @@ class RecordsRead(Tables):
         place = {"record_id": stored.id, "session_id": session and session.id}
         return made_of(KnownRecord, stored, **place, kind=None if kind is None else Kind(kind))
 
-    def _scanned(self, stored: StoredRecord, *, has_forgotten: bool) -> ScannedRecord:
-        edits = self._state.edits.get(stored.id, ()) if has_forgotten else ()
-        return made_of(
-            ScannedRecord,
-            stored,
-            cursor=ScanCursor(stored.key),
-            earlier_texts="\n".join(one.before["text"] for one in edits if "text" in one.before) or None,
-            tags="\n".join(stored.content.get("tags", ())) or None,
-            seq=stored.content.get("start_seq", stored.seq),
-            end_seq=stored.content.get("end_seq"),
-        )
+    async def add_records(self, scope: Scope, drafts: Sequence[RecordDraft], *, now_ms: int) -> Sequence[MemoryRecord]:
+        if not drafts:
+            return []
+        state, session = self._state, self._state.session(scope)
+        agent = session.agent if session else scope.agent or DEFAULT_AGENT
+        state.add_agent(scope.owner, agent)
+        project = session.project if session else state.add_project(scope.owner, scope.project)
+        place = {"agent_id": agent, "session_id": session and session.id, "project": project, "recorded_at": now_ms}
+        kept = ("id", "origin", "client", "created_at", "client_key", "tokens")
+        added = [
+            state.add(scope.owner, draft.type, {**draft.content, DELETED_AT: None}, **place, **picked(draft, *kept))
+            for draft in drafts
+        ]
+        if session is not None:
+            state.update_session(scope.owner, session.id, updated_at=max(session.updated_at, now_ms))
+        return self._whole(added)
+
+    async def change(
+        self, record: MemoryRecord, edit: EditDraft, *, indexed: IndexedPair | None = None
+    ) -> MemoryRecord:
+        before = self._stored(record, is_revision_checked=True)
+        project, given = self._project_after(before, edit.content), edit.content
+        if before.type is RecordType.SUMMARY:
+            given = {**given, **{name: before.content[name] for name in _RANGE_OF_SUMMARY}}
+        content = settled(before.type, given, before.session_id, project)
+        after = replace(before, content=content, project=project, tokens=edit.tokens, indexed=indexed and indexed[1])
+        after = self._state.change(before, after, edit)
+        self._state.update_session(after.owner, after.session_id)
+        return self._whole([after])[0]
+
+    async def rename_project(self, owner: str, old: str, new: str) -> None:
+        state = self._state
+        key = state.projects.pop((owner, old))
+        state.projects.setdefault((owner, new), key)
+        for session in [one for one in state.sessions.values() if (one.owner, one.project) == (owner, old)]:
+            state.update_session(owner, session.id, project=new)
+        for one in [one for one in state.records.values() if (one.owner, one.project) == (owner, old)]:
+            state.put(one.with_content({} if one.session_id else {"project": new}, project=new))
+        for place in [one for one in state.forgotten if one[0] == owner and one[2] == old]:
+            state.forgotten[(*place[:2], new, place[3])] = state.forgotten.pop(place)
+
+    async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
+        stored = self._stored(record, is_revision_checked=True)
+        self._state.edits.pop(stored.id, None)
+        return self._whole([stored])[0]
+
+    async def purge(
+        self,
+        record: MemoryRecord,
+        *,
+        now_ms: int,
+        texts: Sequence[str] = (),
+        text_keys: Sequence[str] = (),
+        indexed: IndexedText | None = None,
+    ) -> None:
+        del indexed
+        state, before = self._state, self._stored(record, is_revision_checked=False)
+        number = before.key if before.type is RecordType.MESSAGE else None
+        [key_hash] = self._hashed([before.client_key]) if before.client_key else [None]
+        said = {**picked(before, "type", "seq", "created_at"), "record_id": before.id, "number": number}
+        for text_hash in self._hashed(texts or [before.id]):
+            made = {**said, "text_hash": text_hash, "client_key_hash": key_hash, "purged_at": now_ms}
+            state.tombstones[before.owner, before.id, text_hash] = made
+        state.owed_erasures[state.next_key("erasures")] = frozenset(text_keys)
+        for effect in [one for one in state.records.values() if one.content.get("caused_by") == before.id]:
+            state.put(effect.with_content({"caused_by": None}))
+        state.edits.pop(before.id, None)
+        for place in [place for place in state.feedback if place[0] == before.id]:
+            del state.feedback[place]
+        if before.type in (RecordType.MESSAGE, RecordType.SUMMARY):
+            state.put(_stub(before, now_ms))
+        else:
+            state.remove(before)
+        state.update_session(before.owner, before.session_id)
+
+    async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
+        for record_id, count in uses.items():
+            found = self._state.records.get(record_id)
+            if found is not None and found.purged_at is None:
+                last_used = max(used_at, found.last_used or used_at)
+                used = replace(found, usage_count=found.usage_count + count, last_used=last_used)
+                self._state.put(used)
+
+    def _project_after(self, before: StoredRecord, content: Mapping[str, Any]) -> str | None:
+        """The project that the record is of after a change of its content."""
+        if content.get("scope") == Reach.PERSON:
+            return None
+        if before.session_id is None:
+            return self._state.add_project(before.owner, content.get("project"))
+        is_moved = content.get("scope") != before.content.get("scope")
+        return self._state.sessions[before.owner, before.session_id].project if is_moved else before.project
+
+    def _stored(self, record: MemoryRecord, *, is_revision_checked: bool) -> StoredRecord:
+        found = self._state.records.get(record.id)
+        if found is None or found.purged_at is not None:
+            raise RecordNotFound(f"{record.id} was erased; nothing was written")
+        if is_revision_checked and found.revision != record.revision:
+            raise RevisionConflict(record.id, record.revision, found.revision)
+        return found
 
 
 def _is_named(scope: Scope, stored: StoredRecord) -> bool:
@@ -286,10 +342,13 @@ def _is_named(scope: Scope, stored: StoredRecord) -> bool:
     return is_meant and is_within(scope, stored) and stored.purged_at is None
 
 
-def _is_automatic(stored: StoredRecord) -> bool:
-    return (stored.client_key or "").startswith(AUTO_KEY)
+def _part(stored: StoredRecord) -> int:
+    return int(stored.content.get("chunk_index", -1))
 
 
-def _in_order(stored: Iterable[StoredRecord]) -> list[StoredRecord]:
-    """The chunks of a document in order."""
-    return sorted(stored, key=lambda one: one.content.get("chunk_index", -1))
+def _stub(stored: StoredRecord, now_ms: int) -> StoredRecord:
+    """What remains of an erased message or summary: its place, without text."""
+    content = {name: stored.content[name] for name in _LEFT_OF_ERASED if name in stored.content}
+    content |= {"text": "", DELETED_AT: stored.content.get(DELETED_AT, now_ms)}
+    bare: dict[str, Any] = dict.fromkeys(("client_key", "client", "last_used", "indexed"))
+    return replace(stored, **bare, content=content, revision=1, tokens=0, usage_count=0, purged_at=now_ms)

@@ -11,7 +11,7 @@ from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
 from kalito_mcp.ports.search import RecordColumns, SearchIndex
-from kalito_mcp.storage.memory.state import IndexedAgent, State, StoredRecord, Tables, is_within, made_of
+from kalito_mcp.storage.memory.state import State, StoredRecord, Tables, is_within, made_of
 from kalito_mcp.text.analysis import MANY, SEVERAL
 from kalito_mcp.text.similar_terms import MOST_ENDING_LETTERS, meant_terms, most_frequent
 
@@ -25,10 +25,14 @@ class Search(Tables):
     """`ports.search.SearchReader`. A search runs at once, on the thread of the caller."""
 
     async def in_index(self, scope: Scope, work: Callable[[SearchIndex], T]) -> T | None:
-        agent = self._state.agent(scope, is_of_session=True)
-        index = None if agent is None else SearchIndexOfScope(self._state, scope, agent)
-        # An agent of which nothing is within the limits does not exist there.
-        return work(index) if index is not None and index.reaches_any else None
+        if scope not in self._state.searched:
+            agent = self._state.agent(scope, is_of_session=True)
+            index = None if agent is None else SearchIndexOfScope(self._state, scope, agent)
+            # An agent of which nothing is within the limits does not exist there.
+            if index is None or not index.reaches_any:
+                return None
+            self._state.searched[scope] = index
+        return work(self._state.searched[scope])
 
 
 class SearchIndexOfScope:
@@ -36,9 +40,9 @@ class SearchIndexOfScope:
 
     def __init__(self, state: State, scope: Scope, agent: str) -> None:
         self._state, self._scope = state, scope
-        self._index = state.search_indexes.get((scope.owner, agent)) or _indexed(state, scope.owner, agent)
-        state.search_indexes[scope.owner, agent] = self._index
-        columns, limit = self._index.columns, scope.limits.project
+        self._stored = state.of_agent(scope.owner, agent)
+        self._places = _places(self._stored)
+        columns, limit = _columns(state, self._stored), scope.limits.project
         self._within = None if limit is None else columns.of_projects(self._keys_of(limit))
         projects = None if scope.project is None else self._keys_of(scope.project)
         self.records = columns.narrowed(scope.session, projects, self._within)
@@ -50,19 +54,19 @@ class SearchIndexOfScope:
         return self._within is None or bool(self._within.any())
 
     def places(self, terms: Collection[str], *, times: int = 1) -> Mapping[str, NDArray[np.int32]]:
-        found = {term: self._index.places.get((term, times), _NOWHERE) for term in terms}
+        found = {term: self._places.get((term, times), _NOWHERE) for term in terms}
         is_within = self._within
         return found if is_within is None else {term: places[is_within[places]] for term, places in found.items()}
 
     def places_of_messages(self, message_ids: Sequence[str]) -> NDArray[np.int64]:
-        places = {one.id: at for at, one in enumerate(self._index.stored) if one.type is RecordType.MESSAGE}
+        places = {one.id: at for at, one in enumerate(self._stored) if one.type is RecordType.MESSAGE}
         return _array((places[one] for one in message_ids if one in places), np.int64)
 
     def keys(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        return _array((self._index.stored[place].key for place in places.tolist()), np.int64)
+        return _array((self._stored[place].key for place in places.tolist()), np.int64)
 
     def places_of_keys(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        places = {one.key: at for at, one in enumerate(self._index.stored)}
+        places = {one.key: at for at, one in enumerate(self._stored)}
         return _array((places[key] for key in keys if key in places), np.int64)
 
     def similar_terms(self, words: Sequence[str], *, limit: int) -> Mapping[str, Sequence[tuple[str, int]]]:
@@ -71,13 +75,14 @@ class SearchIndexOfScope:
         return most_frequent(meant, {term: len(found) for term, found in places.items() if len(found)}, limit=limit)
 
     def terms_with_prefixes(self, prefixes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        places = self.places([term for term, times in self._index.places if times == 1])
+        places = self.places([term for term, times in self._places if times == 1])
         terms = sorted(term for term, found in places.items() if len(found))
-        found = {prefix: [term for term in terms if _is_longer(term, prefix)] for prefix in prefixes}
-        return {prefix: longer for prefix, longer in found.items() if longer}
+        most = {prefix: len(prefix) + MOST_ENDING_LETTERS for prefix in prefixes}
+        longer = {one: [term for term in terms if term.startswith(one) and len(term) <= most[one]] for one in prefixes}
+        return {prefix: found for prefix, found in longer.items() if found}
 
     def candidates(self, places: NDArray[np.int64]) -> Mapping[int, Candidate]:
-        stored = {place: self._index.stored[place] for place in places.tolist()}
+        stored = {place: self._stored[place] for place in places.tolist()}
         return {
             place: self._candidate(one)
             for place, one in stored.items()
@@ -104,24 +109,30 @@ class SearchIndexOfScope:
         return [] if key is None else [key]
 
 
-def _indexed(state: State, owner: str, agent: str) -> IndexedAgent:
-    stored = state.of_agent(owner, agent)
-    places: dict[tuple[str, int], list[int]] = {}
+def _places(stored: Sequence[StoredRecord]) -> dict[tuple[str, int], NDArray[np.int32]]:
+    """The places of each term by how often they contain it at least."""
+    found: dict[tuple[str, int], list[int]] = {}
     for place, one in enumerate(stored):
         if one.indexed is not None:
             for times, terms in ((1, one.indexed.terms), (SEVERAL, one.indexed.several), (MANY, one.indexed.many)):
                 for term in terms:
-                    places.setdefault((term, times), []).append(place)
-    arrays = {term: _array(found, np.int32) for term, found in places.items()}
-    return IndexedAgent(stored, _columns(state, stored), arrays)
+                    found.setdefault((term, times), []).append(place)
+    return {term: _array(places, np.int32) for term, places in found.items()}
 
 
 def _columns(state: State, stored: Sequence[StoredRecord]) -> RecordColumns:
-    sessions = {one.session_id: 0 for one in stored if one.session_id is not None}
+    sessions = dict.fromkeys(one.session_id for one in stored if one.session_id is not None)
     numbers = {session_id: number for number, session_id in enumerate(sessions)}
     names: dict[str | None, int] = {None: 0}
     said_by = [names.setdefault(one.name, len(names)) for one in stored]
-    previous, following = _turns(stored)
+    previous, following = [_NONE] * len(stored), [_NONE] * len(stored)
+    last: dict[str | None, int] = {}
+    for place, one in enumerate(stored):
+        if one.type is RecordType.MESSAGE:
+            if one.session_id in last:
+                previous[place] = last[one.session_id]
+                following[previous[place]] = place
+            last[one.session_id] = place
     projects = [_NONE if one.project is None else state.projects[one.owner, one.project] for one in stored]
     return RecordColumns(
         sessions=_array((numbers.get(one.session_id or "", _NONE) for one in stored), np.int32),
@@ -143,22 +154,5 @@ def _columns(state: State, stored: Sequence[StoredRecord]) -> RecordColumns:
     )
 
 
-def _turns(stored: Sequence[StoredRecord]) -> tuple[list[int], list[int]]:
-    """The places of the messages before and after each message of a session."""
-    previous, following = [_NONE] * len(stored), [_NONE] * len(stored)
-    last: dict[str | None, int] = {}
-    for place, one in enumerate(stored):
-        if one.type is RecordType.MESSAGE:
-            before = last.get(one.session_id)
-            if before is not None:
-                previous[place], following[before] = before, place
-            last[one.session_id] = place
-    return previous, following
-
-
 def _array(values: Iterable[Any], dtype: Any) -> NDArray[Any]:
     return np.array(list(values), dtype)
-
-
-def _is_longer(term: str, prefix: str) -> bool:
-    return term.startswith(prefix) and len(term) <= len(prefix) + MOST_ENDING_LETTERS

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import dropwhile, islice
+from itertools import islice
+from typing import Any
 
 from kalito_mcp.domain.records import Origin, Reach, RecordType, Role
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
@@ -21,34 +22,33 @@ class Sessions(Tables):
         self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
     ) -> Sequence[Session]:
         # Of those in which something was said at one moment, the newest session comes first.
-        places = {session_id: at for at, (owner, session_id) in enumerate(self._state.sessions) if owner == scope.owner}
-        end = None if before is None else (before.said_at, places.get(before.session_id, -1))
-        found = {(one.said_at, places[one.id]): one for one in self._in_scope(scope) if one.id.startswith(prefix)}
+        numbers = self._numbers(scope)
+        end = None if before is None else (before.said_at, numbers.get(before.session_id, -1))
+        found = {(one.said_at, numbers[one.id]): one for one in self._in_scope(scope) if one.id.startswith(prefix)}
         return [found[place] for place in sorted(found, reverse=True) if end is None or place < end][:limit]
 
     async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
-        found = self._in_scope(scope)
-        if before is not None:
-            places = list(self._state.sessions)
-            older = set(places[: places.index((before.owner, before.id))])
-            found = (one for one in found if (one.owner, one.id) in older)
-        return list(found)[::-1][:limit]
+        numbers = self._numbers(scope)
+        found = [one for one in self._in_scope(scope) if before is None or numbers[one.id] < numbers[before.id]]
+        return found[::-1][:limit]
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         named = [one for one in self._in_scope(replace(scope, agent=None)) if one.id in session_ids]
-        found = {session.id: self._first_texts(session) for session in named}
+        first = {session.id: self._state.of_session(session, RecordType.MESSAGE)[:FIRST_MESSAGES] for session in named}
+        found = {
+            session_id: [
+                one.text[:READ_CHARS]
+                for one in messages
+                if (one.role, one.origin) == (Role.USER, Origin.USER) and not (one.is_deleted or one.is_internal)
+            ]
+            for session_id, messages in first.items()
+        }
         return {session_id: texts for session_id, texts in found.items() if texts}
 
-    def _first_texts(self, session: Session) -> list[str]:
-        return [
-            one.text[:READ_CHARS]
-            for one in self._state.of_session(session, RecordType.MESSAGE)[:FIRST_MESSAGES]
-            if (one.role, one.origin) == (Role.USER, Origin.USER) and not (one.is_deleted or one.is_internal)
-        ]
-
     async def census(self, scope: Scope) -> tuple[float, ...]:
-        places, found = list(self._state.sessions), list(self._in_scope(scope))
-        return len(found), *(places.index((one.owner, one.id)) for one in found)
+        numbers = self._numbers(scope)
+        found = [numbers[one.id] for one in self._in_scope(scope)]
+        return len(found), *found
 
     async def agents(self, scope: Scope, *, limit: int) -> Sequence[str]:
         newest = [agent for owner, agent in reversed(self._state.agents) if owner == scope.owner]
@@ -88,12 +88,12 @@ class Sessions(Tables):
     async def list_owing(
         self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
     ) -> Sequence[Session]:
-        found = list(self._state.sessions.values())
-        if after is not None:
-            found = list(dropwhile(lambda one: (one.owner, one.id) != (after.owner, after.id), found))[1:]
+        places = list(self._state.sessions)
+        first = 0 if after is None else places.index((after.owner, after.id)) + 1
+        stored = (self._state.sessions[place] for place in places[first:])
         owing = (
             one
-            for one in found
+            for one in stored
             if one.state is SessionState.OPEN
             and (
                 one.message_count - one.summarized_seq >= max(threshold, 1)
@@ -108,6 +108,10 @@ class Sessions(Tables):
         summaries = self._state.of_session(session, RecordType.SUMMARY)
         levels = [one.content["level"] for one in summaries if not one.is_covered]
         return max(map(levels.count, levels), default=0)
+
+    def _numbers(self, scope: Scope) -> Mapping[str, int]:
+        """The places of the owner's sessions among all."""
+        return {place[1]: at for at, place in enumerate(self._state.sessions) if place[0] == scope.owner}
 
     def _in_scope(self, scope: Scope) -> Iterator[Session]:
         """The sessions of the scope within its limits, oldest first."""
@@ -134,23 +138,23 @@ class Sessions(Tables):
             is_of_session = one.owner == session.owner and one.session_id == session.id
             if is_of_session and one.reach is not Reach.PERSON:
                 self._state.put(replace(one, project=project))
-        self._state.update_session(session, project=project, is_placed=True)
+        self._state.update_session(session.owner, session.id, project=project, is_placed=True)
 
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
-        self._state.update_session(session, state=state, updated_at=now_ms)
+        self._state.update_session(session.owner, session.id, state=state, updated_at=now_ms)
 
     async def set_pinned_seq(self, session: Session, seq: int) -> None:
-        self._mark(session, pinned_seq=max(seq, self._stored(session).pinned_seq))
+        self._mark(session, pinned_seq=seq)
 
     async def set_observed_seq(self, session: Session, seq: int) -> None:
-        self._mark(session, observed_seq=max(seq, self._stored(session).observed_seq))
+        self._mark(session, observed_seq=seq)
 
     async def set_stage(self, session: Session, stage: str | None) -> None:
-        self._mark(session, stage=None if stage is None else str(stage))
+        stored = self._state.sessions[session.owner, session.id]
+        self._state.sessions[session.owner, session.id] = replace(stored, stage=stage and str(stage))
 
-    def _stored(self, session: Session) -> Session:
-        return self._state.sessions[session.owner, session.id]
-
-    def _mark(self, session: Session, **marks: int | str | None) -> None:
-        """Change fields that do not count as a change of the session."""
-        self._state.update_session(session, revision=self._stored(session).revision, **marks)
+    def _mark(self, session: Session, **seqs: int) -> None:
+        """Move marks of a session on. That is no change of it."""
+        stored = self._state.sessions[session.owner, session.id]
+        later: dict[str, Any] = {name: max(seq, getattr(stored, name)) for name, seq in seqs.items()}
+        self._state.sessions[session.owner, session.id] = replace(stored, **later)

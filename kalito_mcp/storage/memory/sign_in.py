@@ -6,7 +6,7 @@ from dataclasses import replace
 from kalito_mcp.domain.access import TokenKind
 from kalito_mcp.domain.sign_in import Attempts, Client, Code, Grant, Passphrase, SignInRequest
 from kalito_mcp.domain.zone import DAY_MS
-from kalito_mcp.storage.memory.state import Tables, drop, update
+from kalito_mcp.storage.memory.state import Tables, drop, picked, update
 
 
 class SignIn(Tables):
@@ -45,8 +45,7 @@ class SignIn(Tables):
 
     async def put_client(self, client: Client) -> None:
         first = self._state.clients.get(client.id, client)
-        kept = replace(client, created_at=first.created_at, is_document=first.is_document)
-        self._state.clients[client.id] = kept
+        self._state.clients[client.id] = replace(client, **picked(first, "created_at", "is_document"))
 
     async def drop_clients(self, *, unused_since: int, most_unused: int) -> None:
         used = {one.client_id for one in self._state.grants.values()}
@@ -94,11 +93,9 @@ class SignIn(Tables):
     async def revoke_grants(self, owner: str, *, now_ms: int) -> Sequence[str]:
         every = len(self._state.grants)
         usable = {one.id for one in await self.grants(owner, now_ms=now_ms, limit=every) if one.is_usable}
-
-        def is_theirs(one: Grant) -> bool:
-            return one.owner == owner and one.revoked_at is None
-
-        revoked = update(self._state.grants, is_theirs, revoked_at=now_ms)
+        revoked = update(
+            self._state.grants, lambda one: (one.owner, one.revoked_at) == (owner, None), revoked_at=now_ms
+        )
         of_grants = {one.id for one in self._state.grants.values() if one.owner == owner}
         update(self._state.tokens, lambda one: one.grant in of_grants and one.revoked_at is None, revoked_at=now_ms)
         return [one.id for one in revoked if one.id in usable]

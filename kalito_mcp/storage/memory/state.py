@@ -17,7 +17,7 @@ from kalito_mcp.domain.records import Reach, RecordType, Visibility, message_rec
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.sign_in import Attempts, Client, Code, Grant, Passphrase, SignInRequest
-from kalito_mcp.ports.records import AlreadyStored, ForgottenValue
+from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.ports.vectors import VectorIndex
 from kalito_mcp.storage.record_fields import content_of, fields_of
 from kalito_mcp.text.analysis import IndexedText, index_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from numpy.typing import NDArray
 
-    from kalito_mcp.ports.search import RecordColumns
+    from kalito_mcp.ports.search import SearchIndex
 
 _Row = TypeVar("_Row", bound="DataclassInstance")
 GraphPlace = tuple[str, str, str | None]
@@ -48,24 +48,19 @@ class StoredRecord(MemoryRecord):
 
     @property
     def name(self) -> str | None:
-        """The speaker, or the title of a document."""
         name: str | None = self.content.get("title" if self.type is RecordType.DOCUMENT else "name")
         return name
 
     @property
     def importance(self) -> float:
-        """Its importance, in [0, 1]."""
-        importance: float = self.content["importance_score"]
-        return importance
+        return float(self.content["importance_score"])
 
     @property
     def is_internal(self) -> bool:
-        """Whether it is shown on request only."""
         return self.visibility is Visibility.INTERNAL
 
     @property
     def reach(self) -> Reach:
-        """Where it is known."""
         return Reach(self.content.get("scope", Reach.SESSION))
 
     @property
@@ -88,28 +83,12 @@ class StoredRecord(MemoryRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredForgottenValue(ForgottenValue):
-    """A forgotten value with its number."""
-
-    key: int
-
-
-@dataclass(frozen=True, slots=True)
 class Graph:
     """A stored graph. Its nodes and edges are nobody else's."""
 
     state: GraphState
     nodes: dict[str, GraphNode] = field(default_factory=dict)
     edges: dict[EdgeKey, GraphEdge] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedAgent:
-    """An agent's records by place, their columns, and the places of each term by how often they contain it at least."""
-
-    stored: Sequence[StoredRecord]
-    columns: "RecordColumns"
-    places: "Mapping[tuple[str, int], NDArray[np.int32]]"
 
 
 @dataclass
@@ -129,9 +108,9 @@ class State:
     tombstones: dict[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
     """By owner, record and hash of a text: with the fields of an archive."""
     owed_erasures: dict[int, frozenset[str]] = field(default_factory=dict)
-    forgotten: dict[tuple[str, str, str | None, str], StoredForgottenValue] = field(default_factory=dict)
-    feedback: dict[tuple[str, FeedbackLabel], tuple[int, int]] = field(default_factory=dict)
-    """How often, and when last."""
+    forgotten: dict[tuple[str, str, str | None, str], Mapping[str, Any]] = field(default_factory=dict)
+    """By owner, agent, project and hash: with fields of an archive."""
+    feedback: dict[tuple[str, FeedbackLabel], Mapping[str, int]] = field(default_factory=dict)
     graphs: dict[GraphPlace, Graph] = field(default_factory=dict)
     imports: dict[tuple[str, str, str], FileRead] = field(default_factory=dict)
     vector_indexes: dict[int, VectorIndex] = field(default_factory=dict)
@@ -145,13 +124,12 @@ class State:
     passphrases: dict[str, Passphrase] = field(default_factory=dict)
     attempts: dict[str, Attempts] = field(default_factory=dict)
     audit_log: dict[int, AuditEntry] = field(default_factory=dict)
-    search_indexes: dict[tuple[str, str], IndexedAgent] = field(default_factory=dict)
-    """Of the agents that were searched since the last commit."""
+    searched: "dict[Scope, SearchIndex]" = field(default_factory=dict)
+    """The indexes of searches of this state."""
 
     def copy(self) -> "State":
-        """A state with the same values, whose tables can be changed."""
         tables = {one.name: copy.copy(getattr(self, one.name)) for one in fields(self)}
-        return State(**{**tables, "search_indexes": {}})
+        return State(**{**tables, "searched": {}})
 
     def next_key(self, table: str) -> int:
         """A key that no row of the table ever had."""
@@ -174,7 +152,6 @@ class State:
         return named if scope.limits.agent in (None, named) and (scope.owner, named) in self.agents else None
 
     def add_agent(self, owner: str, agent: str) -> None:
-        """Add the agent, if it is new."""
         if (owner, agent) not in self.agents:
             self.agents[owner, agent] = self.next_key("agents")
 
@@ -186,9 +163,11 @@ class State:
             self.projects[owner, project] = self.next_key("projects")
         return project
 
-    def update_session(self, session: Session, **changes: Any) -> None:
-        """Count what the session has, change other fields of it, and count its revision."""
-        stored = self.sessions[session.owner, session.id]
+    def update_session(self, owner: str, session_id: str | None, **changes: Any) -> None:
+        """Count what the session has, change other fields of it, and count its revision. None: of no session."""
+        if session_id is None:
+            return
+        stored = self.sessions[owner, session_id]
         messages = self.of_session(stored, RecordType.MESSAGE)
         shown, moments = [one for one in messages if not one.is_deleted], [one.created_at for one in messages]
         pins, summaries = (
@@ -206,7 +185,7 @@ class State:
             "oldest_message_at": min(moments, default=None),
             "newest_message_at": max(moments, default=None),
         }
-        self.sessions[session.owner, session.id] = replace(stored, **{**counted, **changes})
+        self.sessions[owner, session_id] = replace(stored, **{**counted, **changes})
 
     def of_agent(self, owner: str, agent: str | None) -> list[StoredRecord]:
         """The agent's records, oldest first, with forgotten ones and what is left of erased ones."""
@@ -226,7 +205,7 @@ class State:
         key = self.next_key("records")
         project = None if content.get("scope") == Reach.PERSON else others["project"]
         made = {"id": message_record_id(key), **others, "key": key, "owner": owner, "type": kind, "project": project}
-        content = settled(kind, content, session_id=others["session_id"], project=project)
+        content = settled(kind, content, others["session_id"], project)
         if made["id"] in self.records:
             raise AlreadyStored
         return self.put(StoredRecord(**made, content=content, revision=1))
@@ -258,7 +237,6 @@ class State:
         return stored
 
     def remove(self, stored: StoredRecord) -> None:
-        """Remove a record."""
         self._unlink(stored, has_vectors=False)
         del self.records[stored.id]
 
@@ -288,16 +266,11 @@ class Tables:
 
 
 def settled(
-    kind: RecordType, content: Mapping[str, Any], *, session_id: str | None, project: str | None
+    kind: RecordType, content: Mapping[str, Any], session_id: str | None, project: str | None
 ) -> dict[str, Any]:
     """The content as every store returns it, with values of its own."""
-    place = {"type": kind, "session_key": session_id, "project": project, **range_of(content)}
+    place = {"type": kind, "session_key": session_id, "project": project}
     return content_of({**place, **fields_of(kind, content, has_project=project is not None)})
-
-
-def range_of(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The level of a summary and the messages that it is of, as an archive names them."""
-    return {"level": content.get("level"), "seq": content.get("start_seq"), "end_seq": content.get("end_seq")}
 
 
 def picked(source: object, *names: str) -> dict[str, Any]:

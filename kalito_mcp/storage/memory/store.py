@@ -20,7 +20,7 @@ from kalito_mcp.storage.memory.audit import Audit
 from kalito_mcp.storage.memory.conversations import Conversations
 from kalito_mcp.storage.memory.graphs import Graphs
 from kalito_mcp.storage.memory.imports import Imports
-from kalito_mcp.storage.memory.record_changes import Records
+from kalito_mcp.storage.memory.records import Records
 from kalito_mcp.storage.memory.search_index import Search
 from kalito_mcp.storage.memory.sessions import Sessions
 from kalito_mcp.storage.memory.sign_in import SignIn
@@ -34,6 +34,7 @@ class Ports:
     """`ports.store.ReadView` of a state that is committed, and `WriteTransaction` of one that nobody else sees yet."""
 
     def __init__(self, state: State) -> None:
+        self.state = state
         self.sessions = Sessions(state)
         self.conversations = Conversations(state)
         self.search = Search(state)
@@ -113,7 +114,8 @@ class MaintenanceOfMemory:
 
     async def finish_erasures(self, owed: OwedErasures | None = None) -> Mapping[str, str]:
         async with self._store.transaction() as transaction:
-            transaction.records.finish_erasures(0 if owed is None else owed.last)
+            state, last = transaction.state, 0 if owed is None else owed.last
+            state.owed_erasures = {key: keys for key, keys in state.owed_erasures.items() if key > last}
         return {}
 
     async def move_vectors(self, *, is_whole: bool = False) -> bool:

@@ -130,12 +130,14 @@ def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
 def with_content(
     row: StoredRow, content: Mapping[str, Any], *, caused_by: int | None, project_key: int | None, tokens: int
 ) -> StoredRow:
-    """The row with other content and a new hash. `caused_by` is the key of the cause."""
+    """The row with other content and a new hash. `caused_by` is the key of the cause. A summary keeps its range."""
     kind, has_project = RecordType(row["type"]), project_key is not None
+    kept = {name: row[name] for name in ("level", "seq", "end_seq")} if kind is RecordType.SUMMARY else {}
     return hashed(
         {
             **row,
             **record_fields.fields_of(kind, content, has_project=has_project),
+            **kept,
             "tokens": tokens,
             "caused_by": caused_by,
             "project_key": project_key,
