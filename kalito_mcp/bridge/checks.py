@@ -13,9 +13,10 @@ from kalito_mcp.domain.validation import LimitsPolicy, checked_text
 from kalito_mcp.domain.zone import UTC_ZONE
 from kalito_mcp.editing.new_record import as_record
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.memory.verbs.conversation import MessageInput, new_messages
+from kalito_mcp.memory.verbs.conversation import new_messages
 from kalito_mcp.records.recorder import check_messages
 from kalito_mcp.records.schemas import check_size, checked_content
+from kalito_mcp.server.tools.conversation import MessageInput
 
 OWN_WORDS: Final = ("summary", *LISTS)
 """Arguments of summarize_session that describe the conversation."""

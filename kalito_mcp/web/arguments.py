@@ -115,8 +115,10 @@ def _is_empty(value: Any, schema: Schema) -> bool:
 
 
 def _choices(schema: Schema) -> Mapping[str | None, Schema]:
-    """By type, the schemas that a value may fit."""
-    return {choice.get("type"): choice for choice in schema.get("anyOf", [schema])}
+    """By type, the schemas that a value may fit, with what is said of all."""
+    of_all = {name: one for name, one in schema.items() if name != "anyOf"}
+    choices = [{**of_all, **one} for one in schema.get("anyOf", [{}])]
+    return {one.get("type"): one for one in choices}
 
 
 def _is_free(schema: Schema) -> bool:

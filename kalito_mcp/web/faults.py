@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from kalito_mcp.domain.wording import shown
 from kalito_mcp.errors import ConfigurationError, KalitoError, StorageError
+from kalito_mcp.memory.verbs.shapes import REFUSED
 from kalito_mcp.runtime.acting import acting
 from kalito_mcp.web.arguments import where_it_belongs
 
@@ -78,6 +79,8 @@ def _fault(fault: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         parent, _, name = place.rpartition(".")
         inside = f" in {parent}" if parent else ""
         return f"unknown key {shown(name)}{inside}{where_it_belongs(name, _schema_at(schema, fault['loc'][:-1]))}"
+    if kind == REFUSED:
+        return str(fault["msg"])
     if kind in _WORDS:
         return f"{place or 'the body'} {_WORDS[kind].format(**limits)}"
     if kind in _BOUNDS:

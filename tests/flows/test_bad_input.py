@@ -335,3 +335,10 @@ async def test_a_session_of_another_agent_is_refused_and_named(tmp_path: Path, e
     async with keeping(tmp_path / "memory.db", era) as h:
         refusal = await h.refusal("record_messages", session_id="kept", agent_id="other", messages=said("x"))
         assert "session 'kept' belongs to agent 'default', not 'other'" in refusal
+
+
+async def test_a_wrong_session_hides_no_other_fault(tmp_path: Path, era: str) -> None:
+    async with keeping(tmp_path / "memory.db", era) as h:
+        said_of_both = await h.refusal("search_memory", query="bees", k="x", session_id="a\nb")
+        assert "k must be a whole number" in said_of_both
+        assert "session_id contains control characters" in said_of_both

@@ -15,8 +15,8 @@ from kalito_mcp import (
     SemanticPin,
 )
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.memory.verbs.conversation import MessageInput
 from kalito_mcp.records.recorder import Recorder
+from kalito_mcp.server.tools.conversation import MessageInput
 from tests.scripted import START_MS, ScriptedClock
 from tests.spec.talk import SESSION, say, say_elsewhere, turns
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
@@ -31,7 +31,7 @@ from kalito_mcp.records.recorder import Recorded
 
 
 class MessageInput(Input):
-    """One message. camelCase is accepted as well."""
+    """One message. Without `created_at` it was said now."""
 
     role: Annotated[RoleName, Field(description="Who sent it.")]
     text: Annotated[str, Field(description="What was said, word for word.", min_length=1)]
@@ -44,10 +44,6 @@ class MessageInput(Input):
     model_id: Annotated[str | None, Field(description="The model that wrote it.", min_length=1, max_length=200)] = None
     token_usage: Annotated[
         int | None, Field(description="Tokens used, as the model reported.", ge=0, le=1_000_000_000)
-    ] = None
-    client_key: Annotated[
-        str | None,
-        Field(description="Your own id for it; a resend is not stored twice.", min_length=1, max_length=200),
     ] = None
     origin: Annotated[
         OriginName | None,
@@ -62,12 +58,17 @@ class MessageInput(Input):
         ),
     ] = None
 
+    @property
+    def own_key(self) -> str | None:
+        """The caller's own id for it, if the face takes one."""
+        return None
+
 
 class RecordMessages(Input):
-    """Messages of the caller's conversation."""
+    """Messages of a conversation."""
 
     messages: Annotated[
-        list[MessageInput],
+        Sequence[MessageInput],
         Field(description="In the order they were said. Either all are stored or none.", min_length=1),
     ]
     agent_id: AgentName = None
@@ -108,13 +109,13 @@ class BuildContext(Input):
     ] = None
 
 
-def _sentences(description: str, **more: int) -> WithJsonSchema:
-    return WithJsonSchema({"type": "array", "items": {"type": "string"}, "description": description, **more})
+def _sentences(description: str, **more: Any) -> Any:
+    return Field(description=description, json_schema_extra=more or None)
 
 
 class Summarize(Input):
-    """Which messages of the caller's conversation to summarise: those without a summary, or a range. `summary` and the
-    lists are the caller's own words."""
+    """Which messages of a conversation to summarise: those without a summary, or a range. `summary` and the lists, of
+    at most twelve short whole sentences each, are the caller's own words."""
 
     summary: Annotated[
         str | None,
@@ -146,7 +147,7 @@ class Summarized:
 
 
 class Finalize(Input):
-    """How the caller's conversation is closed."""
+    """How a conversation is closed."""
 
     promote: Annotated[
         bool, Field(description="Copy the best questions and answers into the agent's long-term graph.")
@@ -164,8 +165,8 @@ class Finalize(Input):
 
 
 def new_messages(sent: Sequence[MessageInput], zone: Zone, request_key: str | None = None) -> list[NewMessage]:
-    """The messages. A part of the request's key is the key of each that has none. Raises InvalidInput for a time that
-    cannot be read."""
+    """The messages. The key of a request stands for all of them, and each has a part of it as its own. Raises
+    InvalidInput for a time that cannot be read."""
     return [
         NewMessage(
             role=Role(one.role),
@@ -174,7 +175,7 @@ def new_messages(sent: Sequence[MessageInput], zone: Zone, request_key: str | No
             created_at=from_iso(one.created_at, f"messages[{place}].created_at", zone) if one.created_at else None,
             model_id=one.model_id,
             token_usage=one.token_usage,
-            client_key=one.client_key or (request_key and part_key(request_key, place)),
+            client_key=part_key(request_key, place) if request_key else one.own_key,
             origin=one.origin and Origin(one.origin),
             details=one.details,
         )
@@ -259,11 +260,7 @@ async def finalize(caller: Caller, sent: Finalize) -> Finalized:
     return await caller.memory.finalize_session(caller.session, options, caller.progress)
 
 
-RECORD: Final = Verb(
-    "record_messages", Permission.WRITE, "Record messages, all or none", RecordMessages, record_messages
-)
-CONTEXT: Final = Verb(
-    "build_context", Permission.READ, "Build the context of a conversation for a model", BuildContext, build_context
-)
-SUMMARIZE: Final = Verb("summarize_session", Permission.WRITE, "Summarise a range of messages", Summarize, summarize)
-FINALIZE: Final = Verb("finalize_session", Permission.WRITE, "Close a conversation", Finalize, finalize)
+RECORD: Final = Verb("record_messages", Permission.WRITE, "Record messages, all or none", RecordMessages)
+CONTEXT: Final = Verb("build_context", Permission.READ, "Build the context of a conversation for a model", BuildContext)
+SUMMARIZE: Final = Verb("summarize_session", Permission.WRITE, "Summarise a range of messages", Summarize)
+FINALIZE: Final = Verb("finalize_session", Permission.WRITE, "Close a conversation", Finalize)

@@ -14,7 +14,7 @@ from kalito_mcp.memory.verbs.verb import Caller, Verb
 RecordIds = Annotated[list[RecordName], Field(description="As returned: `msg_45`.", min_length=1, max_length=100)]
 
 
-class Forget(Input):
+class NamedRecords(Input):
     """Records to forget or to erase."""
 
     record_ids: RecordIds
@@ -44,7 +44,7 @@ class PreviewedSubject(Subject):
     token: Annotated[str, Field(description="From the preview.", min_length=1, max_length=40)]
 
 
-async def forget(caller: Caller, sent: Forget) -> Sequence[MemoryRecord]:
+async def forget(caller: Caller, sent: NamedRecords) -> Sequence[MemoryRecord]:
     """Hide records, or all parts of documents. Raises RecordNotFound, and then nothing was changed."""
     named = list(dict.fromkeys(sent.record_ids))
     for record_id in named:
@@ -60,7 +60,7 @@ async def forget(caller: Caller, sent: Forget) -> Sequence[MemoryRecord]:
     )
 
 
-async def purge(caller: Caller, sent: Forget) -> PurgeReport:
+async def purge(caller: Caller, sent: NamedRecords) -> PurgeReport:
     """Erase records for good."""
     return await caller.memory.purge(sent.record_ids)
 
@@ -85,16 +85,10 @@ async def purge_previewed(caller: Caller, sent: PreviewedSubject) -> PurgeReport
     return await caller.memory.records.purge_previewed(request, sent.token, agent_id=sent.agent_id)
 
 
-FORGET: Final = Verb("forget", Permission.WRITE, "Forget a record: it can be restored", Forget, forget)
-PURGE: Final = Verb(
-    "purge", Permission.ADMIN, "Erase records, and all that was made from them, for good", Forget, purge
-)
-PREVIEW: Final = Verb(
-    "preview_forgetting", Permission.READ, "What would be forgotten of a subject", SubjectToPreview, preview
-)
-FORGET_SUBJECT: Final = Verb(
-    "forget_subject", Permission.WRITE, "Forget what a preview listed", PreviewedSubject, forget_previewed
-)
+FORGET: Final = Verb("forget", Permission.WRITE, "Forget a record: it can be restored", NamedRecords)
+PURGE: Final = Verb("purge", Permission.ADMIN, "Erase records, and all that was made from them, for good", NamedRecords)
+PREVIEW: Final = Verb("preview_forgetting", Permission.READ, "What would be forgotten of a subject", SubjectToPreview)
+FORGET_SUBJECT: Final = Verb("forget_subject", Permission.WRITE, "Forget what a preview listed", PreviewedSubject)
 PURGE_SUBJECT: Final = Verb(
-    "purge_subject", Permission.ADMIN, "Erase what a preview listed, for good", PreviewedSubject, purge_previewed
+    "purge_subject", Permission.ADMIN, "Erase what a preview listed, for good", PreviewedSubject
 )

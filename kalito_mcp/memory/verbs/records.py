@@ -45,13 +45,14 @@ class CreatePin(Input):
         list[str] | None,
         Field(description="What no longer holds because of it: ids, or words as they were stored.", max_length=20),
     ] = None
-    client_key: Annotated[
-        str | None,
-        Field(description="Your own id for it; a resend is not stored twice.", min_length=1, max_length=200),
-    ] = None
     confirmed: Annotated[
         bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")
     ] = False
+
+    @property
+    def own_key(self) -> str | None:
+        """The caller's own id for it, if the face takes one."""
+        return None
 
 
 class Remember(Input):
@@ -73,7 +74,9 @@ class Remember(Input):
     ] = None
     session_id: Annotated[SessionName | None, Field(description="Only if it belongs to one conversation.")] = None
     agent_id: AgentName = None
-    confirmed: Annotated[bool, Field(description="As in create_pin.")] = False
+    confirmed: Annotated[
+        bool, Field(description="The user has confirmed it. Needed for the words of a tool or a document.")
+    ] = False
 
 
 class UpdateMemory(Input):
@@ -97,10 +100,9 @@ class Restore(Input):
     ] = None
 
 
-class ReadRecord(Input):
-    """Which record, and as it was when."""
+class AsItWas(Input):
+    """Which version of a record."""
 
-    record_id: RecordId
     as_of: Annotated[
         str | None,
         Field(
@@ -115,6 +117,12 @@ class ReadRecord(Input):
     def is_of_the_past(self) -> bool:
         """Whether an earlier version is asked for."""
         return self.as_of is not None or self.version is not None
+
+
+class ReadRecord(AsItWas):
+    """Which record, and which version of it."""
+
+    record_id: RecordId
 
 
 class ListTasks(Input):
@@ -143,7 +151,7 @@ async def create_pin(caller: Caller, sent: CreatePin) -> SemanticPin:
             source_message_id=sent.source_message_id,
             importance_score=sent.importance_score,
             pin_type=PinType(sent.pin_type),
-            client_key=sent.client_key or caller.request_key,
+            client_key=caller.request_key or sent.own_key,
             client=caller.editor.id,
             is_confirmed=sent.confirmed,
             scope=sent.scope,
@@ -204,9 +212,9 @@ async def list_tasks(caller: Caller, sent: ListTasks) -> Sequence[MemoryRecord]:
     return await caller.memory.records.tasks(agent_id=sent.agent_id, is_done=sent.is_done)
 
 
-PIN: Final = Verb("create_pin", Permission.WRITE, "Pin a fact", CreatePin, create_pin)
-REMEMBER: Final = Verb("remember", Permission.WRITE, "Keep a note, a task, a document or a thought", Remember, remember)
-UPDATE: Final = Verb("update_memory", Permission.WRITE, "Change fields of a record", UpdateMemory, update_memory)
-RESTORE: Final = Verb("restore", Permission.WRITE, "Bring back a forgotten record", Restore, restore)
-READ: Final = Verb("memory_history", Permission.READ, "One record, as it is or as it was", ReadRecord, read_record)
-TASKS: Final = Verb("list_tasks", Permission.READ, "Tasks, the earliest due first", ListTasks, list_tasks)
+PIN: Final = Verb("create_pin", Permission.WRITE, "Pin a fact", CreatePin)
+REMEMBER: Final = Verb("remember", Permission.WRITE, "Keep a note, a task, a document or a thought", Remember)
+UPDATE: Final = Verb("update_memory", Permission.WRITE, "Change fields of a record", UpdateMemory)
+RESTORE: Final = Verb("restore", Permission.WRITE, "Bring back a forgotten record", Restore)
+READ: Final = Verb("memory_history", Permission.READ, "One record, as it is or as it was", ReadRecord)
+TASKS: Final = Verb("list_tasks", Permission.READ, "Tasks, the earliest due first", ListTasks)

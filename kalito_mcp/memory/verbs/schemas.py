@@ -15,8 +15,7 @@ def is_record_field(name: str) -> bool:
 
 
 def fields_given(*types: RecordType) -> dict[str, Any]:
-    """The fields that may be sent of an object with the fields of these types, except those that are arguments of
-    their own."""
+    """The schema of an object with the fields that a caller may give records of these types."""
     properties: dict[str, Any] = {}
     for one in types:
         properties = {**inlined(fields_schema(one))["properties"], **properties}

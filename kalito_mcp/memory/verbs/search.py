@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.graph import KeptFeedback
@@ -30,11 +30,20 @@ from kalito_mcp.memory.verbs.shapes import (
 from kalito_mcp.memory.verbs.verb import Caller, Verb
 from kalito_mcp.text.times.expressions import moment_in_words
 
-_CURSOR: Final = re.compile(r"(?P<place>.+)@(?P<now_ms>-?\d{1,15})(?P<offset>[+-]\d\d:\d\d)?", re.ASCII | re.DOTALL)
+_CURSOR: Final = re.compile(
+    r"(?P<place>.+)@(?P<now_ms>-?\d{1,15})(?P<offset>[+-][01]\d:[0-5]\d)?", re.ASCII | re.DOTALL
+)
 LeastImportance = Annotated[
     float,
     PlainValidator(lambda value: 0.0 if value is None else least_score(value)),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "enum": list(map(str, ImportanceLevel))}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": 1},
+                {"type": "string", "enum": list(map(str, ImportanceLevel))},
+            ]
+        }
+    ),
 ]
 Moment = Annotated[str | None, Field(max_length=100, min_length=1)]
 
@@ -80,7 +89,7 @@ class Search(Input):
     explain: Annotated[bool, Field(description="Say why each hit was found.")] = False
     cursor: Annotated[
         str | None,
-        Field(description="next_cursor of the same search, for its next hits.", min_length=1, max_length=40),
+        Field(description="next_cursor of the same search, for its next hits.", min_length=1, max_length=400),
     ] = None
 
 
@@ -104,7 +113,11 @@ class AskBefore(Input):
 class Feedback(Input):
     """What the user thought of a message, or of a node of a past answer."""
 
-    target_id: Annotated[Word, Field(description="The rated message, such as `msg_45`, or a node of a graph.")]
+    target_id: Annotated[
+        Word,
+        Field(description="The rated message, such as `msg_45`, or a node of a graph."),
+        AfterValidator(full_record_id),
+    ]
     label: Annotated[
         Literal["up", "down", "retry"],
         Field(description="`retry`: the user asked for another answer; counts as half a `down`."),
@@ -175,16 +188,12 @@ async def past_answers(caller: Caller, sent: AskBefore) -> Sequence[PastAnswer]:
 
 
 async def record_feedback(caller: Caller, sent: Feedback) -> KeptFeedback:
-    """Remember what the user thought. A message may be named by its number alone."""
+    """Remember what the user thought."""
     return await caller.memory.record_feedback(
-        full_record_id(sent.target_id), sent.label, sent.note, session_id=sent.session_id, agent_id=sent.agent_id
+        sent.target_id, sent.label, sent.note, session_id=sent.session_id, agent_id=sent.agent_id
     )
 
 
-SEARCH: Final = Verb("search_memory", Permission.READ, "Find records, best first, and say why", Search, search)
-PAST_ANSWERS: Final = Verb(
-    "past_answers", Permission.READ, "How similar questions were answered", AskBefore, past_answers
-)
-FEEDBACK: Final = Verb(
-    "record_feedback", Permission.WRITE, "Remember what the user thought of an answer", Feedback, record_feedback
-)
+SEARCH: Final = Verb("search_memory", Permission.READ, "Find records, best first, and say why", Search)
+PAST_ANSWERS: Final = Verb("past_answers", Permission.READ, "How similar questions were answered", AskBefore)
+FEEDBACK: Final = Verb("record_feedback", Permission.WRITE, "Remember what the user thought of an answer", Feedback)

@@ -1,6 +1,6 @@
 """The shapes of what all faces are sent and answer alike. Fields are named as the specification names them."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -10,12 +10,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    WithJsonSchema,
 )
+from pydantic_core import PydanticCustomError
 
 from kalito_mcp.domain.search import MOST_ALSO
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.domain.wording import camel_case
+from kalito_mcp.errors import InvalidInput
 
 RoleName = Literal["user", "assistant", "system"]
 TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
@@ -28,24 +29,38 @@ Redacted = Annotated[list[str] | None, Field(description="What was removed and n
 KnownAlready = Annotated[Literal[True] | None, Field(description="Nothing was stored: this says the same.")]
 
 
-_NAME: Final[dict[str, Any]] = {"pattern": r"^[^\x00-\x1f\x7f]+$"}
-"""The memory's rule for names, for readers of the schema."""
+REFUSED: Final = "refused"
+"""The type of an error whose message is a whole sentence."""
+
+
+def _session_name(name: str) -> str:
+    try:
+        return checked_name(name, "session_id")
+    except InvalidInput as error:
+        raise PydanticCustomError(REFUSED, "{words}", {"words": str(error)}) from None
+
+
 SessionName = Annotated[
     str,
-    Field(min_length=1, max_length=200, json_schema_extra=_NAME),
-    AfterValidator(lambda name: checked_name(name, "session_id")),
+    Field(min_length=1, max_length=200, json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f]+$"}),
+    AfterValidator(_session_name),
 ]
 AgentName = Annotated[
-    str | None, Field(description="Which agent's memory; default: `default`.", min_length=1, max_length=200)
+    str | None,
+    Field(description="Which agent's memory; default: the session's, or `default`.", min_length=1, max_length=200),
 ]
 RecordName = Annotated[str, Field(min_length=1, max_length=200)]
 RecordId = Annotated[RecordName, Field(description="As returned: `msg_45`, `task_…`.")]
 MessageName = Annotated[
     str,
-    BeforeValidator(lambda given: str(given) if type(given) is int else given),
     Field(description="As returned: `msg_45`.", min_length=1, max_length=40),
+    BeforeValidator(lambda given: str(given) if type(given) is int else given),
 ]
-"""Its number alone is taken, too."""
+"""The id of a message, or its number."""
+ClientKey = Annotated[
+    str | None,
+    Field(description="Your own id for it; a resend is not stored twice.", min_length=1, max_length=200),
+]
 Version = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
@@ -54,9 +69,9 @@ Also = Annotated[
     Field(
         description="Always send it: 2 to 4 other ways the user may have said it, in their words, names and "
         'languages, one a sentence that answers. For "What did Kirsty charge?": '
-        '`["Kirsty charged me ... pounds", "vet bill for the dog", "paid, receipt, kennel cough"]`.'
+        '`["Kirsty charged me ... pounds", "vet bill for the dog", "paid, receipt, kennel cough"]`.',
+        json_schema_extra={"maxItems": MOST_ALSO},
     ),
-    WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": MOST_ALSO}),
 ]
 """The search takes the first four. A fifth is no reason to refuse a call."""
 

@@ -1,6 +1,6 @@
 """The table of verbs."""
 
-from typing import Any, Final
+from typing import Final
 
 from kalito_mcp.memory.verbs.conversation import CONTEXT, FINALIZE, RECORD, SUMMARIZE
 from kalito_mcp.memory.verbs.forgetting import FORGET, FORGET_SUBJECT, PREVIEW, PURGE, PURGE_SUBJECT
@@ -8,7 +8,7 @@ from kalito_mcp.memory.verbs.records import PIN, READ, REMEMBER, RESTORE, TASKS,
 from kalito_mcp.memory.verbs.search import FEEDBACK, PAST_ANSWERS, SEARCH
 from kalito_mcp.memory.verbs.verb import Verb
 
-VERBS: Final[tuple[Verb[Any, Any], ...]] = (
+VERBS: Final[tuple[Verb, ...]] = (
     RECORD,
     CONTEXT,
     SEARCH,

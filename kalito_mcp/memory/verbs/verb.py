@@ -1,8 +1,6 @@
-"""A verb: one line of the table that all faces serve."""
+"""A verb, and who calls it."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -12,13 +10,11 @@ from kalito_mcp.domain.memory_records import Editor
 from kalito_mcp.domain.search import SeenPart
 from kalito_mcp.memory.memory import Memory
 
-Sent = TypeVar("Sent", bound=BaseModel)
-Got = TypeVar("Got")
-
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and which memory and conversation it is about.
+    """Who calls a verb, of which memory. `session` is the conversation that is recorded, summarised or closed; other
+    verbs name one in what they are sent.
 
     A call with the `request_key` of an earlier one is that one sent again. `expected_revision` is what a record must
     still be at. `seen` are parts of conversations that the caller still sees, which no search returns.
@@ -34,11 +30,11 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Verb(Generic[Sent, Got]):
-    """One thing that may be asked of a memory. `name` is its tool's, `summary` a line that says what it does."""
+class Verb:
+    """One thing that may be asked of a memory. `name` is its tool's, `summary` a line that says what it does, and
+    `sent` the model of what it takes."""
 
     name: str
     permission: Permission
     summary: str
-    sent: type[Sent]
-    run: Callable[[Caller, Sent], Awaitable[Got]]
+    sent: type[BaseModel]

@@ -14,7 +14,7 @@ from kalito_mcp.domain.records import ConversationSummary, Repetition
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import SessionFinalized
 from kalito_mcp.memory.verbs import conversation as verbs
-from kalito_mcp.memory.verbs.shapes import Summary
+from kalito_mcp.memory.verbs.shapes import ClientKey, Summary
 from kalito_mcp.memory.verbs.verb import Caller
 from kalito_mcp.safety.escaping import json_text
 from kalito_mcp.server.tools.answers import answer, redaction_lines, text_answer
@@ -37,9 +37,23 @@ _SHOWN_SUMMARIES: Final = 10
 _WITHOUT_SUMMARY: Final = "Every message has a summary already, so yours was not stored; your lists count"
 
 
+class MessageInput(verbs.MessageInput):
+    """One message. camelCase is accepted as well."""
+
+    client_key: ClientKey = None
+
+    @property
+    def own_key(self) -> str | None:
+        return self.client_key
+
+
 class RecordMessages(verbs.RecordMessages):
     """The arguments of record_messages."""
 
+    messages: Annotated[
+        Sequence[MessageInput],
+        Field(description="In the order they were said. Either all are stored or none.", min_length=1),
+    ]
     session_id: SessionId = None
     project: Project = None
 

@@ -111,7 +111,7 @@ async def forget(
         raise InvalidInput("nothing to forget is named; send record_ids, about or identifier")
     if sent.token is not None:
         raise InvalidInput("token belongs to about or identifier; send the arguments of its preview")
-    named = verbs.Forget(record_ids=sent.record_ids)
+    named = verbs.NamedRecords(record_ids=sent.record_ids)
     if not sent.purge:
         return await _forgotten(caller, await verbs.forget(caller, named))
     return _erased(await verbs.purge(caller, named)) if is_agreed else _not_erased()

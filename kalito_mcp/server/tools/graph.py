@@ -6,7 +6,6 @@ from typing import Annotated
 from mcp.types import CallToolResult
 
 from kalito_mcp.domain.past_answers import PastAnswer
-from kalito_mcp.domain.records import full_record_id
 from kalito_mcp.memory.verbs import search as verbs
 from kalito_mcp.memory.verbs.shapes import PastQuestion
 from kalito_mcp.server.tools.answers import answer, redaction_lines
@@ -19,10 +18,10 @@ async def record_feedback(context: ToolContext, sent: verbs.Feedback) -> Annotat
     """Record what the user thought of an answer or a question. It changes which past answers search_memory returns
     for similar questions. Not for facts or preferences: pin those with create_pin."""
     kept = await verbs.record_feedback(caller_of(context, await serving(context).opened.memory()), sent)
-    target_id, redacted = full_record_id(sent.target_id), list(kept.redacted)
+    redacted = list(kept.redacted)
     return answer(
-        "\n".join([f"Recorded {sent.label} on {target_id} as {kept.id}.", *redaction_lines(redacted)]),
-        RecordedFeedback(feedback_id=kept.id, target_id=target_id, label=sent.label, redacted=redacted or None),
+        "\n".join([f"Recorded {sent.label} on {sent.target_id} as {kept.id}.", *redaction_lines(redacted)]),
+        RecordedFeedback(feedback_id=kept.id, target_id=sent.target_id, label=sent.label, redacted=redacted or None),
     )
 
 

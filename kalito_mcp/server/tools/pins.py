@@ -5,7 +5,7 @@ from typing import Annotated
 from mcp.types import CallToolResult
 
 from kalito_mcp.memory.verbs import records as verbs
-from kalito_mcp.memory.verbs.shapes import Pin
+from kalito_mcp.memory.verbs.shapes import ClientKey, Pin
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.serving import ToolContext, caller_of, serving
 from kalito_mcp.server.tools.shapes import CreatedPin, SessionId
@@ -15,6 +15,11 @@ class CreatePin(verbs.CreatePin):
     """The arguments of create_pin."""
 
     session_id: SessionId = None
+    client_key: ClientKey = None
+
+    @property
+    def own_key(self) -> str | None:
+        return self.client_key
 
 
 async def create_pin(context: ToolContext, sent: CreatePin) -> Annotated[CallToolResult, CreatedPin]:

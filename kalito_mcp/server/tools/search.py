@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 from mcp.types import CallToolResult
 
+from kalito_mcp.domain.past_answers import PastAnswer
 from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.memory.verbs import search as verbs
 from kalito_mcp.memory.verbs.shapes import Hit
@@ -45,11 +46,11 @@ async def search_memory(context: ToolContext, sent: Search) -> Annotated[CallToo
     caller = caller_of(context, await server.opened.memory_asked(sent.project))
     found = await verbs.search(replace(caller, seen=await server.own.seen(sent.session_id)), sent)
     page, request = found.page, found.request
+    past: Sequence[PastAnswer] = ()
     # Past answers are the same on every page, and no filter is about them.
-    is_plain = sent.cursor is None and request.filters == SearchFilters()
-    ask = verbs.AskBefore(query=sent.query, session_id=sent.session_id, agent_id=sent.agent_id)
-    caller = replace(caller, memory=await server.opened.memory_for(sent.project))
-    past = await verbs.past_answers(caller, ask) if is_plain else ()
+    if sent.cursor is None and request.filters == SearchFilters():
+        ask = verbs.AskBefore(query=sent.query, session_id=sent.session_id, agent_id=sent.agent_id)
+        past = await verbs.past_answers(replace(caller, memory=await server.opened.memory_for(sent.project)), ask)
     note = _note(page, request, sent.session_id)
     result = SearchResult(
         hits=[_search_hit(hit.to_dict()) for hit in page.hits],

@@ -1,13 +1,10 @@
 """All tools, in the order in which hosts list them. A tool that is not in this table does not exist."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from kalito_mcp.domain.access import Permission
-from kalito_mcp.memory.verbs.conversation import CONTEXT, FINALIZE, RECORD, SUMMARIZE
-from kalito_mcp.memory.verbs.forgetting import FORGET
-from kalito_mcp.memory.verbs.records import PIN, READ, REMEMBER, RESTORE, TASKS, UPDATE
-from kalito_mcp.memory.verbs.search import FEEDBACK, SEARCH
+from kalito_mcp.memory.verbs.table import VERBS
 from kalito_mcp.server.tools.chatgpt import fetch, search
 from kalito_mcp.server.tools.conversation import build_context, finalize_session, record_messages, summarize_session
 from kalito_mcp.server.tools.files import memory
@@ -19,22 +16,28 @@ from kalito_mcp.server.tools.records import list_tasks, memory_history, remember
 from kalito_mcp.server.tools.search import search_memory
 from kalito_mcp.server.tools.tool import ToolRow
 
+_VERBS: Final = {verb.name: verb for verb in VERBS}
+
+
+def _of_verb(function: Callable[..., Any], title: str, hint: str | None = None, **more: bool) -> ToolRow:
+    """The tool of the verb that has the function's name."""
+    return ToolRow(function, title, _VERBS[function.__name__].permission, hint, **more)
+
+
 TOOLS: Final = (
-    ToolRow(record_messages, "Record messages", RECORD.permission, "save, store, remember the conversation"),
-    ToolRow(build_context, "Build context", CONTEXT.permission, is_text=True),
-    ToolRow(search_memory, "Search memory", SEARCH.permission),
-    ToolRow(create_pin, "Pin a fact", PIN.permission, "remember a fact, preference, decision"),
-    ToolRow(summarize_session, "Summarise the session", SUMMARIZE.permission, "sum up, compact the conversation"),
-    ToolRow(record_feedback, "Record feedback", FEEDBACK.permission, "liked, disliked, try again, thumbs up or down"),
-    ToolRow(
-        finalize_session, "Finalize the session", FINALIZE.permission, "close, end the conversation", is_idempotent=True
-    ),
-    ToolRow(remember, "Remember", REMEMBER.permission, "note, to-do, task, store a document, reflection"),
-    ToolRow(update_memory, "Update a memory", UPDATE.permission, "correct, edit, complete a task", destroys=True),
-    ToolRow(forget, "Forget", FORGET.permission, "delete, erase, remove", destroys=True),
-    ToolRow(restore, "Restore", RESTORE.permission, "undo, bring back, revert", is_idempotent=True),
-    ToolRow(memory_history, "Memory history", READ.permission, "versions, who changed it, one record in full"),
-    ToolRow(list_tasks, "List tasks", TASKS.permission, "to-do, what is due"),
+    _of_verb(record_messages, "Record messages", "save, store, remember the conversation"),
+    _of_verb(build_context, "Build context", is_text=True),
+    _of_verb(search_memory, "Search memory"),
+    _of_verb(create_pin, "Pin a fact", "remember a fact, preference, decision"),
+    _of_verb(summarize_session, "Summarise the session", "sum up, compact the conversation"),
+    _of_verb(record_feedback, "Record feedback", "liked, disliked, try again, thumbs up or down"),
+    _of_verb(finalize_session, "Finalize the session", "close, end the conversation", is_idempotent=True),
+    _of_verb(remember, "Remember", "note, to-do, task, store a document, reflection"),
+    _of_verb(update_memory, "Update a memory", "correct, edit, complete a task", destroys=True),
+    _of_verb(forget, "Forget", "delete, erase, remove", destroys=True),
+    _of_verb(restore, "Restore", "undo, bring back, revert", is_idempotent=True),
+    _of_verb(memory_history, "Memory history", "versions, who changed it, one record in full"),
+    _of_verb(list_tasks, "List tasks", "to-do, what is due"),
 )
 """Those that every server has: each is a verb of the memory."""
 

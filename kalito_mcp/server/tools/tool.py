@@ -13,7 +13,7 @@ from pydantic import BaseModel, WithJsonSchema
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.memory.verbs.schemas import inlined, pruned
 
-_UNLISTED: Final = ("title", "pattern", "maxLength")
+_UNLISTED_KEYWORDS: Final = ("title", "pattern", "maxLength")
 """Patterns and longest lengths are checked in the call. Servers of local models make a grammar of the schemas, and
 refuse every tool if they cannot."""
 _SENT: Final = "sent"
@@ -24,8 +24,8 @@ class ToolRow:
     """One tool. `function` is called with the context and with `sent`, the model of its arguments. Its docstring is
     what models read of it, and its name the tool's.
 
-    Hosts find it by its `hint`; one without a hint is always loaded. `destroys` and `is_idempotent` are for those that
-    may write. `is_text`: its answer has no structured form. `is_of_host`: the host calls it, not its model.
+    Models find it by its `hint`; without a hint, hosts always load it. `destroys` and `is_idempotent` are for those
+    that may write. `is_text`: its answer has no structured form. `is_of_host`: the host calls it, not its model.
     """
 
     function: Callable[..., Any]
@@ -61,13 +61,13 @@ class ToolRow:
             structured_output=False if self.is_text else None,
         )
         model: type[BaseModel] = get_type_hints(self.function)[_SENT]
-        tool.parameters = pruned(inlined(model.model_json_schema()), _UNLISTED, is_short=True)
+        tool.parameters = pruned(inlined(model.model_json_schema()), _UNLISTED_KEYWORDS, is_short=True)
         tool.parameters.pop("description", None)
-        answer = tool.fn_metadata
+        found = tool.fn_metadata
         tool.fn_metadata = _Arguments(
             arg_model=model,
-            output_model=answer.output_model,
-            output_schema=pruned(answer.output_schema, _UNLISTED, is_short=True),
+            output_model=found.output_model,
+            output_schema=pruned(found.output_schema, _UNLISTED_KEYWORDS, is_short=True),
         )
         return tool
 

@@ -70,7 +70,7 @@ class Call(Generic[Body, Query]):
         return self.memory if self.is_placed or session_id is None else await self.memory.in_project_of(session_id)
 
     async def caller(self, session_id: str | None = None) -> Caller:
-        """Who calls a verb: for the project of a session, unless the request named another."""
+        """Who calls a verb, of the memory for the project of a session unless the request named another."""
         memory = await self.memory_of(session_id)
         return Caller(memory, REST, session_id or "", self.request_key, self.expected_revision)
 
@@ -122,7 +122,7 @@ AnyEndpoint = Endpoint[Any, Any]
 
 
 def serves(
-    verb: Verb[Any, Any],
+    verb: Verb,
     method: str,
     path: str,
     handler: Handler[Any, Any],
@@ -133,7 +133,7 @@ def serves(
     query: type[Input] = InProject,
     **more: Any,
 ) -> AnyEndpoint:
-    """The endpoint of a verb: with its permission, and unless they are given, its summary and its model as the body."""
+    """The endpoint of a verb, whose permission it needs. Its summary and its model, as the body, are the defaults."""
     return Endpoint(
         method,
         path,

@@ -32,7 +32,7 @@ class Preview(Output):
     token: str | None = None
 
 
-async def purge_records(call: Call[verbs.Forget, InProject]) -> Reply:
+async def purge_records(call: Call[verbs.NamedRecords, InProject]) -> Reply:
     """Erase records for good."""
     return Reply(Purged(**(await verbs.purge(await call.caller(), call.body)).to_dict()))
 

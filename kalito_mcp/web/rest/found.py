@@ -5,7 +5,6 @@ Queries are sent as bodies, never in a URL: proxies and browsers keep URLs.
 
 from typing import Final, Literal
 
-from kalito_mcp.domain.records import full_record_id
 from kalito_mcp.memory.verbs import search as verbs
 from kalito_mcp.memory.verbs.shapes import Hit, Output, PastQuestion, Redacted
 from kalito_mcp.web.rest.endpoint import Call, InProject, Reply, serves
@@ -51,10 +50,8 @@ async def past_answers(call: Call[verbs.AskBefore, InProject]) -> Reply:
 async def record_feedback(call: Call[verbs.Feedback, InProject]) -> Reply:
     """Remember what the user thought."""
     kept = await verbs.record_feedback(await call.caller(), call.body)
-    target_id, label = full_record_id(call.body.target_id), call.body.label
-    return Reply(
-        KeptFeedback(feedback_id=kept.id, target_id=target_id, label=label, redacted=list(kept.redacted) or None)
-    )
+    target_id, label, redacted = call.body.target_id, call.body.label, list(kept.redacted)
+    return Reply(KeptFeedback(feedback_id=kept.id, target_id=target_id, label=label, redacted=redacted or None))
 
 
 FOUND: Final = (

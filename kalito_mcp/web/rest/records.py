@@ -55,13 +55,8 @@ class Pins(InProject):
     cursor: CursorText = None
 
 
-class Moment(InProject):
+class Moment(verbs.AsItWas, InProject):
     """Which version of a record to read."""
-
-    version: Annotated[Version | None, Field(description="As it was in this version.")] = None
-    as_of: Annotated[
-        str | None, Field(description="As it was then: ISO 8601. A date means its end.", min_length=1, max_length=40)
-    ] = None
 
 
 class Remembered(Output):
@@ -166,7 +161,7 @@ async def list_pins(call: Call[Nothing, Pins]) -> Reply:
 async def read_record(call: Call[Nothing, Moment]) -> Reply:
     """One record, as it is or was."""
     query = call.query
-    sent = verbs.ReadRecord(record_id=call.path["record_id"], as_of=query.as_of, version=query.version)
+    sent = verbs.ReadRecord.model_construct(record_id=call.path["record_id"], as_of=query.as_of, version=query.version)
     record = await verbs.read_record(await call.caller(), sent)
     return Reply(record_body(record), revision=None if sent.is_of_the_past else record.revision)
 
@@ -200,6 +195,7 @@ async def edit_record(call: Call[Changes, InProject]) -> Reply:
     changes = dict(call.body.model_extra or {})
     if not changes:
         raise InvalidInput("the body names no field; send new values by field, such as text")
+    assert call.expected_revision is not None  # noqa: S101 - the endpoint needs it
     sent = verbs.UpdateMemory.model_construct(
         record_id=call.path["record_id"], changes=changes, expected_revision=call.expected_revision
     )
@@ -208,7 +204,7 @@ async def edit_record(call: Call[Changes, InProject]) -> Reply:
 
 async def forget_record(call: Call[Nothing, InProject]) -> Reply:
     """Hide a record, or all parts of a document."""
-    sent = forgetting.Forget.model_construct(record_ids=[call.path["record_id"]])
+    sent = forgetting.NamedRecords.model_construct(record_ids=[call.path["record_id"]])
     return await reply_with_changes(call, await forgetting.forget(await call.caller(), sent))
 
 
@@ -290,9 +286,9 @@ RECORDS: Final = (
         forgetting.FORGET, "DELETE", "/records/{record_id}", forget_record, Changed, body=Nothing, tag="records",
         needs_match=True,
     ),
-    serves(
-        verbs.READ, "GET", "/records/{record_id}/parts", read_parts, RecordPage, summary="All parts of a document",
-        body=Nothing, tag="records",
+    Endpoint(
+        "GET", "/records/{record_id}/parts", Permission.READ, "All parts of a document", read_parts, RecordPage,
+        Nothing, InProject, tag="records",
     ),
     serves(
         verbs.RESTORE, "POST", "/records/{record_id}/restore", restore_record, Changed, body=Nothing, tag="records",
@@ -302,13 +298,13 @@ RECORDS: Final = (
         verbs.RESTORE, "POST", "/records/{record_id}/revert", revert_record, EditedRecord,
         summary="Go back to an earlier version", body=Revert, tag="records", is_idempotent=True,
     ),
-    serves(
-        verbs.READ, "GET", "/records/{record_id}/history", read_history, History, summary="Who changed what, and when",
-        body=Nothing, tag="records",
+    Endpoint(
+        "GET", "/records/{record_id}/history", Permission.READ, "Who changed what, and when", read_history, History,
+        Nothing, InProject, tag="records",
     ),
-    serves(
-        verbs.READ, "GET", "/records/{record_id}/diff", compare_versions, Differences,
-        summary="The differences between two versions", body=Nothing, query=Diff, tag="records",
+    Endpoint(
+        "GET", "/records/{record_id}/diff", Permission.READ, "The differences between two versions", compare_versions,
+        Differences, Nothing, Diff, tag="records",
     ),
     Endpoint(
         "GET", "/pins", Permission.READ, "Pins, newest first", list_pins, RecordPage, Nothing, Pins, tag="records",

@@ -2,21 +2,30 @@
 
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.memory.verbs import conversation, records
 from kalito_mcp.memory.verbs.shapes import MessageName, Output, Pin, SessionName, Summary
 from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Nothing, Reply, place_of, serves
 
+MessageRef = Annotated[MessageName, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]})]
+
 
 class CreateSummary(conversation.Summarize):
-    """The specification's CreateSummaryRequest. The range begins right after the last summary."""
+    """The specification's CreateSummaryRequest. The range begins right after the last summary. `summary` and the lists,
+    of at most twelve short whole sentences each, are the caller's own words."""
 
     session_id: SessionName
-    start_message_id: MessageName
-    end_message_id: MessageName
+    start_message_id: MessageRef
+    end_message_id: MessageRef
     message_count: Annotated[int | None, Field(description="Checked, if it is there.", ge=1, le=1_000_000_000)] = None
+
+
+class CreatePin(records.CreatePin):
+    """The specification's CreatePinRequest. Without a session it is known in its project, or to the person."""
+
+    source_message_id: MessageRef | None = None
 
 
 class Scored(Output):
@@ -35,7 +44,7 @@ async def create_summary(call: Call[CreateSummary, InProject]) -> Reply:
     return Reply(summary, location=place_of("/records", made.id))
 
 
-async def create_pin(call: Call[records.CreatePin, InProject]) -> Reply:
+async def create_pin(call: Call[CreatePin, InProject]) -> Reply:
     """Pin a text."""
     made = await records.create_pin(await call.caller(call.body.session_id), call.body)
     pin = Pin(**made.to_dict(), known_already=made.is_known or None, redacted=list(made.redacted) or None)
@@ -57,7 +66,8 @@ SPECIFIED: Final = (
         tag="specification", takes_key=True,
     ),
     serves(
-        records.PIN, "POST", "/memory/pins", create_pin, Pin, status=201, tag="specification", takes_key=True,
+        records.PIN, "POST", "/memory/pins", create_pin, Pin, body=CreatePin, status=201, tag="specification",
+        takes_key=True,
     ),
     Endpoint(
         "POST",

@@ -72,4 +72,4 @@ def record(client: httpx2.Client, session: str, *texts: str) -> list[str]:
 
 def fresh(prefix: str) -> str:
     """A name that no other test uses, and that none is taken for a mistyped form of."""
-    return f"{prefix}-{os.urandom(6).hex()}"
+    return f"{prefix}-x{os.urandom(6).hex()}"

@@ -173,3 +173,25 @@ def test_a_record_as_it_was_at_a_moment(client: httpx2.Client) -> None:
     assert client.get(url, params={"as_of": "1999-01-01"}).status_code == 404
     both = client.get(url, params={"as_of": "1999-01-01", "version": 1})
     assert both.json()["error_description"] == "send as_of or version, not both"
+
+
+def test_a_record_with_a_name_that_none_has_is_not_found(client: httpx2.Client) -> None:
+    for query in ("", "?version=1", "?as_of=2026-03-05"):
+        found = client.get(f"/api/records/{'x' * 201}{query}")
+        assert (found.status_code, found.json()["error"]) == (404, "record_not_found")
+
+
+def test_a_request_has_one_key(client: httpx2.Client) -> None:
+    # The header is the key of a request over REST: a second one in the body could contradict it.
+    pin = client.post("/api/memory/pins", json={"content": "Likes tea.", "client_key": "p1"})
+    assert (pin.status_code, "unknown key 'client_key'" in pin.json()["error_description"]) == (422, True)
+
+
+def test_the_range_of_a_summary_may_be_named_by_numbers(client: httpx2.Client) -> None:
+    session = fresh("talk")
+    first, last = record(client, session, "We have two hives.", "They need frames.")
+    numbers = {"start_message_id": int(first[4:]), "end_message_id": int(last[4:])}
+    made = client.post("/api/memory/summaries", json={"session_id": session, **numbers})
+    assert said(made)["start_message_id"] == first
+    long = client.post("/api/memory/summaries", json={"session_id": session, **numbers, "start_message_id": "x" * 41})
+    assert "longer than 40 characters" in long.json()["error_description"]
