@@ -137,6 +137,11 @@ async def test_what_cannot_be_of_an_archive_is_refused_with_its_line_and_nothing
         assert not any((await memory.conversations.totals()).values())
 
 
+def test_a_program_that_does_not_test_loads_nothing_of_it() -> None:
+    unused = "import sys, kalito_mcp, kalito_mcp.wiring; sys.exit('kalito_mcp.storage.memory' in sys.modules)"
+    subprocess.run([sys.executable, "-c", unused], check=True, timeout=60)
+
+
 def test_the_example_of_the_guide_runs() -> None:
     [example] = [one for one in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "testing" in one]
     subprocess.run([sys.executable, "-c", example], check=True, timeout=60)
