@@ -79,7 +79,7 @@ class QdrantBackend(SqliteBackend):
 
 
 class MemoryBackend:
-    """The memory of this process. Whoever opens it has the same store."""
+    """The memory of this process, which every `open` returns."""
 
     def __init__(self, folder: Path) -> None:
         del folder

@@ -13,12 +13,12 @@ import pytest
 
 from kalito_mcp import CreatePinRequest, Memory, NewMessage, Role, SearchRequest, open_memory
 from kalito_mcp.domain.archive import ArchiveEntry, Selection
-from kalito_mcp.domain.records import PinType
+from kalito_mcp.domain.records import PinType, RecordType
 from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict
 from kalito_mcp.exchange.archive import restore_archive, write_archive_file
 from kalito_mcp.testing import InMemoryStore, open_in_memory
 from tests.exchange.filled import faults, fill
-from tests.scripted import CountedIds, ScriptedClock
+from tests.scripted import START_MS, CountedIds, ScriptedClock
 from tests.stored import content, talk
 
 pytestmark = pytest.mark.anyio
@@ -122,6 +122,32 @@ async def test_an_archive_of_a_file_is_restored_into_memory_and_that_of_the_memo
         await write_archive_file(memory, third, Selection())
     assert said(first) == said(second) == said(third)
     assert faults(tmp_path / "third.db") == []
+
+
+SELECTIONS: Final = [
+    Selection(session="home"),
+    Selection(agent="other"),
+    Selection(project="boats"),
+    Selection(project="personal"),
+    Selection(types=frozenset({RecordType.TASK, RecordType.THOUGHT})),
+    Selection(agent="default", until_ms=START_MS + 60_000),
+]
+
+
+async def test_a_part_of_a_memory_is_the_same_in_memory_as_in_a_file(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.jsonl"
+    async with open_memory(tmp_path / "memory.db", clock=ScriptedClock(), ids=CountedIds()) as memory:
+        await fill(memory)
+        await write_archive_file(memory, whole, Selection())
+        async with open_in_memory() as copied:
+            await restore_archive(copied, whole)
+            for selection in SELECTIONS:
+                parts = [tmp_path / "file.jsonl", tmp_path / "memory.jsonl"]
+                for one, path in zip((memory, copied), parts, strict=True):
+                    await write_archive_file(one, path, selection)
+                of_file, of_memory = map(said, parts)
+                assert of_file
+                assert of_memory == of_file
 
 
 async def test_what_cannot_be_of_an_archive_is_refused_with_its_line_and_nothing_is_restored() -> None:

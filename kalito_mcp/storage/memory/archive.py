@@ -1,6 +1,7 @@
 """Whole memories of a store in memory as entries of an archive, and back. Implements `ports.archive`."""
 
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
@@ -11,6 +12,7 @@ from kalito_mcp.domain.memory_records import Editor, EditorType, EditType, Store
 from kalito_mcp.domain.records import RecordType, Role, message_record_id
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import Session, SessionState
+from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage.memory.graphs import STEPS
 from kalito_mcp.storage.memory.state import Graph, GraphPlace, State, StoredRecord, Tables, picked
@@ -38,7 +40,7 @@ class Archive(Tables):
         self._causes: dict[str, int] = {}
 
     async def entries(self, owner: str, selection: Selection) -> AsyncGenerator[Sequence[ArchiveEntry]]:
-        rows = _Rows(_selected(self._state, owner, selection)).of_each_kind()
+        rows = _Rows(self._state, _selected(self._state, owner, selection)).of_each_kind()
         for kind, names in FIELDS.items():
             if selection.is_restorable or kind in _OF_PART:
                 found = [ArchiveEntry(kind, {name: row.get(name) for name in names}) for row in rows[kind]]
@@ -165,45 +167,38 @@ def _selected(state: State, owner: str, selection: Selection) -> State:
     """The part of the state that is the owner's and of the selection."""
     part, asked, is_all = state.copy(), selection, selection.is_all
 
+    def is_asked(agent: str, project: str | None) -> bool:
+        return asked.agent in (None, agent) and asked.project in (None, project or PERSONAL)
+
     def is_in(agent: str, session_id: str | None, project: str | None) -> bool:
-        """Whether what is of a session is of one of the part; what is of none, of its agents and projects."""
+        """Whether it is of a session of the part, or of none and of what is asked for."""
         if session_id is not None:
             return (owner, session_id) in part.sessions
-        is_there = asked.agent in (None, agent) and asked.project in (None, project or PERSONAL)
-        return asked.session is None and is_there
+        return asked.session is None and is_asked(agent, project)
 
-    part.sessions = {
-        place: one
-        for place, one in state.sessions.items()
-        if place[0] == owner
-        and asked.session in (None, one.id)
-        and asked.agent in (None, one.agent)
-        and asked.project in (None, one.project or PERSONAL)
+    theirs = {
+        place: one for place, one in state.sessions.items() if place[0] == owner and is_asked(one.agent, one.project)
     }
-    part.records = {
-        one.id: one
-        for one in state.records.values()
-        if one.owner == owner
-        and is_in(one.agent_id, one.session_id, one.project)
-        and (not asked.types or one.type in asked.types)
-        and (asked.since_ms is None or one.created_at >= asked.since_ms)
-        and (asked.until_ms is None or one.created_at <= asked.until_ms)
-    }
+    part.sessions = {place: one for place, one in theirs.items() if asked.session in (None, one.id)}
+    records = (
+        one for one in state.records.values() if one.owner == owner and is_in(one.agent_id, one.session_id, one.project)
+    )
+    since = OLDEST_MS if asked.since_ms is None else asked.since_ms
+    until = NEWEST_MS if asked.until_ms is None else asked.until_ms
+    said_then = (one for one in records if since <= one.created_at <= until)
+    part.records = {one.id: one for one in said_then if not asked.types or one.type in asked.types}
     places = {(one.agent, one.project) for one in part.sessions.values()}
     places |= {(one.agent_id, one.project) for one in part.records.values()}
     agents, projects = ({(owner, place[at]) for place in places} for at in (0, 1))
     part.agents = {one: key for one, key in state.agents.items() if one in agents or (is_all and one[0] == owner)}
     part.projects = {one: key for one, key in state.projects.items() if one in projects or (is_all and one[0] == owner)}
-    part.graphs = {
-        place: one
-        for place, one in state.graphs.items()
-        if place[0] == owner and is_in(*place[1:], project=None) and (place[2] or asked.project is None)
+    graphs = {
+        place: one for place, one in state.graphs.items() if place[0] == owner and is_in(*place[1:], project=None)
     }
-    part.forgotten = {
-        place: one
-        for place, one in state.forgotten.items()
-        if place[:2] in part.agents and (place[2] is None or (owner, place[2]) in part.projects)
-    }
+    part.graphs = {place: one for place, one in graphs.items() if place[2] or asked.project is None}
+    forgotten = {place: one for place, one in state.forgotten.items() if place[:2] in part.agents}
+    reached = {None, *(project for _, project in part.projects)}
+    part.forgotten = {place: one for place, one in forgotten.items() if place[2] in reached}
     part.tombstones = {place: one for place, one in state.tombstones.items() if place[0] == owner}
     return part
 
@@ -211,8 +206,9 @@ def _selected(state: State, owner: str, selection: Selection) -> State:
 class _Rows:
     """The fields of the entries of each kind, for a part of a state."""
 
-    def __init__(self, part: State) -> None:
-        self._part = part
+    def __init__(self, whole: State, part: State) -> None:
+        self._whole, self._part = whole, part
+        self._counts = Counter((one.owner, one.agent_id) for one in whole.records.values() if not one.is_deleted)
         self._keys: dict[str, dict[Any, int]] = {
             "agent": {place[1]: key for place, key in part.agents.items()},
             "project": {place[1]: key for place, key in part.projects.items()},
@@ -228,8 +224,7 @@ class _Rows:
             "identity": [{"secret": part.secret}],
             "projects": [{"key": key, "id": project} for project, key in self._keys["project"].items()],
             "agents": [
-                {"key": key, "id": agent, "record_count": self._count(agent)}
-                for agent, key in self._keys["agent"].items()
+                {"key": key, "id": place[1], "record_count": self._counts[place]} for place, key in part.agents.items()
             ],
             "sessions": map(self._session, part.sessions.values()),
             "records": map(self._record, part.records.values()),
@@ -268,15 +263,12 @@ class _Rows:
     def _place(self, **named: str | None) -> Row:
         return {f"{kind}_key": self._keys[kind].get(name) for kind, name in named.items()}
 
-    def _count(self, agent: str) -> int:
-        return sum(one.agent_id == agent and not one.is_deleted for one in self._part.records.values())
-
     def _session(self, one: Session) -> Row:
         own = {**picked(one, *_SESSION), "key": self._keys["session"][one.id], "is_placed": int(one.is_placed)}
         return {**self._place(agent=one.agent, project=one.project), **own}
 
     def _record(self, one: StoredRecord) -> Row:
-        cause = self._part.records.get(one.content.get("caused_by", ""))
+        cause = self._whole.records.get(one.content.get("caused_by", ""))
         return {
             **picked(one, *_RECORD),
             **self._place(agent=one.agent_id, session=one.session_id, project=one.project),

@@ -48,14 +48,9 @@ class ForgottenValues(Tables):
         """Where these keys are forgotten for the scope, each with the key."""
         by_hash, agent = self._hashed(keys), scope.agent or DEFAULT_AGENT
         project = None if scope.project == PERSONAL else scope.project
-        return {
-            place: by_hash[place[3]]
-            for place in self._state.forgotten
-            if place[3] in by_hash
-            and place[:2] == (scope.owner, agent)
-            and (project is None or place[2] in (None, project))
-            and scope.limits.reaches(agent, place[2])
-        }
+        theirs = [one for one in self._state.forgotten if one[:2] == (scope.owner, agent) and one[3] in by_hash]
+        reached = [one for one in theirs if scope.limits.reaches(agent, one[2])]
+        return {one: by_hash[one[3]] for one in reached if project is None or one[2] in (None, project)}
 
     def _hashed(self, texts: Collection[str]) -> dict[str, str]:
         return {hashed_text(self._state.secret, text): text for text in texts}

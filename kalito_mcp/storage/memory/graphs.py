@@ -30,15 +30,11 @@ class Graphs(Tables):
 
     async def idle_sessions(self, scope: Scope, *, before_ms: int, limit: int) -> Sequence[str]:
         agent = scope.agent or scope.limits.agent or DEFAULT_AGENT
-        found = [
-            one
-            for one in self._state.sessions.values()
-            if (one.owner, one.agent, one.state) == (scope.owner, agent, SessionState.FINALIZED)
-            and one.updated_at < before_ms
-            and (one.owner, one.agent, one.id) in self._state.graphs
-            and scope.limits.reaches(one.agent, one.project)
-        ]
-        return [one.id for one in sorted(found, key=lambda one: one.updated_at)[:limit]]
+        place, sessions = (scope.owner, agent, SessionState.FINALIZED), self._state.sessions.values()
+        done = [one for one in sessions if (one.owner, one.agent, one.state) == place and one.updated_at < before_ms]
+        kept = [one for one in done if (one.owner, one.agent, one.id) in self._state.graphs]
+        reached = [one for one in kept if scope.limits.reaches(one.agent, one.project)]
+        return [one.id for one in sorted(reached, key=lambda one: one.updated_at)[:limit]]
 
     async def feedback(self, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
         given: dict[str, dict[FeedbackLabel, int]] = {}

@@ -42,14 +42,9 @@ class Records(ForgottenValues):
         if after is not None and await self.record(scope, after) is None:
             raise RecordNotFound(f"no record {after!r} to continue after; list from the start")
         before_key = None if after is None else self._state.records[after].key
-        found = (
-            one
-            for one in self._newest(scope, (types or _EVERY_TYPE) - {RecordType.MESSAGE})
-            if (before_key is None or one.key < before_key)
-            and scope.session in (None, one.session_id)
-            and reads(scope, one.project)
-        )
-        return self._whole(islice(found, limit))
+        newest = self._newest(scope, (types or _EVERY_TYPE) - {RecordType.MESSAGE})
+        found = (one for one in newest if scope.session in (None, one.session_id) and reads(scope, one.project))
+        return self._whole(islice((one for one in found if before_key is None or one.key < before_key), limit))
 
     async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
         agent = self._state.agent(scope)
@@ -73,30 +68,19 @@ class Records(ForgottenValues):
         return self._whole(sorted((one for one in found if _is_named(scope, one)), key=_part))
 
     async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
-        superseding = self._state.superseding()
-        found = [
-            one
-            for one in self._newest(scope)
-            if one.reach is not Reach.SESSION
-            and (one.reach is Reach.PERSON or scope.project in (None, one.project))
-            and (include_internal or not one.is_internal)
-            and one.id not in superseding
+        theirs = [
+            one for one in self._newest(scope) if one.reach is Reach.PERSON or scope.project in (None, one.project)
         ]
-        best = sorted(found, key=lambda one: (-one.importance, -one.created_at))
+        known = [one for one in theirs if one.reach is not Reach.SESSION and (include_internal or not one.is_internal)]
+        best = sorted(self._standing(known), key=lambda one: (-one.importance, -one.created_at))
         return [self._known(scope, one) for one in best[:limit]]
 
     async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
-        superseding = self._state.superseding()
-        found = [
-            one
-            for one in islice(self._newest(scope, {RecordType.PIN}), _RECENT_PINS)
-            if one.content.get("kind") in (Kind.OPEN, Kind.OUTCOME)
-            and one.reach is Reach.SESSION
-            and is_of(scope, one.project)
-            and one.id not in superseding
-            and one.created_at >= self._last_messages_from(one)
-        ]
-        return [self._known(scope, one) for one in sorted(found, key=lambda one: -one.created_at)[:limit]]
+        pins = islice(self._newest(scope, {RecordType.PIN}), _RECENT_PINS)
+        theirs = [one for one in pins if one.reach is Reach.SESSION and is_of(scope, one.project)]
+        left = [one for one in theirs if one.content.get("kind") in (Kind.OPEN, Kind.OUTCOME)]
+        at_the_end = [one for one in self._standing(left) if one.created_at >= self._last_messages_from(one)]
+        return [self._known(scope, one) for one in sorted(at_the_end, key=lambda one: -one.created_at)[:limit]]
 
     async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
         superseding = self._state.superseding()
@@ -164,15 +148,10 @@ class Records(ForgottenValues):
     async def scan(
         self, scope: Scope, *, after: ScanCursor | None, limit: int, has_forgotten: bool = False
     ) -> Sequence[ScannedRecord]:
-        found = [
-            one
-            for one in self._state.of_agent(scope.owner, self._state.agent(scope))
-            if one.key > (after or 0)
-            and is_within(scope, one)
-            and reads(scope, one.project)
-            and one.purged_at is None
-            and (has_forgotten or not one.is_deleted)
-        ][:limit]
+        theirs = self._state.of_agent(scope.owner, self._state.agent(scope))
+        within = [one for one in theirs if is_within(scope, one) and reads(scope, one.project) and not one.purged_at]
+        shown = [one for one in within if has_forgotten or not one.is_deleted]
+        found = [one for one in shown if one.key > (after or 0)][:limit]
         edits = self._state.edits if has_forgotten else {}
         earlier = {
             one.id: [said.before["text"] for said in edits.get(one.id, ()) if "text" in said.before] for one in found
@@ -199,6 +178,11 @@ class Records(ForgottenValues):
         """Those with this reach and text that were not made automatically."""
         same = (one for one in stored if one.text == text and one.reach is reach)
         return (one for one in same if not (one.client_key or "").startswith(AUTO_KEY))
+
+    def _standing(self, stored: Iterable[StoredRecord]) -> list[StoredRecord]:
+        """Those that nothing supersedes."""
+        superseding = self._state.superseding()
+        return [one for one in stored if one.id not in superseding]
 
     def _chunks(self, scope: Scope, **named: str) -> Iterator[StoredRecord]:
         """The chunks of documents within the limits that have these fields."""

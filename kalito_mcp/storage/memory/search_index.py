@@ -83,16 +83,12 @@ class SearchIndexOfScope:
 
     def candidates(self, places: NDArray[np.int64]) -> Mapping[int, Candidate]:
         stored = {place: self._stored[place] for place in places.tolist()}
-        return {
-            place: self._candidate(one)
-            for place, one in stored.items()
-            if is_within(self._scope, one) and not one.is_deleted
-        }
+        reached = {place: one for place, one in stored.items() if is_within(self._scope, one) and not one.is_deleted}
+        return {place: self._candidate(one) for place, one in reached.items()}
 
     def _candidate(self, stored: StoredRecord) -> Candidate:
         content, is_task = stored.content, stored.type is RecordType.TASK
-        in_limits = Scope(stored.owner, session=stored.session_id, limits=self._scope.limits)
-        session = self._state.session(in_limits)
+        session = self._state.session(Scope(stored.owner, session=stored.session_id, limits=self._scope.limits))
         return made_of(
             Candidate,
             stored,

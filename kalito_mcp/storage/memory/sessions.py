@@ -1,8 +1,7 @@
 """The sessions of a store in memory. Implements `ports.sessions`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from kalito_mcp.domain.records import Origin, Reach, RecordType, Role
@@ -33,17 +32,13 @@ class Sessions(Tables):
         return found[::-1][:limit]
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        named = [one for one in self._in_scope(replace(scope, agent=None)) if one.id in session_ids]
-        first = {session.id: self._state.of_session(session, RecordType.MESSAGE)[:FIRST_MESSAGES] for session in named}
-        found = {
-            session_id: [
-                one.text[:READ_CHARS]
-                for one in messages
-                if (one.role, one.origin) == (Role.USER, Origin.USER) and not (one.is_deleted or one.is_internal)
-            ]
-            for session_id, messages in first.items()
-        }
-        return {session_id: texts for session_id, texts in found.items() if texts}
+        found: dict[str, list[str]] = {}
+        for session in self._in_scope(replace(scope, agent=None)):
+            messages = self._state.of_session(session, RecordType.MESSAGE) if session.id in session_ids else []
+            for one in messages[:FIRST_MESSAGES]:
+                if (one.role, one.origin) == (Role.USER, Origin.USER) and not (one.is_deleted or one.is_internal):
+                    found.setdefault(session.id, []).append(one.text[:READ_CHARS])
+        return found
 
     async def census(self, scope: Scope) -> tuple[float, ...]:
         numbers = self._numbers(scope)
@@ -70,7 +65,7 @@ class Sessions(Tables):
         return [(project, within.count(project)) for project in newest]
 
     async def totals(self, scope: Scope) -> dict[str, int]:
-        sessions = list(self._in_scope(scope.anywhere()))
+        sessions = self._in_scope(scope.anywhere())
         shown = [one for one in self._state.records.values() if is_within(scope, one) and not one.is_deleted]
         documents = [one.content.get("source") for one in shown if one.type is RecordType.DOCUMENT]
         sources = {source for source in documents if source is not None}
@@ -89,40 +84,28 @@ class Sessions(Tables):
         self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
     ) -> Sequence[Session]:
         places = list(self._state.sessions)
-        first = 0 if after is None else places.index((after.owner, after.id)) + 1
-        stored = (self._state.sessions[place] for place in places[first:])
-        owing = (
-            one
-            for one in stored
-            if one.state is SessionState.OPEN
-            and (
-                one.message_count - one.summarized_seq >= max(threshold, 1)
-                or one.message_count > one.pinned_seq
-                or self._most_of_a_level(one) > max_summaries
-            )
-        )
-        return list(islice(owing, limit))
+        later = places if after is None else places[places.index((after.owner, after.id)) + 1 :]
+        open_ones = [one for place in later if (one := self._state.sessions[place]).state is SessionState.OPEN]
+        return [one for one in open_ones if self._owes(one, threshold, max_summaries)][:limit]
 
-    def _most_of_a_level(self, session: Session) -> int:
-        """The most summaries of one level that no higher one covers."""
+    def _owes(self, session: Session, threshold: int, max_summaries: int) -> bool:
         summaries = self._state.of_session(session, RecordType.SUMMARY)
         levels = [one.content["level"] for one in summaries if not one.is_covered]
-        return max(map(levels.count, levels), default=0)
+        is_unpinned = session.message_count > session.pinned_seq
+        is_unsummarized = session.message_count - session.summarized_seq >= max(threshold, 1)
+        return is_unpinned or is_unsummarized or max(map(levels.count, levels), default=0) > max_summaries
 
     def _numbers(self, scope: Scope) -> Mapping[str, int]:
         """The places of the owner's sessions among all."""
         return {place[1]: at for at, place in enumerate(self._state.sessions) if place[0] == scope.owner}
 
-    def _in_scope(self, scope: Scope) -> Iterator[Session]:
+    def _in_scope(self, scope: Scope) -> list[Session]:
         """The sessions of the scope within its limits, oldest first."""
-        return (
-            one
-            for one in self._state.sessions.values()
-            if one.owner == scope.owner
-            and scope.agent in (None, one.agent)
-            and reads(scope, one.project)
-            and scope.limits.reaches(one.agent, one.project)
-        )
+        theirs = [
+            one for one in self._state.sessions.values() if one.owner == scope.owner and reads(scope, one.project)
+        ]
+        reached = [one for one in theirs if scope.limits.reaches(one.agent, one.project)]
+        return [one for one in reached if scope.agent in (None, one.agent)]
 
     async def create(self, scope: Scope, *, now_ms: int) -> Session:
         agent = scope.agent or DEFAULT_AGENT

@@ -243,8 +243,8 @@ class State:
     def _unlink(self, stored: StoredRecord, *, has_vectors: bool) -> None:
         for one in stored.unique:
             del self.unique[one]
-        for place in [] if has_vectors else [place for place in self.vectors if place[1] == stored.key]:
-            del self.vectors[place]
+        if not has_vectors:
+            self.vectors = {place: vector for place, vector in self.vectors.items() if place[1] != stored.key}
 
     def superseding(self) -> Mapping[str, Sequence[StoredRecord]]:
         """The records that supersede each record, by its id. A forgotten record supersedes nothing."""

@@ -53,11 +53,10 @@ class Vectors(Tables):
     async def similarities(
         self, fingerprint: str, query: NDArray[np.float32], record_keys: Sequence[int]
     ) -> Mapping[int, float]:
-        index_key = self._key(fingerprint)
-        index = None if index_key is None else self._state.vector_indexes[index_key]
-        if index_key is None or index is None or not index.is_active:
+        index_key = self._key(fingerprint, is_active=True)
+        if index_key is None:
             return {}
-        check_query(query, index.dimension)
+        check_query(query, self._state.vector_indexes[index_key].dimension)
         known = [key for key in record_keys if (index_key, key) in self._state.vectors]
         if not known:
             return {}
@@ -72,9 +71,10 @@ class Vectors(Tables):
             if text is not None and (index_key is None or (index_key, one.key) not in self._state.vectors):
                 yield OwedVector(one.key, text)
 
-    def _key(self, fingerprint: str) -> int | None:
-        indexes = self._state.vector_indexes
-        return next((key for key, one in indexes.items() if one.fingerprint == fingerprint), None)
+    def _key(self, fingerprint: str, *, is_active: bool = False) -> int | None:
+        """The key of the index, if it exists, and is active if it should be."""
+        found = (key for key, one in self._state.vector_indexes.items() if one.fingerprint == fingerprint)
+        return next((key for key in found if self._state.vector_indexes[key].is_active or not is_active), None)
 
     async def open_index(self, fingerprint: str, dimension: int) -> None:
         state, key = self._state, self._key(fingerprint)
