@@ -29,8 +29,8 @@ from kalito_mcp.graph.store import GraphStore
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator, OrchestratorConfig, new_graph
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.runtime.system import SystemClock
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.wiring import SystemClock
 
 TARGETS: Final = {
     "upsert_p50_ms": 2.0,

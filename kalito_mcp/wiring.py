@@ -1,14 +1,11 @@
 """The composition root: settings to an opened `Memory`. With `reading`, the only importer of storage and inference."""
 
 import os
-import secrets
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import anyio
 
@@ -50,6 +47,7 @@ from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.runtime.database_address import address_of
+from kalito_mcp.runtime.system import RandomIds, SystemClock
 from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -65,33 +63,6 @@ from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
 from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
-
-_ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-_RECORD_ID_LENGTH: Final = 9
-
-
-class SystemClock:
-    """The machine's clocks."""
-
-    def now_ms(self) -> int:
-        """Wall time."""
-        return time.time_ns() // 1_000_000
-
-    def steady_s(self) -> float:
-        """Monotonic time."""
-        return time.monotonic()
-
-
-class RandomIds:
-    """Ids from the operating system's randomness."""
-
-    def record_id(self, prefix: str, now_ms: int) -> str:
-        """`pin_1730131234567_abc123xyz`."""
-        return f"{prefix}_{now_ms}_{''.join(secrets.choice(_ALPHABET) for _ in range(_RECORD_ID_LENGTH))}"
-
-    def session_id(self) -> str:
-        """`session_` and 64 random bits."""
-        return f"session_{secrets.token_hex(8)}"
 
 
 @asynccontextmanager
@@ -120,12 +91,34 @@ async def open_memory(
     settings = settings or Settings()
     if database is not None:
         settings = replace(settings, database=address_of(database))
-    files = settings.database.files
     clock = clock or SystemClock()
     opened = await _open_store(settings, clock)
-    registry = None
     try:
-        registry = _registry(settings, clock)
+        async with memory_over(opened, settings, clock=clock, ids=ids, summarizer=summarizer, emit=emit) as memory:
+            yield memory
+    finally:
+        with anyio.CancelScope(shield=True):
+            await opened.close()
+
+
+@asynccontextmanager
+async def memory_over(
+    opened: Store,
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+    summarizer: SleepCycleSummarizer | None = None,
+    emit: Callable[[GraphScope, SleepCycleReport], None] | None = None,
+) -> AsyncIterator[Memory]:
+    """A memory over an opened store, with its background work, for the block. The store stays open.
+
+    Raises:
+        ConfigurationError: a setting cannot be used, or an extra that it needs is not installed.
+    """
+    clock, files = clock or SystemClock(), settings.database.files
+    registry = _registry(settings, clock)
+    try:
         embedder = registry.embedder(settings.vectors)
         switch = partial(read_switch, files.switch)
         calls = CallsFirst(Auditing(OncePerKey(opened), clock.now_ms))
@@ -164,9 +157,7 @@ async def open_memory(
         raise group.exceptions[0] from group.exceptions[0].__cause__
     finally:
         with anyio.CancelScope(shield=True):
-            if registry is not None:
-                await registry.aclose()
-            await opened.close()
+            await registry.aclose()
 
 
 async def _open_store(settings: Settings, clock: Clock) -> SqliteStore:

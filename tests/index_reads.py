@@ -13,7 +13,7 @@ from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
-from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
+from kalito_mcp.text.analysis import MANY, SEVERAL
 
 NO_FILTERS = SearchFilters()
 
@@ -35,7 +35,7 @@ async def counts_of(view: ReadView, scope: Scope, term: str) -> list[tuple[int, 
     """The keys of the records that contain the term, oldest first, each with how often the index says it does."""
 
     def read(index: SearchIndex) -> list[tuple[int, int]]:
-        places = {times: index.places([term], times=times)[term] for times in COUNT_MARKS}
+        places = {times: index.places([term], times=times)[term] for times in (1, SEVERAL, MANY)}
         counts = {key: times for times, found in places.items() for key in all_keys(index)[found].tolist()}
         return sorted(counts.items())
 

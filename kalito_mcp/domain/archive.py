@@ -7,15 +7,16 @@ SQLite's tables and columns had in the first release. Since then they are the ar
   `project_key`, `session_key`, `record_key`, `graph_key`, `from_key` and `to_key` (nodes); records before or after it
   by `caused_by`. A store may give other numbers, except to messages: `msg_7` has the key 7, and texts quote such ids.
 - Moments are milliseconds since 1970, booleans 0 or 1, lists and objects JSON. `attributes` has what else there is in
-  a record's content, and `changes` what an edit replaced. `storage/sqlite/sparse_vectors` says how an `embedding` is
+  a record's content, and `changes` what an edit replaced. `storage/sparse_vectors` says how an `embedding` is
   packed.
 - `hash` protects SQLite's rows against decay. Other stores neither write nor read it.
-- `identity` has the secret with which `forgotten_values` and `tombstones` are hashed.
+- `identity` has the secret with which `hashed_text` makes the hashes of `forgotten_values` and `tombstones`.
 - `sqlite_sequence` has the highest numbers that `graphs` and `records` ever had, so that none is given twice.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from kalito_mcp.domain.records import RecordType
@@ -76,6 +77,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Value]]] = {
 }
 """By kind, in the order of an archive: the fields, and their values in an entry of an older release that lacks them."""
 _SECRET_BYTES: Final = 16
+_HASH_BYTES: Final = 16
 
 
 def completed(entry: ArchiveEntry) -> ArchiveEntry:
@@ -97,6 +99,16 @@ def completed(entry: ArchiveEntry) -> ArchiveEntry:
     if kind == "sqlite_sequence" and not is_number:
         raise InvalidInput(f"line {line}: not a valid number of the last record; nothing was restored")
     return ArchiveEntry(kind, {**known, **fields}, line)
+
+
+def unstorable(entry: ArchiveEntry, reason: object) -> InvalidInput:
+    """Why an archive with this entry is refused."""
+    return InvalidInput(f"line {entry.line}: this entry cannot be stored ({reason}); nothing was restored")
+
+
+def hashed_text(secret: bytes, text: str) -> str:
+    """The keyed hash of a text, 32 hexadecimal digits."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), key=secret, digest_size=_HASH_BYTES).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

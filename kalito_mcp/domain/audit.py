@@ -92,6 +92,26 @@ def entry_hash(before: bytes, number: int, columns: Sequence[str | int | None]) 
     return sha256(before + json.dumps([number, *columns], separators=(",", ":")).encode()).digest()
 
 
+def columns_of(entry: NewEntry) -> dict[str, str | int | None]:
+    """The entry as it is stored and hashed, by column."""
+    return {
+        "at": entry.at,
+        "principal": entry.principal,
+        "owner": entry.owner,
+        "client": entry.client,
+        "action": entry.action,
+        "outcome": str(entry.outcome),
+        "count": entry.count,
+        "changes": changes_json(entry.changes),
+    }
+
+
+def next_entry(head: AuditHead, entry: NewEntry) -> AuditEntry:
+    """The entry after the newest one."""
+    number = head.count + 1
+    return AuditEntry(number, entry, entry_hash(head.hash, number, [*columns_of(entry).values()]))
+
+
 class Chain:
     """Follows the entries of a log, in order, and finds the first that is not as it was written.
 

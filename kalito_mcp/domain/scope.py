@@ -58,6 +58,10 @@ class Limits:
             "or use a token for the project that you work in"
         )
 
+    def reaches(self, agent: str, project: str | None) -> bool:
+        """Whether what is of this agent and project is within them. What is of no project is personal."""
+        return self.agent in (None, agent) and (self.project is None or project in (None, self.project))
+
     def own_session(self, session_id: str) -> str:
         """The id that a new session gets within these limits: a session beyond them may have the one that was asked
         for, and nobody shall learn of it."""

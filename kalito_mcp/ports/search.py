@@ -5,8 +5,8 @@ which they were stored. Terms are defined in `text.analysis`. A store may keep s
 what is written is its own affair.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kalito_mcp.domain.scope import Scope
@@ -53,6 +53,30 @@ class RecordColumns:
     def count(self) -> int:
         """How many records there are, including those that are not shown."""
         return len(self.types)
+
+    def of_projects(self, numbers: Iterable[int]) -> "NDArray[np.bool_]":
+        """Which records are of one of these projects, or personal."""
+        found: NDArray[np.bool_] = self.projects < 0
+        for number in numbers:
+            found = found | (self.projects == number)
+        return found
+
+    def narrowed(
+        self, session_id: str | None, projects: Iterable[int] | None, is_within: "NDArray[np.bool_] | None"
+    ) -> "RecordColumns":
+        """The columns for a scope: what is of this session and these projects is shown, and what is within its limits.
+        The speakers of what is beyond them are left out. None narrows nothing."""
+        is_shown, names = self.is_shown, self.name_list
+        if is_within is not None:
+            is_shown = is_shown & is_within
+            spoken = set(self.names[is_within].tolist())
+            names = [name if at in spoken else None for at, name in enumerate(names)]
+        if projects is not None:
+            is_shown = is_shown & self.of_projects(projects)
+        if session_id is not None:
+            # A session without a record has no number.
+            is_shown = is_shown & (self.sessions == self.session_numbers.get(session_id, self.count))
+        return replace(self, is_shown=is_shown, name_list=names)
 
 
 class TermIndex(Protocol):

@@ -8,6 +8,7 @@ from typing import Protocol
 import pytest
 
 from kalito_mcp.ports.store import Store
+from kalito_mcp.storage.memory.store import InMemoryStore
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
 from tests.empty_database import lay_empty_database
@@ -77,9 +78,23 @@ class QdrantBackend(SqliteBackend):
         self._client.close()
 
 
-@pytest.fixture(params=["sqlite"])
+class MemoryBackend:
+    """The memory of this process, which every `open` returns."""
+
+    def __init__(self, folder: Path) -> None:
+        del folder
+        self._store = InMemoryStore()
+
+    async def open(self) -> Store:
+        return self._store
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture(params=["sqlite", "memory"])
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    backends = {"sqlite": SqliteBackend, "qdrant": QdrantBackend}
+    backends = {"sqlite": SqliteBackend, "memory": MemoryBackend, "qdrant": QdrantBackend}
     opened: Backend = backends[request.param](tmp_path)
     yield opened
     await opened.close()

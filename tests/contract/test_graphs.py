@@ -372,23 +372,6 @@ async def test_a_graph_of_many_pages_comes_back_whole(store: Store) -> None:
     assert [one.id for one in whole.nodes] == ["first", *ids]
 
 
-async def test_the_event_loop_goes_on_while_a_graph_is_loaded(store: Store) -> None:
-    await save(store, nodes=[node(f"n{number}") for number in range(3_000)])
-    turns = 0
-
-    async def turn() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await anyio.lowlevel.checkpoint()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(turn)
-        await load(store)
-        tasks.cancel_scope.cancel()
-    assert turns > 10
-
-
 NODE = st.sampled_from(NAMES)
 STEP = st.one_of(
     st.tuples(st.just("node"), NODE, st.floats(0, 9)),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalito_mcp.domain.sparse_vectors import SparseVector
-from kalito_mcp.storage.sqlite.sparse_vectors import packed, unpacked
+from kalito_mcp.storage.sparse_vectors import packed, unpacked
 
 INDICES = st.lists(st.integers(0, 2**32 - 1), unique=True, max_size=40) | st.lists(
     st.integers(0, 16_383), unique=True, max_size=300

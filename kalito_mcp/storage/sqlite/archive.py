@@ -10,9 +10,8 @@ import sqlite3
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kalito_mcp.domain.archive import FIELDS, ArchiveEntry, Selection
+from kalito_mcp.domain.archive import FIELDS, ArchiveEntry, Selection, unstorable
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.errors import InvalidInput
 from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS, UPDATE_RECORD, hashed, stored
@@ -167,13 +166,13 @@ class ArchiveStatements(ArchiveQueries):
 
 
 def _add(connection: sqlite3.Connection, owner: str, entries: Sequence[ArchiveEntry]) -> None:
-    for kind, fields, line in entries:
+    for entry in entries:
         try:
-            for statement in INSERT_ARCHIVED[kind]:
-                connection.execute(statement, {**fields, "owner": owner})
+            for statement in INSERT_ARCHIVED[entry.kind]:
+                connection.execute(statement, {**entry.fields, "owner": owner})
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError, OverflowError, UnicodeEncodeError) as error:
             reason = "a text is not Unicode" if isinstance(error, UnicodeEncodeError) else error
-            raise InvalidInput(f"line {line}: this entry cannot be stored ({reason}); nothing was restored") from None
+            raise unstorable(entry, reason) from None
 
 
 def _make_hashes(connection: sqlite3.Connection) -> None:

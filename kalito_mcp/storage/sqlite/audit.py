@@ -17,8 +17,8 @@ from kalito_mcp.domain.audit import (
     NewEntry,
     Outcome,
     changes_from,
-    changes_json,
-    entry_hash,
+    columns_of,
+    next_entry,
 )
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
@@ -175,19 +175,8 @@ class AuditStatements(AuditQueries):
         return result, [Change(what, total, tuple(ids)) for what, (total, ids) in found.items()]
 
     async def add(self, entry: NewEntry) -> AuditEntry:
-        head = await self.head()
-        columns: dict[str, str | int | None] = {
-            "at": entry.at,
-            "principal": entry.principal,
-            "owner": entry.owner,
-            "client": entry.client,
-            "action": entry.action,
-            "outcome": str(entry.outcome),
-            "count": entry.count,
-            "changes": changes_json(entry.changes),
-        }
-        made = AuditEntry(head.count + 1, entry, entry_hash(head.hash, head.count + 1, [*columns.values()]))
-        await self._all(INSERT_ENTRY, number=made.number, hash=made.hash, **columns)
+        made = next_entry(await self.head(), entry)
+        await self._all(INSERT_ENTRY, number=made.number, hash=made.hash, **columns_of(entry))
         await self._all(UPDATE_HEAD, count=made.number, hash=made.hash)
         return made
 

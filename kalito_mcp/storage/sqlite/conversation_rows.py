@@ -1,7 +1,7 @@
 """Converts rows of the records table to messages, pins, summaries and candidates, and back. Runs no SQL."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.records import (
@@ -22,6 +22,7 @@ from kalito_mcp.domain.search import Candidate
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.ports.conversations import MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.storage.record_fields import origin_of, packed, packed_list, stored_origin, stored_reach
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.row_hash import UNCHANGED, real, record_hash
 
@@ -73,7 +74,7 @@ def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: Mes
 
 def pin_row(key: int, agent_key: int, session_key: int, project_key: int | None, draft: PinDraft) -> Row:
     """The parameters of INSERT_RECORD for a pin of a session of this project."""
-    reach = stored_reach(draft.reach, project_key)
+    reach = stored_reach(draft.reach, has_project=project_key is not None)
     attributes = packed(
         {
             "pin_type": str(draft.pin_type),
@@ -215,35 +216,6 @@ def _candidate(row: Row) -> Candidate:
         due_date=task.get("due_date"),
         project=row[17],
     )
-
-
-def origin_of(role: str | None, origin: str | None) -> Origin:
-    """The origin of a record, from its columns."""
-    if origin is not None:
-        return _ORIGINS[origin]
-    return Origin.ASSISTANT if role is None else _ORIGINS_OF_ROLES[role]
-
-
-def stored_origin(role: str | None, origin: Origin) -> str | None:
-    """The value of the origin column: NULL if the role implies the origin."""
-    return None if origin is origin_of(role, None) else origin.value
-
-
-def stored_reach(reach: str | None, project_key: int | None) -> str | None:
-    """The value of the reach column: NULL for a record of its session, or without a project."""
-    is_session = reach in (None, Reach.SESSION) or (reach == Reach.PROJECT and project_key is None)
-    return None if is_session else str(reach)
-
-
-def packed(fields: Mapping[str, Any]) -> str:
-    """The fields as JSON, without those that are None."""
-    kept = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
-
-
-def packed_list(values: Sequence[str] | None) -> str | None:
-    """A list as JSON; None if it is empty."""
-    return json.dumps(list(values), ensure_ascii=False, separators=(",", ":")) if values else None
 
 
 def _hash_and_origin(hashed: Sequence[Any], origin: Origin, client: str | None, reach: str | None = None) -> Row:

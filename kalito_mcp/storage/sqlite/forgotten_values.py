@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import aiosqlite
 
+from kalito_mcp.domain.archive import hashed_text
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.ports.records import ForgottenValue
 from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.storage.sqlite.queries import limits_of, within
-from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY, hashed_text
+from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 
 SELECT_ANY_FORGOTTEN: Final = "SELECT 1 FROM forgotten_values LIMIT 1"
 _AGENT: Final = "(SELECT key FROM agents WHERE owner = :owner AND id = :agent)"

@@ -27,7 +27,7 @@ Row = Sequence[Any]
 
 def node_rows(graph_key: int, revision: int, nodes: Iterable[GraphNode]) -> list[Row]:
     """The parameters of UPSERT_NODE for each node."""
-    from kalito_mcp.storage.sqlite.sparse_vectors import packed  # noqa: PLC0415 - numpy loads when first needed
+    from kalito_mcp.storage.sparse_vectors import packed  # noqa: PLC0415 - numpy loads when first needed
 
     rows: list[Row] = []
     for node in nodes:
@@ -60,7 +60,7 @@ def edge_names(graph_key: int, from_id: str, edge_type: EdgeType, to_id: str) ->
 
 def nodes(rows: Sequence[Row]) -> dict[int, GraphNode]:
     """Rows of NODE_COLUMNS as nodes by key, in the order of the rows. Degrees are 0."""
-    from kalito_mcp.storage.sqlite.sparse_vectors import unpacked  # noqa: PLC0415 - numpy loads when first needed
+    from kalito_mcp.storage.sparse_vectors import unpacked  # noqa: PLC0415 - numpy loads when first needed
 
     with intact_rows(), gc_paused():
         _check_types((row[1] for row in rows), str)

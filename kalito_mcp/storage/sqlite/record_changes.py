@@ -10,8 +10,9 @@ from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.errors import RecordNotFound, RevisionConflict
 from kalito_mcp.ports.records import IndexedPair
+from kalito_mcp.storage.record_fields import packed
 from kalito_mcp.storage.sqlite import record_rows as rows
-from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, packed
+from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT, stored_once
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.numbered import key_of, message_key

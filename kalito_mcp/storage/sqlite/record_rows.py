@@ -1,6 +1,6 @@
 """Converts rows of the records table to whole records and back, and rows of edits. Runs no SQL.
 
-A record's `content` is flat. Fields that are indexed, shown or counted are columns; all others are in `attributes`.
+`storage.record_fields` says which field of a record's content is in which column.
 """
 
 import json
@@ -18,11 +18,12 @@ from kalito_mcp.domain.memory_records import (
     StoredEdit,
     with_changes,
 )
-from kalito_mcp.domain.records import Reach, RecordType, Role, Visibility, message_record_id
-from kalito_mcp.storage.sqlite.conversation_rows import origin_of, packed, packed_list, stored_origin, stored_reach
+from kalito_mcp.domain.records import Reach, RecordType, Role, message_record_id
+from kalito_mcp.storage import record_fields
+from kalito_mcp.storage.record_fields import origin_of, stored_origin
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.numbered import NumberedRecord
-from kalito_mcp.storage.sqlite.row_hash import hash_of_record, real, row_hash
+from kalito_mcp.storage.sqlite.row_hash import hash_of_record, row_hash
 
 STORED_COLUMNS: Final = """
     r.key, r.agent_key, r.session_key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance,
@@ -47,18 +48,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 EDIT_COLUMNS: Final = "e.record_key, e.version, e.edit_type, e.editor_type, e.editor_id, e.changes, e.edited_at"
 """The hash of an edit covers the same columns."""
 
-DEFAULT_IMPORTANCE: Final = 0.5
 _STORED_NAMES: Final = tuple(
     column.split(".")[1] for column in STORED_COLUMNS.partition("(")[0].replace("\n", " ").split(",") if "." in column
 )
 STORED_WIDTH: Final = len(_STORED_NAMES) + 2
-_COMMON_FIELDS: Final = frozenset(
-    {"text", "importance_score", "tags", "critical", "visibility", "caused_by", "project", "scope", DELETED_AT}
-)
-_PLACE_FIELDS: Final = frozenset({"level", "start_seq", "end_seq"})
-_DOCUMENT_COLUMNS: Final = {"seq": "chunk_index", "source": "source", "document_id": "document_id"}
-_DOCUMENT_FIELDS: Final = frozenset(_DOCUMENT_COLUMNS.values())
-_NAME_FIELDS: Final = {RecordType.DOCUMENT: "title"}
 
 
 class Place(NamedTuple):
@@ -129,64 +122,26 @@ def known(row: Row) -> KnownRecord:
 
 
 def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a record that may be edited. Fields without a value are left out."""
+    """The fields of a record that may be edited."""
     with intact_rows():
-        kind = RecordType(row["type"])
-        fields: dict[str, Any] = {
-            **({} if row["attributes"] is None else json.loads(row["attributes"])),
-            "text": row["text"],
-            "importance_score": row["importance"],
-            "tags": None if row["tags"] is None else json.loads(row["tags"]),
-            "critical": True if row["is_critical"] else None,
-            "visibility": str(Visibility.INTERNAL) if row["is_internal"] else None,
-            "caused_by": row["cause"],
-            "project": None if row["session_key"] is not None else row["project"],
-            "scope": row["reach"],
-            DELETED_AT: row["deleted_at"],
-            _NAME_FIELDS.get(kind, "name"): row["name"],
-        }
-        if kind is RecordType.DOCUMENT:
-            fields |= {"chunk_index": row["seq"], "source": row["source"], "document_id": row["document_id"]}
-        if kind is RecordType.SUMMARY:
-            fields |= {"level": row["level"], "start_seq": row["seq"], "end_seq": row["end_seq"]}
-        return {name: value for name, value in fields.items() if value is not None}
+        return record_fields.content_of(row)
 
 
 def with_content(
     row: StoredRow, content: Mapping[str, Any], *, caused_by: int | None, project_key: int | None, tokens: int
 ) -> StoredRow:
-    """The row with other content and a new hash. `caused_by` is the key of the cause.
-
-    The range of a summary never changes. A thought is always internal.
-    """
-    kind = RecordType(row["type"])
-    place: StoredRow = {}
-    own = {_NAME_FIELDS.get(kind, "name"), *_COMMON_FIELDS}
-    if kind is RecordType.DOCUMENT:
-        own |= _DOCUMENT_FIELDS
-        place = {name: content.get(field) for name, field in _DOCUMENT_COLUMNS.items()}
-    if kind is RecordType.SUMMARY:
-        own |= _PLACE_FIELDS
-    attributes = {name: value for name, value in content.items() if name not in own and value is not None}
-    is_internal = kind is RecordType.THOUGHT or content.get("visibility") == Visibility.INTERNAL
+    """The row with other content and a new hash. `caused_by` is the key of the cause. A summary keeps its range."""
+    kind, has_project = RecordType(row["type"]), project_key is not None
+    kept = {name: row[name] for name in ("level", "seq", "end_seq")} if kind is RecordType.SUMMARY else {}
     return hashed(
         {
             **row,
-            **place,
-            "name": content.get(_NAME_FIELDS.get(kind, "name")),
-            "text": content["text"],
-            "importance": real(content.get("importance_score", DEFAULT_IMPORTANCE)),
+            **record_fields.fields_of(kind, content, has_project=has_project),
+            **kept,
             "tokens": tokens,
-            "attributes": packed(attributes) if attributes else None,
-            "deleted_at": content.get(DELETED_AT),
-            "is_internal": int(is_internal),
-            "is_critical": int(bool(content.get("critical"))),
-            "tags": packed_list(content.get("tags")),
             "caused_by": caused_by,
-            "cause": content.get("caused_by"),
             "project_key": project_key,
             "project": row["project"] if row["session_key"] is not None else project_key and content.get("project"),
-            "reach": stored_reach(content.get("scope"), project_key),
         }
     )
 

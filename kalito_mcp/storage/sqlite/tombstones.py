@@ -7,11 +7,11 @@ a given text was erased.
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from hashlib import blake2b
 from typing import Any, Final
 
 import aiosqlite
 
+from kalito_mcp.domain.archive import hashed_text
 from kalito_mcp.domain.records import RecordType, message_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.maintenance import OwedErasures
@@ -49,7 +49,6 @@ INSERT OR REPLACE INTO tombstones (
 INSERT_UNSWEPT: Final = "INSERT INTO unswept (text_keys) VALUES (:text_keys)"
 SELECT_UNSWEPT: Final = "SELECT key, text_keys FROM unswept ORDER BY key"
 SELECT_ANY_LEFTOVER: Final = "SELECT EXISTS (SELECT 1 FROM vector_leftovers)"
-_HASH_BYTES: Final = 16
 
 
 class Tombstones:
@@ -126,8 +125,3 @@ class Tombstones:
     async def _secret(self) -> bytes:
         [[secret]] = await self._connection.execute_fetchall(SELECT_IDENTITY)
         return bytes(secret)
-
-
-def hashed_text(secret: bytes, text: str) -> str:
-    """The keyed hash of a text, 32 hexadecimal digits."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), key=secret, digest_size=_HASH_BYTES).hexdigest()

@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.errors import InvalidInput
 from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.vector_checks import check_finite
 
 _LARGEST: Final = 127
 _ROWS_AT_ONCE: Final = 512
@@ -22,8 +22,7 @@ def packed(vectors: NDArray[np.float32]) -> list[bytes]:
     Raises:
         InvalidInput: a value is not finite.
     """
-    if not np.isfinite(vectors).all():
-        raise InvalidInput("an embedding has a value that is not finite; check what the embedding model returns")
+    check_finite(vectors)
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     scaled = vectors / np.where(largest > 0, largest, 1)
     return [row.tobytes() for row in np.rint(scaled * _LARGEST).astype(np.int8)]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import aiosqlite
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
-from kalito_mcp.errors import Conflict, InvalidInput
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.ports.vectors import OwedVector
 from kalito_mcp.storage.sqlite.moved_vectors import MovedVectors
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_ACTIVE_INDEX, ActiveIndex, IndexRow, VectorIndexQueries
+from kalito_mcp.storage.vector_checks import check_dimension, check_query, check_vectors, dropped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -230,10 +230,7 @@ class VectorQueries(VectorIndexQueries):
         """The active index, if this embedder made it."""
         for row in await self._all(SELECT_ACTIVE_INDEX, fingerprint=fingerprint):
             active = ActiveIndex(*row)
-            if query.shape != (active.dimension,):
-                raise InvalidInput(
-                    f"the query's vector has the shape {query.shape}, but the index needs ({active.dimension},)"
-                )
+            check_query(query, active.dimension)
             return active
         return None
 
@@ -255,11 +252,7 @@ class VectorStatements(VectorQueries):
 
     async def open_index(self, fingerprint: str, dimension: int) -> None:
         if (index := await self._index(fingerprint)) is not None:
-            if index.dimension != dimension:
-                raise Conflict(
-                    f"the vectors of {fingerprint!r} have {index.dimension} dimensions, but the embedder returns "
-                    f"{dimension} now; configure it as before, or under another name"
-                )
+            check_dimension(fingerprint, index.dimension, dimension)
             return
         await self._all(UPDATE_OTHERS_DROPPED, state="building", index_key=-1)
         await self._all(DELETE_DEBTS_OF_DROPPED)
@@ -269,10 +262,7 @@ class VectorStatements(VectorQueries):
         from kalito_mcp.storage.sqlite.vector_rows import packed  # noqa: PLC0415 - numpy loads when first needed
 
         index = await self._known(fingerprint)
-        if vectors.shape != (len(owed), index.dimension):
-            raise InvalidInput(
-                f"the vectors have the shape {vectors.shape}, but it must be ({len(owed)}, {index.dimension})"
-            )
+        check_vectors(owed, vectors, index.dimension)
         if not owed:
             return
         await self._connection.executemany(
@@ -294,7 +284,7 @@ class VectorStatements(VectorQueries):
     async def _known(self, fingerprint: str) -> IndexRow:
         index = await self._index(fingerprint)
         if index is None:
-            raise Conflict("another process started to index with another embedder; run `kalito-mcp reindex` again")
+            raise dropped()
         return index
 
     async def _set_centre(self, index: IndexRow) -> None:

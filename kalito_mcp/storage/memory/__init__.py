@@ -1,0 +1,1 @@
+"""A memory that is kept in this process alone."""
