@@ -137,7 +137,7 @@ def test_every_table_is_in_an_archive_or_left_out_for_a_reason(filled: Path) -> 
 
 
 def test_every_column_of_an_archived_table_is_a_field_or_left_out_for_a_reason(filled: Path) -> None:
-    left_out = {"owner": "whoever restores it", "analysis": "how far the derived text index is"}
+    left_out = {"owner": "the one who restores it", "analysis": "how far the derived text index is"}
     with closing(sqlite3.connect(filled / "memory.db")) as connection:
         for kind, fields in FIELDS.items():
             columns = {row[1] for row in connection.execute(f"PRAGMA table_info({kind})")}

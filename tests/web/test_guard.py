@@ -19,12 +19,12 @@ POLICY = HttpPolicy(
 async def passed(
     *headers: tuple[str, str], path: str = "/mcp", has_login: bool = True, method: str = "POST"
 ) -> tuple[int, Principal | None, dict[str, str]]:
-    """What a request with these headers gets: the status, whom the app was told, and the headers of the answer."""
-    told: list[Principal | None] = []
+    """Pass a request with these headers; the status, the principal that the app saw, and the headers of the answer."""
+    passed_on: list[Principal | None] = []
     sent: list[Message] = []
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
-        told.append(scope.get(PRINCIPAL_KEY))
+        passed_on.append(scope.get(PRINCIPAL_KEY))
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
     async def authenticate(token: str) -> Principal | None:
@@ -47,7 +47,7 @@ async def passed(
     scope = {"type": "http", "method": method, "path": path, "headers": raw, "client": ("192.0.2.1", 50_000)}
     await guard(scope, receive, send)
     answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return sent[0]["status"], told[0] if told else None, answered
+    return sent[0]["status"], passed_on[0] if passed_on else None, answered
 
 
 HOST = ("Host", "127.0.0.1:8765")
@@ -73,8 +73,8 @@ async def test_another_name_is_refused_on_every_route_whatever_token_comes_along
         ["0.0.0.0"],  # noqa: S104 - as browsers send it
     ):
         for path in ("/mcp", "/health/live", "/nowhere"):
-            status, told, _ = await passed(*(("Host", host) for host in hosts), BEARER, path=path)
-            assert (status, told) == (421, None), (hosts, path)
+            status, passed_on, _ = await passed(*(("Host", host) for host in hosts), BEARER, path=path)
+            assert (status, passed_on) == (421, None), (hosts, path)
 
 
 async def test_pages_of_this_machine_and_named_ones_may_call() -> None:
@@ -86,8 +86,8 @@ async def test_scripts_of_other_pages_may_not() -> None:
     strange = ("null", "", "file://", "http://[::1", "chrome-extension://abc", "http://localhost.evil.example")
     for origin in (*strange, "https://app.example.org.evil.example", "http://app.example.org"):
         for path in ("/mcp", "/health/live"):
-            status, told, answered = await passed(HOST, BEARER, ("Origin", origin), path=path)
-            assert (status, told) == (403, None), origin
+            status, passed_on, answered = await passed(HOST, BEARER, ("Origin", origin), path=path)
+            assert (status, passed_on) == (403, None), origin
             assert "access-control-allow-origin" not in answered
 
 
@@ -104,8 +104,10 @@ async def test_without_one_valid_token_every_path_but_the_open_ones_is_refused()
         [f"Bearer,{TOKEN}"],
     ):
         for path in ("/mcp", "/sse", "/messages/", "/", "/nowhere", "/health/live/", "/health/../mcp"):
-            status, told, answered = await passed(HOST, *(("Authorization", one) for one in authorization), path=path)
-            assert (status, told) == (401, None), (authorization, path)
+            status, passed_on, answered = await passed(
+                HOST, *(("Authorization", one) for one in authorization), path=path
+            )
+            assert (status, passed_on) == (401, None), (authorization, path)
             challenge = answered["www-authenticate"]
             assert challenge.startswith("Bearer ")
             assert 'resource_metadata="https://memory.example.org/' in challenge

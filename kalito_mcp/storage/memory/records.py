@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-from kalito_mcp.domain.kinds import Kind
+from kalito_mcp.domain.kinds import OF_ITS_SESSION, Kind
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import AUTO_KEY, DELETED_AT, EditDraft, MemoryRecord, RecordDraft, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
@@ -78,7 +78,7 @@ class Records(ForgottenValues):
     async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
         pins = islice(self._newest(scope, {RecordType.PIN}), _RECENT_PINS)
         theirs = [one for one in pins if one.reach is Reach.SESSION and is_of(scope, one.project)]
-        left = [one for one in theirs if one.content.get("kind") in (Kind.OPEN, Kind.OUTCOME)]
+        left = [one for one in theirs if one.content.get("kind") in OF_ITS_SESSION]
         at_the_end = [one for one in self._standing(left) if one.created_at >= self._last_messages_from(one)]
         return [self._known(scope, one) for one in sorted(at_the_end, key=lambda one: -one.created_at)[:limit]]
 

@@ -144,7 +144,7 @@ class State:
 
     def agent(self, scope: Scope, *, is_of_session: bool = False) -> str | None:
         """The agent that the scope names, else that of its session, else the default one, if the owner has it.
-        `is_of_session`: None if the scope names a session that there is not."""
+        `is_of_session`: None if the scope names an unknown session."""
         session = self.session(scope if is_of_session else replace(scope, agent=None))
         if is_of_session and scope.session is not None:
             return None if session is None else session.agent

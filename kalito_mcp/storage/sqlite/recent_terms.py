@@ -1,7 +1,7 @@
 """The terms of an agent's newest records, from their texts.
 
 After each message FTS5 would have to be queried again for every term of a question with each of its count marks, and
-for the words by which languages are told apart: some hundred terms, 25 us each, for a record or two. Their texts are
+for the words that identify a language: some hundred terms, 25 us each, for a record or two. Their texts are
 read instead, once per process.
 """
 

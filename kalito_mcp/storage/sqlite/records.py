@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from kalito_mcp.domain.kinds import OF_ITS_SESSION
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
@@ -76,6 +77,7 @@ _IN_PROJECT: Final = """
 _AT_THE_END: Final = 6
 """Messages of a conversation. Items left open before them are often settled in them."""
 
+_OF_ITS_SESSION: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ITS_SESSION))
 SELECT_LEFT_OPEN: Final = f"""
 SELECT r.id, r.type, 'session', r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
     (SELECT p.id FROM projects p WHERE p.key = r.project_key), r.attributes
@@ -83,7 +85,7 @@ FROM records r JOIN sessions s ON s.key = r.session_key
 WHERE r.key IN (
     SELECT key FROM records WHERE agent_key = :agent_key AND type = 'pin' AND id IS NOT NULL AND deleted_at IS NULL
     ORDER BY key DESC LIMIT 500
-) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') IN ('open', 'outcome') AND {within("r")}
+) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') IN ({_OF_ITS_SESSION}) AND {within("r")}
     AND {_IN_PROJECT} AND {NOT_SUPERSEDED} AND r.created_at >= coalesce((
         SELECT m.created_at FROM records m WHERE m.session_key = r.session_key AND m.type = 'message'
             AND m.deleted_at IS NULL ORDER BY m.seq DESC LIMIT 1 OFFSET {_AT_THE_END - 1}
