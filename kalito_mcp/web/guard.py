@@ -6,7 +6,7 @@ reveal nothing, or check who sends it themselves, as the page does by its cookie
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -51,7 +51,8 @@ class Guard:
     `authenticate` gets the text of a bearer token. `why_refused` tells the sender why a token that was made here is
     refused. Without `authenticate` every caller is `anyone` and unlimited: that is for programs on this machine.
     `metadata_url` says where clients read how to get a token, by the Host that they called, and `scopes` what they
-    should ask for. `is_open` names requests that need no token. `is_write` says whether a request may change something; `RequiredPermissions` counts MCP requests.
+    should ask for. `is_open` names requests that need no token. `is_write` says whether a request may change something;
+    `RequiredPermissions` counts MCP requests.
     """
 
     def __init__(

@@ -12,7 +12,6 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.web.problems import Problem
 
 
-
 class Located(Protocol):
     """A line of a table: a method, and a path in which `{names}` are parameters."""
 

@@ -1,1 +1,1 @@
-"""The page: what is remembered, why it came up, and how to put it right. HTML from the server; it reads without scripts."""
+"""The page: what is remembered, why it came up, and how to put it right. It reads without scripts."""

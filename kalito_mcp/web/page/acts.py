@@ -61,9 +61,7 @@ async def correct(visit: Visit[Correction]) -> Done:
     sent = visit.sent
     changed = await records.update_memory(
         visit.caller(),
-        records.UpdateMemory(
-            record_id=sent.record_id, changes={"text": sent.text}, expected_revision=sent.revision
-        ),
+        records.UpdateMemory(record_id=sent.record_id, changes={"text": sent.text}, expected_revision=sent.revision),
     )
     if changed.revision == sent.revision:
         return Done("Nothing changed: these are its words already")

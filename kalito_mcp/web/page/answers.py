@@ -10,9 +10,7 @@ from starlette.responses import Response
 from kalito_mcp.web.page.static_files import StaticFile
 
 SEE_OTHER: Final = 303
-_POLICY: Final = (
-    "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
-)
+_POLICY: Final = "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 _SAFE: Final[Mapping[str, str]] = {
     "content-security-policy": _POLICY,
     "x-frame-options": "DENY",

@@ -15,35 +15,30 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from kalito_mcp.domain.access import Permission, Principal, denial
-from kalito_mcp.errors import InvalidInput
 from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.web.forms import fields_of
-from kalito_mcp.web.guard import NETWORK_KEY, PRINCIPAL_KEY, REFUSED_KEY
+from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 from kalito_mcp.web.limits import RateLimits
 from kalito_mcp.web.metrics import ROUTE_KEY
 from kalito_mcp.web.page.answers import go_to, html, local_path, static
+from kalito_mcp.web.page.browser import FIRST, Browser, rendered
 from kalito_mcp.web.page.cookies import (
     PAGE_COOKIE,
     UNDO_COOKIE,
-    LastAct,
-    cookie_name,
     form_key,
     is_form_key,
     last_act,
     undo_cookie,
 )
 from kalito_mcp.web.page.static_files import static_files
-from kalito_mcp.web.page.view import Act, Done, Fields, Shown, View, Visit, link
+from kalito_mcp.web.page.view import Act, Fields, View, Visit, link
 from kalito_mcp.web.problems import Problem, problems
 from kalito_mcp.web.rest.requests import checked_pairs
 from kalito_mcp.web.routes import Routes
-from kalito_mcp.web.urls import ServerUrls
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
-FIRST: Final = "/ask"
-"""Where the page begins."""
 _MOST_FIELDS: Final = 2_000
 _NAVIGATION: Final = (
     ("/ask", "Ask"),
@@ -77,14 +72,15 @@ class PageApp:
         self,
         table: Sequence[Line],
         memory: "Callable[[], Awaitable[Memory]]",
-        urls: ServerUrls,
+        browser: Browser,
         limits: RateLimits,
         *,
         anyone: Principal | None,
         plain: Sequence[Plain] = (),
     ) -> None:
         self._memory = memory
-        self._urls = urls
+        self._browser = browser
+        self._secret: bytes | None = None
         self._limits = limits
         self._anyone = anyone
         own = (Plain("GET", "/", _first), Plain("GET", "/static/{hash}/{file}", _static))
@@ -126,7 +122,7 @@ class PageApp:
     async def _principal(self, request: Request) -> Principal | None:
         if self._anyone is not None:
             return self._anyone
-        text = self._cookie(request, PAGE_COOKIE)
+        text = self._browser.cookie(request, PAGE_COOKIE)
         return await (await self._memory()).access.pages.principal_of(text) if text else None
 
     def _check_rate(self, principal: Principal, *, is_write: bool) -> None:
@@ -140,7 +136,7 @@ class PageApp:
         pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         visit = await self._visit(view.sent, pairs, path, principal)
         shown = await view.handler(visit)
-        cookie = self._cookie(request, PAGE_COOKIE)
+        cookie = self._browser.cookie(request, PAGE_COOKIE)
         is_new = cookie is None
         cookie = cookie or secrets.token_urlsafe(16)
         key = await self._key()
@@ -148,31 +144,31 @@ class PageApp:
             **self._frame(request, visit.project),
             "title": shown.title,
             "form_key": form_key(key, cookie),
-            "last": last_act(key, self._cookie(request, UNDO_COOKIE)),
+            "last": last_act(key, self._browser.cookie(request, UNDO_COOKIE)),
             "projects": [name for name, _ in await visit.memory.projects.all()],
             "can_write": visit.may(Permission.WRITE),
             "is_admin": visit.may(Permission.ADMIN),
             "has_login": self._anyone is None,
             **shown.values,
         }
-        answer = html(request, _rendered(shown.template, values))
+        answer = html(request, rendered(shown.template, values))
         if is_new:
-            self.set_cookie(answer, PAGE_COOKIE, cookie)
+            self._browser.set_cookie(answer, PAGE_COOKIE, cookie)
         return answer
 
     async def _act(self, request: Request, act: Act[Any], path: dict[str, str], principal: Principal) -> Response:
         pairs = await fields_of(request, most=_MOST_FIELDS)
         form = dict(pairs)
-        self._check_is_ours(request)
+        self._browser.check_is_ours(request)
         key = await self._key()
-        if not is_form_key(key, self._cookie(request, PAGE_COOKIE) or "", form.get("form_key", "")):
+        if not is_form_key(key, self._browser.cookie(request, PAGE_COOKIE) or "", form.get("form_key", "")):
             raise Problem(403, "stale_form", "this form is not from this browser's page; load the page again")
         done = await act.handler(await self._visit(act.sent, pairs, path, principal))
         answer = go_to(done.back or local_path(form.get("back"), FIRST))
         if done.said:
-            self.set_cookie(answer, UNDO_COOKIE, undo_cookie(key, done), max_age=_UNDO_S)
+            self._browser.set_cookie(answer, UNDO_COOKIE, undo_cookie(key, done), max_age=_UNDO_S)
         else:
-            answer.delete_cookie(cookie_name(UNDO_COOKIE, is_secure=self._urls.is_secure), secure=self._urls.is_secure)
+            self._browser.set_cookie(answer, UNDO_COOKIE, "", max_age=0)
         return answer
 
     async def _visit(
@@ -184,27 +180,20 @@ class PageApp:
         memory = await (await self._memory()).in_project(project)
         return Visit(memory, principal, path, sent, project)
 
-    def _check_is_ours(self, request: Request) -> None:
-        """Raise Problem unless the browser says that our own page sent the form."""
-        ours = self._urls.base_for(request.headers.get("host", ""))
-        site = request.headers.get("sec-fetch-site")
-        if request.headers.get("origin") != ours or site not in (None, "same-origin"):
-            raise Problem(403, "unknown_origin", "another page sent this form; use the page of this server")
-
     def _has_no_cookie(self, request: Request, line: Line) -> Response:
         if isinstance(line, Act):
             raise Problem(401, "invalid_token", "you are not signed in, or no longer; sign in and try again")
         place = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         if request.headers.get("sec-fetch-site") == "cross-site":
             # The browser kept the cookie back, because the link is on another site. Ours leads there, too.
-            return html(request, _rendered("again.html", {"place": local_path(place, FIRST)}))
+            return html(request, rendered("again.html", {"place": local_path(place, FIRST)}))
         return go_to(link("/enter", back=local_path(place, FIRST)))
 
     def _refused(self, request: Request, problem: Problem) -> Response:
         frame = self._frame(request, None)
         back = local_path(request.query_params.get("back"), FIRST)
         values = {**frame, "title": "This did not work", "said": problem.body.error_description, "back": back}
-        answer = html(request, _rendered("error.html", values), problem.status)
+        answer = html(request, rendered("error.html", values), problem.status)
         answer.headers.update({name: value for name, value in problem.headers.items() if name != "cache-control"})
         return answer
 
@@ -218,22 +207,9 @@ class PageApp:
         return {"to": to, "project": project, "navigation": self._navigation, "here": here, "path": request.url.path}
 
     async def _key(self) -> bytes:
-        return await (await self._memory()).access.derived_key("page")
-
-    def _cookie(self, request: Request, name: str) -> str | None:
-        return request.cookies.get(cookie_name(name, is_secure=self._urls.is_secure))
-
-    def set_cookie(self, answer: Response, name: str, value: str, *, max_age: int | None = None) -> None:
-        """Have the browser keep a cookie for this page alone."""
-        answer.set_cookie(
-            cookie_name(name, is_secure=self._urls.is_secure),
-            value,
-            max_age=max_age,
-            path="/",
-            secure=self._urls.is_secure,
-            httponly=True,
-            samesite="strict",
-        )
+        if self._secret is None:
+            self._secret = await (await self._memory()).access.derived_key("page")
+        return self._secret
 
 
 async def _first(request: Request, path: dict[str, str]) -> Response:
@@ -247,9 +223,3 @@ async def _static(request: Request, path: dict[str, str]) -> Response:
     if file is None:
         raise Problem(404, "unknown_path", "no such file")
     return static(request, file)
-
-
-def _rendered(template: str, values: dict[str, Any]) -> str:
-    from kalito_mcp.web.page.rendering import rendered  # noqa: PLC0415 - Jinja2 loads with the first page
-
-    return rendered(template, values)

@@ -64,7 +64,7 @@ async def _history(visit: Visit[OneRecord], now: MemoryRecord) -> list[HistoryLi
     for edit in await visit.memory.records.history(now.id):
         version = int(edit["version"])
         diff = await visit.memory.records.diff(now.id, version - 1, version) if lines else []
-        at_ms = from_iso(str(edit["edited_at"]), "edited_at")
+        at_ms = from_iso(str(edit["timestamp"]), "timestamp")
         editor = str(edit.get("editor_id") or edit.get("editor_type") or "")
         lines.append(HistoryLine(version, str(edit["edit_type"]), editor, at_ms, tuple(diff)))
     return lines[::-1]

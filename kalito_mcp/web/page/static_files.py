@@ -29,7 +29,9 @@ def static_files() -> dict[str, StaticFile]:
     for file in sorted(_FOLDER.iterdir()):
         if file.suffix in _TYPES:
             content = file.read_bytes()
-            found[file.name] = StaticFile(f"{_TYPES[file.suffix]}; charset=utf-8", content, gzip.compress(content, 9, mtime=0))
+            found[file.name] = StaticFile(
+                f"{_TYPES[file.suffix]}; charset=utf-8", content, gzip.compress(content, 9, mtime=0)
+            )
     return found
 
 

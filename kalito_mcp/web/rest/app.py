@@ -19,9 +19,9 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 from kalito_mcp.web.metrics import ROUTE_KEY
+from kalito_mcp.web.problems import Problem, forbidden, problems
 from kalito_mcp.web.rest import requests
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Exporter, InProject, Reply
-from kalito_mcp.web.problems import Problem, forbidden, problems
 from kalito_mcp.web.routes import Routes
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.web.arguments import tidied, unknown_arguments
 from kalito_mcp.web.faults import in_words
-from kalito_mcp.web.rest.endpoint import AnyEndpoint
 from kalito_mcp.web.problems import Problem
+from kalito_mcp.web.rest.endpoint import AnyEndpoint
 
 KEY_LENGTHS: Final = (8, 200)
 """Of an Idempotency-Key. A shorter one is easily taken twice."""
