@@ -4,6 +4,7 @@ The guard lets its paths through without a token. A form also needs our own Orig
 other site can send one. What cannot be done, the page says in words.
 """
 
+import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from kalito_mcp.domain.access import Permission, Principal, denial
 from kalito_mcp.runtime.acting import acting_as
+from kalito_mcp.text.plurals import plural
 from kalito_mcp.web.forms import fields_of
 from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 from kalito_mcp.web.limits import RateLimits
@@ -130,7 +132,9 @@ class PageApp:
             return
         wait_s = self._limits.call(principal) or (self._limits.write(principal) if is_write else 0.0)
         if wait_s:
-            raise Problem(429, "too_many_requests", f"too many requests; try again in {wait_s:.0f} seconds")
+            seconds = math.ceil(wait_s)
+            said = f"too many requests; try again in {plural(seconds, 'second')}"
+            raise Problem(429, "too_many_requests", said, {"retry-after": str(seconds)})
 
     async def _show(self, request: Request, view: View[Any], path: dict[str, str], principal: Principal) -> Response:
         pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
