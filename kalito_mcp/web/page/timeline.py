@@ -48,7 +48,7 @@ class Days(ViewFields):
 class Points(ViewFields):
     """Open points that are done."""
 
-    record_ids: Annotated[list[RecordName], Field(min_length=1, max_length=_MOST_CLOSED)]
+    point_ids: Annotated[list[RecordName], Field(min_length=1, max_length=_MOST_CLOSED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ async def timeline(visit: Visit[Days]) -> Shown:
 
 async def close(visit: Visit[Points]) -> Done:
     """Mark open points as done, so that no later conversation begins with them."""
-    ids = list(await visit.memory.conversations.timeline.close(visit.sent.record_ids, editor=visit.caller().editor))
+    ids = list(await visit.memory.conversations.timeline.close(visit.sent.point_ids, editor=visit.caller().editor))
     return Done(f"{plural(len(ids), 'point')} done", Undo("restore", {"record_ids": ids}) if ids else None)
 
 
