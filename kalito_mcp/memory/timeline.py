@@ -19,7 +19,7 @@ from kalito_mcp.upkeep.store_layers import no_new_words
 
 _NOTES_OF_ONE: Final = 8
 _NOTES_OF_SESSION: Final = 200
-_RECENT: Final = 500
+_RECENT: Final = 200
 
 
 class Hidden(StrEnum):
@@ -97,11 +97,11 @@ class Timeline(Part):
         return await self.place.store.read(look)
 
     async def clients(self) -> Sequence[str]:
-        """The hosts that recorded the newest 500 sessions, in order of name."""
+        """The hosts that recorded the newest 200 sessions, in order of name."""
         return await self.place.store.read(lambda view: view.timeline.clients(self.place.scope(), among=_RECENT))
 
     async def open_points(self, *, limit: int) -> Sequence[KnownRecord]:
-        """The newest `limit` points that were open at the end of their sessions, among the newest 2,000 pins."""
+        """The newest `limit` points that were open at the end of their sessions, among the newest 1,000 pins."""
         return await self.place.store.read(lambda view: view.timeline.open_points(self.place.scope(), limit=limit))
 
     async def messages_by_day(self, *, days: int) -> Sequence[tuple[int, int]]:

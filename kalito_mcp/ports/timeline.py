@@ -47,7 +47,7 @@ class TimelineReader(Protocol):
 
     async def open_points(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
         """The `limit` newest pins that say what was open at the end of their session, in its last six messages or after
-        them. Among the scope's newest 2,000 pins; forgotten and superseded ones are left out."""
+        them. Among the scope's newest 1,000 pins; forgotten and superseded ones are left out."""
 
     async def messages_between(self, scope: Scope, moments: Sequence[int]) -> Sequence[int]:
         """How many messages were said from each of these moments until the next; there is one number less than moments.

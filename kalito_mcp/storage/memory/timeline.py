@@ -15,7 +15,7 @@ from kalito_mcp.storage.memory.records import Records
 from kalito_mcp.storage.memory.sessions import Sessions
 from kalito_mcp.storage.memory.state import StoredRecord, Tables, is_within, reads
 
-_RECENT_PINS: Final = 2_000
+_RECENT_PINS: Final = 1_000
 
 
 class Timeline(Tables):

@@ -77,7 +77,7 @@ WHERE r.key IN (
     SELECT key FROM records
     WHERE agent_key IN (SELECT key FROM agents WHERE owner = :owner AND (:agent IS NULL OR id = :agent))
         AND type = 'pin' AND id IS NOT NULL AND deleted_at IS NULL
-    ORDER BY key DESC LIMIT 2000
+    ORDER BY key DESC LIMIT 1000
 ) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') = '{Kind.OPEN}' AND r.is_internal = 0
     AND {_IN_SCOPE} AND {NOT_SUPERSEDED} AND r.created_at >= coalesce((
         SELECT m.created_at FROM records m WHERE m.session_key = r.session_key AND m.type = 'message'
