@@ -56,7 +56,9 @@ class Entrance:
         try:
             cookie = await (self._with_token(token) if token else self._with_passphrase(request, form, passphrase))
         except TooManyAttempts as error:
-            return await self._form(request, form.get("back"), str(error), 429)
+            refusal = await self._form(request, form.get("back"), str(error), 429)
+            refusal.headers["retry-after"] = str(error.retry_after_s)
+            return refusal
         if cookie is None:
             request.scope[REFUSED_KEY] = "sign_in"
             return await self._form(request, form.get("back"), _WRONG, 403)
