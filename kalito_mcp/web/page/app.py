@@ -158,7 +158,10 @@ class PageApp:
             raise Problem(429, "too_many_requests", said, {"retry-after": str(seconds)})
 
     async def _show(self, request: Request, view: View[Any], path: dict[str, str], principal: Principal) -> Response:
-        pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        try:
+            pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise Problem(422, "invalid_input", f"this address has more than {_MOST_FIELDS:,} fields") from None
         visit = await self._visit(view.sent, pairs, path, principal)
         shown = await view.handler(visit)
         cookie = self._browser.cookie(request, PAGE_COOKIE)

@@ -68,15 +68,18 @@ class Entrance:
 
     async def follow(self, request: Request, path: dict[str, str]) -> Response:
         """Take a link. The answer is a page that goes on by itself: a cookie that comes with a redirect would be held
-        back if the link was followed from another program's page."""
+        back if the link was followed from another program's page. A program that only looks at a link does not use it
+        up."""
         self._check_safe(request)
+        going_on = html(request, rendered("again.html", {"place": FIRST}))
+        if request.method == "HEAD":
+            return going_on
         found = await (await self._memory()).access.pages.enter(path["code"])
         if found is None:
             request.scope[REFUSED_KEY] = "sign_in"
             raise Problem(403, "link_used", _USED)
-        answer = html(request, rendered("again.html", {"place": FIRST}))
-        self._browser.set_cookie(answer, PAGE_COOKIE, found.text)
-        return answer
+        self._browser.set_cookie(going_on, PAGE_COOKIE, found.text)
+        return going_on
 
     async def leave(self, request: Request, path: dict[str, str]) -> Response:
         """Sign out."""
