@@ -18,6 +18,7 @@ from kalito_mcp.domain.sessions import MemoryStats, Session, SessionCursor
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.memory.records import Records
+from kalito_mcp.memory.timeline import Timeline
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.text.titles import is_named, title_of
@@ -41,6 +42,11 @@ class Transcript:
 @checks_arguments
 class Conversations(Part):
     """Reads and moves sessions, and brings their summaries up to date."""
+
+    @property
+    def timeline(self) -> Timeline:
+        """The same for a person who looks through them."""
+        return Timeline(self.place, self._services)
 
     def new_id(self) -> str:
         """An unguessable handle for a conversation without one."""

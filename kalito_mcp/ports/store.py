@@ -15,6 +15,7 @@ from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
+from kalito_mcp.ports.timeline import TimelineReader
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 T = TypeVar("T")
@@ -49,6 +50,8 @@ class ReadView(Protocol):
     def sign_in(self) -> SignInReader: ...
     @property
     def audit(self) -> AuditReader: ...
+    @property
+    def timeline(self) -> TimelineReader: ...
 
 
 class WriteTransaction(Protocol):

@@ -24,6 +24,7 @@ from kalito_mcp.storage.sqlite import (
     sign_in,
     superseded,
     text_index_check,
+    timeline,
     tombstones,
 )
 from kalito_mcp.storage.sqlite.conversations import (
@@ -148,6 +149,11 @@ HOT = {
     "session": SELECT_SESSION,
     "recent sessions": SELECT_RECENT_SESSIONS,
     "first texts of sessions": SELECT_FIRST_TEXTS,
+    "timeline": timeline.SELECT_TIMELINE,
+    "session of a timeline": timeline.SELECT_BEGUN,
+    "notes of sessions": timeline.SELECT_NOTES,
+    "open points": timeline.SELECT_OPEN_POINTS,
+    "messages by the hour": timeline.SELECT_MESSAGES_BY_SLOT,
     "owing sessions": SELECT_OWING_SESSIONS,
     "agent": SELECT_AGENT,
     "agent of a session": SELECT_SESSION_AGENT,

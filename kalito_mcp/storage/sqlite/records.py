@@ -74,7 +74,7 @@ _IN_PROJECT: Final = """
         CASE WHEN coalesce(:project, 'personal') = 'personal' THEN 0 ELSE -1 END
     )
 """
-_AT_THE_END: Final = 6
+AT_THE_END: Final = 6
 """Messages of a conversation. Items left open before them are often settled in them."""
 
 _OF_ITS_SESSION: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ITS_SESSION))
@@ -88,7 +88,7 @@ WHERE r.key IN (
 ) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') IN ({_OF_ITS_SESSION}) AND {within("r")}
     AND {_IN_PROJECT} AND {NOT_SUPERSEDED} AND r.created_at >= coalesce((
         SELECT m.created_at FROM records m WHERE m.session_key = r.session_key AND m.type = 'message'
-            AND m.deleted_at IS NULL ORDER BY m.seq DESC LIMIT 1 OFFSET {_AT_THE_END - 1}
+            AND m.deleted_at IS NULL ORDER BY m.seq DESC LIMIT 1 OFFSET {AT_THE_END - 1}
     ), 0)
 ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """

@@ -12,12 +12,14 @@ from kalito_mcp.web.page.ask import ASK
 from kalito_mcp.web.page.browser import Browser
 from kalito_mcp.web.page.entrance import Entrance
 from kalito_mcp.web.page.record import RECORD
+from kalito_mcp.web.page.session import SESSION
+from kalito_mcp.web.page.timeline import TIMELINE
 from kalito_mcp.web.urls import ServerUrls
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
-PAGE: Final[tuple[Line, ...]] = (*ASK, *RECORD, *ACTS)
+PAGE: Final[tuple[Line, ...]] = (*ASK, *TIMELINE, *SESSION, *RECORD, *ACTS)
 
 
 def page_app(
