@@ -15,7 +15,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.upkeep.usage_counter import UsageCounter, UsagePolicy
+from kalito_mcp.upkeep.answer_log import AnswerLog, UsagePolicy
 from tests import drafts
 from tests.scripted import START_MS, CountedIds, ScriptedClock
 from tests.stored import said
@@ -64,8 +64,8 @@ async def uses(store: SqliteStore) -> Mapping[str, int]:
     return {one: (await read(store, one)).usage_count for one in (FIRST, SECOND)}
 
 
-def counter(store: object, clock: ScriptedClock, policy: UsagePolicy = AT_ONCE) -> UsageCounter:
-    return UsageCounter(store, clock, policy)  # type: ignore[arg-type] - of a store it needs the writing
+def counter(store: object, clock: ScriptedClock, policy: UsagePolicy = AT_ONCE) -> AnswerLog:
+    return AnswerLog(store, clock, policy)  # type: ignore[arg-type] - of a store it needs the writing
 
 
 async def test_uses_are_written_together(stored: SqliteStore, clock: ScriptedClock) -> None:
