@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import TakenPassages
 from kalito_mcp.contexts.parts import ContextParts
-from kalito_mcp.domain.given import LeftOut, PartName, Why, left_out
+from kalito_mcp.domain.given import MOST_LEFT_OUT, LeftOut, PartName, Why, left_out
 from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.records import MessageWithImportance
 
 _LATEST: Final = 0.25
 _LATEST_BESIDE_HITS: Final = 0.1
@@ -80,17 +80,18 @@ def unfitting(parts: ContextParts, packing: Packing, taken: Collection[str]) -> 
         for part, ids in out.items()
         for one in left_out(part, Why.DID_NOT_FIT, (record_id for record_id in ids if record_id not in taken))
     ]
-    earlier = [one.record_id for one in _unsummarised(parts, packing) if one.record_id not in taken]
+    unsummarised = islice(_unsummarised(parts, packing), MOST_LEFT_OUT)
+    earlier = [record_id for record_id in unsummarised if record_id not in taken]
     return [*found, *left_out(PartName.RECENT, Why.DID_NOT_FIT, earlier, count=earlier_messages(parts, packing))]
 
 
-def _unsummarised(parts: ContextParts, packing: Packing) -> Iterator[MessageWithImportance]:
-    """The messages that neither the context nor its summaries have, newest first, as far as they were read."""
+def _unsummarised(parts: ContextParts, packing: Packing) -> Iterator[str]:
+    """The messages before the newest that are in no summary either, newest first, as far as they were read."""
     if packing.recent:
         shown = [parts.summaries[place] for place in packing.summaries]
         for one in reversed(parts.recent[: min(packing.recent)]):
-            if not any(summary.start_seq <= one.seq <= summary.end_seq for summary in shown):
-                yield one
+            if not shown or not any(summary.start_seq <= one.seq <= summary.end_seq for summary in shown):
+                yield one.record_id
 
 
 def earlier_messages(parts: ContextParts, packing: Packing) -> int:

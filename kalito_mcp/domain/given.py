@@ -16,7 +16,7 @@ MOST_IN_PART: Final = 200
 MOST_LEFT_OUT: Final = 50
 """The same of what was left out of a part for one reason."""
 
-_BYTES_PER_TOKEN: Final = 4
+_CHARS_PER_TOKEN: Final = 4
 
 
 class GivenKind(StrEnum):
@@ -53,22 +53,16 @@ class Why(StrEnum):
     """The assistant sees it anyway."""
 
 
-class GivenRecord(NamedTuple):
-    """A record that was given. `revision` is the one that was given, known once the entry is stored; None if the record
-    was gone by then."""
-
-    id: str
-    revision: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class GivenPart:
-    """A part: its tokens, the number of its records, and the first of them."""
+    """A part: its tokens, the number of its records, and the ids of the first of them. `revisions` are those of the
+    records that were given, once the entry is stored; None for a record that was gone by then."""
 
     name: PartName
     tokens: int
     count: int
-    records: tuple[GivenRecord, ...]
+    ids: tuple[str, ...]
+    revisions: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +100,7 @@ class GivenEntry:
     @property
     def record_ids(self) -> list[str]:
         """The records that it names as given."""
-        return [record.id for part in self.parts for record in part.records]
+        return [record_id for part in self.parts for record_id in part.ids]
 
 
 class PartContent(NamedTuple):
@@ -117,18 +111,16 @@ class PartContent(NamedTuple):
 
 
 def parts_of(tokens: int, contents: Mapping[PartName, PartContent]) -> tuple[GivenPart, ...]:
-    """The parts that have records. Each has a share of the tokens of the whole by the bytes of its lines: an estimate,
+    """The parts that have records. Each has a share of the tokens of the whole by the length of its lines: an estimate,
     which costs no second count, and sums to the whole. So each also has a share of the frame."""
-    shown = [(name, content) for name, content in contents.items() if content.ids]
-    sizes = [sum(len(line.encode("utf-8", "replace")) for line in content.lines) for _, content in shown]
-    whole, upto, shared = max(1, sum(sizes)), 0, 0
+    shown = [(name, ids, sum(map(len, lines))) for name, (ids, lines) in contents.items() if ids]
+    whole, upto, shared = max(1, sum(size for _, _, size in shown)), 0, 0
     found: list[GivenPart] = []
-    for (name, content), size in zip(shown, sizes, strict=True):
+    for name, ids, size in shown:
         upto += size
         share = tokens * upto // whole - shared
         shared += share
-        records = tuple(map(GivenRecord, content.ids[:MOST_IN_PART]))
-        found.append(GivenPart(name, share, len(content.ids), records))
+        found.append(GivenPart(name, share, len(ids), tuple(ids[:MOST_IN_PART])))
     return tuple(found)
 
 
@@ -140,5 +132,5 @@ def left_out(part: PartName, why: Why, ids: Iterable[str], *, count: int | None 
 
 
 def estimated_tokens(texts: Iterable[str]) -> int:
-    """Tokens of the texts, four bytes each."""
-    return -(-sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_PER_TOKEN)
+    """Tokens of the texts, four characters each."""
+    return -(-sum(map(len, texts)) // _CHARS_PER_TOKEN)

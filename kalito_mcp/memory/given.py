@@ -96,12 +96,12 @@ class Given(Part):
         """The tokens of what is kept, by day and kind, oldest first. Days are days in the zone, or in the user's."""
         scope, of_user = await self._written(), zone or self._services.zone
         given = await self.place.store.read(lambda view: view.given.tokens(scope))
-        sums: dict[tuple[str, GivenKind], tuple[int, int]] = {}
+        sums: dict[tuple[int, GivenKind], tuple[int, int]] = {}
         for at, kind, tokens in given:
-            place = of_user.date(at), kind
-            total, count = sums.get(place, (0, 0))
-            sums[place] = total + tokens, count + 1
-        return [DayTokens(*place, *total) for place, total in sums.items()]
+            place = of_user.day(at), kind
+            total, times = sums.get(place, (0, 0))
+            sums[place] = total + tokens, times + 1
+        return [DayTokens(of_user.date(of_user.first_ms(day)), kind, *total) for (day, kind), total in sums.items()]
 
     async def _written(self, session_id: str | None = None) -> Scope:
         """The scope of a read, after all that this process gave is stored."""

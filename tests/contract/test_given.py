@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kalito_mcp.domain.given import GivenEntry, GivenKind, GivenPart, GivenRecord, LeftOut, PartName, Why
+from kalito_mcp.domain.given import GivenEntry, GivenKind, GivenPart, LeftOut, PartName, Why
 from kalito_mcp.domain.records import RecordType, message_record_id
 from kalito_mcp.domain.scope import PERSONAL, Limits, Scope
 from kalito_mcp.ports.store import Store, WriteTransaction
@@ -19,8 +19,8 @@ OUT = LeftOut(PartName.FOUND, Why.DID_NOT_FIT, 7, ("msg_8", "msg_9"))
 
 
 def given(*record_ids: str, at: int = START_MS, kind: GivenKind = GivenKind.SEARCH) -> GivenEntry:
-    records = tuple(map(GivenRecord, record_ids))
-    return GivenEntry(kind, at, 10, (GivenPart(PartName.FOUND, 10, len(records), records),), (OUT,), client="codex")
+    part = GivenPart(PartName.FOUND, 10, len(record_ids), record_ids)
+    return GivenEntry(kind, at, 10, (part,), (OUT,), client="codex")
 
 
 async def add(store: Store, *entries: GivenEntry, owner: str = OWNER.owner, since_ms: int = 0, most: int = 100) -> None:
@@ -49,8 +49,8 @@ async def test_what_was_given_is_read_as_it_was_written_newest_first(store: Stor
     )
     await add(store, context, given("pin_1"), given())
     third, second, first = (await read(store))[0], (await read(store))[1], (await read(store))[2]
-    assert third == replace(context, id=third.id)
-    assert (second.parts[0].records, first.parts[0].records) == ((), (("pin_1", None),))
+    assert third == replace(context, id=third.id, parts=(replace(context.parts[0], revisions=(None,)),))
+    assert (second.record_ids, first.record_ids) == ([], ["pin_1"])
     assert (second.agent, second.project, second.session_id, second.budget) == ("default", None, None, None)
     assert await store.read(lambda view: view.given.entry(OWNER, third.id)) == third
     assert await store.read(lambda view: view.given.entry(Scope("ben"), third.id)) is None
@@ -85,7 +85,7 @@ async def test_a_record_has_the_revision_that_it_had_then(store: Store) -> None:
     task, message = await store.write(work)
     await add(store, given(task, message, "pin_gone", at=START_MS + 1_500))
     [entry] = await read(store)
-    assert entry.parts[0].records == ((task, 3), (message, 1), ("pin_gone", None))
+    assert (entry.parts[0].ids, entry.parts[0].revisions) == ((task, message, "pin_gone"), (3, 1, None))
 
 
 async def test_it_belongs_to_the_agent_and_the_project_of_its_session(store: Store) -> None:

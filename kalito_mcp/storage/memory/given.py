@@ -1,9 +1,9 @@
 """What the memory gave back, in memory. Implements `ports.given`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kalito_mcp.domain.given import GivenEntry, GivenKind, GivenRecord
+from kalito_mcp.domain.given import GivenEntry, GivenKind
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.storage.memory.state import Tables
 
@@ -34,9 +34,12 @@ class GivenBack(Tables):
         for one in entries:
             session = self._state.sessions.get((owner, one.session_id or ""))
             agent = one.agent or (session and session.agent) or DEFAULT_AGENT
-            revisions = {record_id: self._revision(record_id, one.at) for record_id in one.record_ids}
+            parts = [
+                replace(part, revisions=tuple(self._revision(record_id, one.at) for record_id in part.ids))
+                for part in one.parts
+            ]
             key = self._state.next_key("given")
-            self._state.given[owner, key] = replace(_revised(one, revisions), agent=agent, id=key)
+            self._state.given[owner, key] = replace(one, parts=tuple(parts), agent=agent, id=key)
         theirs = sorted((entry.at, key) for (of, key), entry in self._state.given.items() if of == owner)
         for place, (at, key) in enumerate(reversed(theirs)):
             if place >= most or at < since_ms:
@@ -62,11 +65,3 @@ class GivenBack(Tables):
         stored = self._state.records.get(record_id)
         later = sum(edit.edited_at > at for edit in self._state.edits.get(record_id, ()))
         return None if stored is None else stored.revision - later
-
-
-def _revised(entry: GivenEntry, revisions: Mapping[str, int | None]) -> GivenEntry:
-    parts = [
-        replace(part, records=tuple(GivenRecord(one.id, revisions[one.id]) for one in part.records))
-        for part in entry.parts
-    ]
-    return replace(entry, parts=tuple(parts))

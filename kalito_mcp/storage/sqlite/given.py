@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kalito_mcp.domain.given import GivenEntry, GivenKind, GivenPart, GivenRecord, LeftOut, PartName, Why
+from kalito_mcp.domain.given import GivenEntry, GivenKind, GivenPart, LeftOut, PartName, Why
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.numbered import message_key
@@ -111,7 +111,7 @@ def _parameters(scope: Scope) -> dict[str, str | None]:
 
 def _parts_json(parts: Iterable[GivenPart], revisions: Mapping[str, int]) -> str:
     return _json(
-        [one.name, one.tokens, one.count, *([revisions.get(record.id), record.id] for record in one.records)]
+        [one.name, one.tokens, one.count, *([revisions.get(record_id), record_id] for record_id in one.ids)]
         for one in parts
     )
 
@@ -123,18 +123,11 @@ def _json(rows: Iterable[Sequence[Any]]) -> str:
 def _entry(row: Any) -> GivenEntry:
     kind, at, tokens, parts, left_out, *others = row
     with intact_rows():
-        return GivenEntry(
-            GivenKind(kind),
-            at,
-            tokens,
-            tuple(
-                GivenPart(
-                    PartName(name), share, count, tuple(GivenRecord(named, revision) for revision, named in records)
-                )
-                for name, share, count, *records in json.loads(parts)
-            ),
-            tuple(
-                LeftOut(PartName(part), Why(why), count, tuple(ids)) for part, why, count, *ids in json.loads(left_out)
-            ),
-            *others,
+        given = tuple(
+            GivenPart(PartName(name), share, count, tuple(one[1] for one in records), tuple(one[0] for one in records))
+            for name, share, count, *records in json.loads(parts)
         )
+        out = tuple(
+            LeftOut(PartName(part), Why(why), count, tuple(ids)) for part, why, count, *ids in json.loads(left_out)
+        )
+        return GivenEntry(GivenKind(kind), at, tokens, given, out, *others)
