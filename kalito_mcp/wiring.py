@@ -57,7 +57,7 @@ from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
-from kalito_mcp.switch import Switch, read_switch
+from kalito_mcp.switch import Switch, keep_switch, read_switch
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
@@ -248,6 +248,7 @@ async def _assemble(
         judge=judge,
         digests=DigestPinner(store, judge, counter, clock, ids),
         ids=ids,
+        keep_switch=partial(keep_switch, settings.database.files.switch),
         zone=zone,
         vectors=vectors,
     )
