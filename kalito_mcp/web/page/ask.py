@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from kalito_mcp.domain.search import Hit, SearchPage
+from kalito_mcp.domain.search import NEAR_FROM, Hit, SearchPage
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.memory.verbs import forgetting, search
 from kalito_mcp.memory.verbs.shapes import SessionName
@@ -65,10 +65,11 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """One question, and what was found for it."""
+    """One question, and what was found for it: what is near, and what is further away."""
 
     question: str
-    passages: tuple[Passage, ...]
+    near: tuple[Passage, ...]
+    far: tuple[Passage, ...]
     note: str | None
     next_cursor: str | None
 
@@ -106,7 +107,10 @@ async def _answers(visit: Visit[Ask], question: str, also: list[str]) -> Answers
         cursor=visit.sent.cursor if question == visit.sent.q else None,
     )
     found = await search.search(visit.caller(), sent)
-    return Answers(question, tuple(map(passage_of, found.page.hits)), _note(found.page), found.next_cursor)
+    passages = [passage_of(hit) for hit in found.page.hits]
+    near = tuple(one for one in passages if one.hit.score >= NEAR_FROM)
+    far = tuple(one for one in passages if one.hit.score < NEAR_FROM)
+    return Answers(question, near, far, _note(found.page), found.next_cursor)
 
 
 def _note(page: SearchPage) -> str | None:

@@ -51,8 +51,7 @@ async def record(visit: Visit[OneRecord]) -> Shown:
         "sent": sent,
         "history": await _history(visit, now),
         "around": await _around(visit, now),
-        "pins": pins,
-        "summaries": summaries,
+        "made_from_it": [*pins, *summaries],
         "session_title": await _title(visit, now),
     }
     return Shown("record.html", f"{now.type} {now.id}", values)
