@@ -40,10 +40,10 @@ def command(database: str | None, config: Path | None, *, is_printed: bool) -> N
         _show(found, with_memory(settings, _link), is_printed=is_printed)
         return
     start_logging()
-    run_server(partial(_serve, settings, is_printed=is_printed), database, config, None, settings=settings)
+    run_server(partial(_serve, settings, config, is_printed=is_printed), database, config, None, settings=settings)
 
 
-async def _serve(settings: "Settings", server: "KalitoServer", *, is_printed: bool) -> None:
+async def _serve(settings: "Settings", config: Path | None, server: "KalitoServer", *, is_printed: bool) -> None:
     """Serve on a free port until interrupted, and show the page."""
     async with anyio.create_task_group() as tasks:
 
@@ -57,7 +57,7 @@ async def _serve(settings: "Settings", server: "KalitoServer", *, is_printed: bo
             click.echo("kalito-mcp: serving the page until Ctrl-C", err=True)
             tasks.start_soon(show, url)
 
-        await serve_over_http(server, settings, announce)
+        await serve_over_http(server, settings, announce, config=config)
         tasks.cancel_scope.cancel()
 
 

@@ -95,7 +95,12 @@ def command(
         is_open = host not in LOOPBACK_HOSTS
         announce = partial(_announce, first_token=first, is_deprecated=transport == "sse", is_open=is_open)
         await serve_over_http(
-            *(server, settings, announce), transport=transport, host=host, port=port, without_login=without_login
+            *(server, settings, announce),
+            config=config,
+            transport=transport,
+            host=host,
+            port=port,
+            without_login=without_login,
         )
 
     run_server(serve, database, config, project, settings=settings)
@@ -163,25 +168,34 @@ async def serve_over_http(
     settings: "Settings",
     announce: Callable[[str], None],
     *,
+    config: Path | None,
     transport: Literal["http", "sse"] = "http",
     host: str = "127.0.0.1",
     port: int = 0,
     without_login: bool = False,
 ) -> None:
     """Serve until interrupted. `announce` gets the URL of MCP once it can be connected to; meanwhile `kalito-mcp open`
-    finds this server.
+    finds this server. `config` is the file that the settings were read from, if one was named.
 
     Raises:
         ConfigurationError: the port is taken.
     """
+    from kalito_mcp.cli.this_machine import ThisMachine  # noqa: PLC0415 - a host over stdio needs none of it
     from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - imports mcp
-    from kalito_mcp.server.address_file import local_url, naming  # noqa: PLC0415 - a host over stdio needs none of it
+    from kalito_mcp.server.address_file import local_url, naming  # noqa: PLC0415 - the same
     from kalito_mcp.server.http_server import serve_http  # noqa: PLC0415 - imports mcp
     from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
 
     owner = settings.owner if without_login else None
     app_on = partial(
-        http_app, server, transport, settings.http, owner=owner, oidc=settings.oidc, exporter=archive_pieces
+        http_app,
+        server,
+        transport,
+        settings.http,
+        owner=owner,
+        oidc=settings.oidc,
+        exporter=archive_pieces,
+        machine=ThisMachine(settings, config),
     )
     path = "/mcp" if transport == "http" else "/sse"
     with ExitStack() as until_end:

@@ -24,3 +24,12 @@ class VectorCounts:
     made_by: str
     count: int
     waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFiles:
+    """The files and folders of a memory on disk with their sizes in bytes, and how much of the database is free for
+    new records."""
+
+    sizes: tuple[tuple[str, int], ...]
+    free_bytes: int
