@@ -1,4 +1,4 @@
-"""The two cookies of the page, and the key in its forms. Pure.
+"""The two cookies of the page, and the key in its forms.
 
 One cookie says who the person is: the text of a token that only the page accepts. The other says what was done last and
 how to undo it: signed, and without words of the memory. Every form has a key that belongs to the first cookie; it
