@@ -20,8 +20,14 @@ from kalito_mcp.web.urls import ServerUrls
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
-PAGE: Final[tuple[Line, ...]] = (*ASK, *RECORD, *ACTS)
-"""All but the lines of `HouseViews`, which know this machine."""
+
+def page_table(machine: Machine | None = None, exporter: Exporter | None = None) -> tuple[Line, ...]:
+    """The lines. `machine` is the one that the memory is on, and `exporter` writes archives; without them, their views
+    say that they are not there."""
+    return (*ASK, *RECORD, *HouseViews(machine, exporter).lines(), *ACTS)
+
+
+PAGE: Final = page_table()
 
 
 def page_app(
@@ -34,8 +40,8 @@ def page_app(
     machine: Machine | None = None,
     exporter: Exporter | None = None,
 ) -> PageApp:
-    """The page with its entrance. `anyone` is who calls where no login is needed; `authenticate` knows tokens.
-    `machine` is the one that the memory is on, and `exporter` writes archives."""
+    """The page with its entrance. `anyone` is who calls where no login is needed; `authenticate` knows tokens. The
+    others are as for `page_table`."""
     browser = Browser(urls)
     entrance = Entrance(memory, browser, authenticate)
     ways: tuple[Plain, ...] = (
@@ -46,5 +52,5 @@ def page_app(
     )
     if anyone is not None:
         ways = (Plain("GET", "/enter/{code}", first),)
-    table = (*PAGE, *HouseViews(machine, exporter).lines())
+    table = page_table(machine, exporter)
     return PageApp(table, memory, browser, limits, anyone=anyone, plain=ways)
