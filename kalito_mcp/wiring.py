@@ -60,10 +60,10 @@ from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.switch import Switch, keep_switch, read_switch
+from kalito_mcp.upkeep.answer_log import AnswerLog
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
-from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 
 
@@ -131,7 +131,7 @@ async def memory_over(
             store.watch(vectors.nudge)
         snapshots = SnapshotFolder(files.snapshots)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
-        memory, owed, usage = await _assemble(
+        memory, owed, answers = await _assemble(
             store,
             settings,
             registry=registry,
@@ -148,12 +148,12 @@ async def memory_over(
             if not opened.is_read_only:
                 store.watch(owed.nudge)
                 tasks.start_soon(owed.run)
-                tasks.start_soon(usage.run)
+                tasks.start_soon(answers.run)
             if vectors is not None:
                 tasks.start_soon(vectors.run)
             yield memory
             tasks.cancel_scope.cancel()
-        await usage.flush()
+        await answers.flush()
     except BaseExceptionGroup as group:
         # The workers raise nothing, so this is what the block raised: pass it on without the group.
         raise group.exceptions[0] from group.exceptions[0].__cause__
@@ -188,7 +188,7 @@ async def _assemble(
     vectors: VectorWorker | None,
     switch: Callable[[], Switch],
     sign_in: SignIn,
-) -> tuple[Memory, OwedWorker, UsageCounter]:
+) -> tuple[Memory, OwedWorker, AnswerLog]:
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     judge = SentenceJudge(registry.sentence_model(settings.vectors))
@@ -227,7 +227,7 @@ async def _assemble(
     most, threshold = settings.context.summaries, settings.window.threshold
     owed = OwedWorker(store, summaries, pins, eraser, max_per_level=most, threshold=threshold)
     editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
-    usage = UsageCounter(store, clock, settings.usage)
+    answers = AnswerLog(store, clock, settings.usage)
     injector = Injector(searcher, counter, settings.injection, fence_secret=fence_secret, zone=zone)
     services = Services(
         manager=manager,
@@ -246,7 +246,7 @@ async def _assemble(
         historian=Historian(store),
         tokens=Tokens(store, clock),
         sign_in=sign_in,
-        usage=usage,
+        answers=answers,
         judge=judge,
         digests=DigestPinner(store, judge, counter, clock, ids),
         ids=ids,
@@ -255,7 +255,7 @@ async def _assemble(
         vectors=vectors,
     )
     memory = Memory(Place(store, clock, settings.projects, switch, settings.owner), services)
-    return memory, owed, usage
+    return memory, owed, answers
 
 
 def _orchestrators(

@@ -24,9 +24,9 @@ from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.switch import Switch
+from kalito_mcp.upkeep.answer_log import AnswerLog
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
-from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 
 
@@ -50,7 +50,7 @@ class Services:
     historian: Historian
     tokens: Tokens
     sign_in: SignIn
-    usage: UsageCounter
+    answers: AnswerLog
     judge: SentenceJudge
     digests: DigestPinner
     ids: IdSource

@@ -151,7 +151,8 @@ async def search(caller: Caller, sent: Search) -> Found:
         zone=zone,
         also=tuple(sent.also or ()),
     )
-    page = await memory.search_memory(request, session_id=sent.session_id, agent_id=sent.agent_id)
+    client = caller.editor.id
+    page = await memory.search_memory(request, session_id=sent.session_id, agent_id=sent.agent_id, client=client)
     offset = "" if zone is memory.zone else zone.offset(now_ms)
     return Found(page, request, f"{page.next_cursor}@{now_ms}{offset}" if page.next_cursor else None)
 

@@ -259,6 +259,8 @@ class Records(ForgottenValues):
             state.put(one.with_content({} if one.session_id else {"project": new}, project=new))
         for place in [one for one in state.forgotten if one[0] == owner and one[2] == old]:
             state.forgotten[(*place[:2], new, place[3])] = state.forgotten.pop(place)
+        for entry in [entry for entry, one in state.given.items() if (entry[0], one.project) == (owner, old)]:
+            state.given[entry] = replace(state.given[entry], project=new)
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         stored = self._stored(record, is_revision_checked=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kalito_mcp.domain.access import Token
 from kalito_mcp.domain.audit import AuditEntry
+from kalito_mcp.domain.given import GivenEntry
 from kalito_mcp.domain.graph import EdgeKey, FeedbackLabel, GraphEdge, GraphNode, GraphState
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, StoredEdit, changed_fields, with_changes
@@ -124,6 +125,7 @@ class State:
     passphrases: dict[str, Passphrase] = field(default_factory=dict)
     attempts: dict[str, Attempts] = field(default_factory=dict)
     audit_log: dict[int, AuditEntry] = field(default_factory=dict)
+    given: dict[tuple[str, int], GivenEntry] = field(default_factory=dict)
     searched: "dict[Scope, SearchIndex]" = field(default_factory=dict)
     """The indexes of searches of this state."""
 
