@@ -5,7 +5,7 @@ What takes longer than the rest of the view is a view of its own, which the brow
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -14,12 +14,14 @@ from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.archive import Selection
+from kalito_mcp.domain.given import KEPT_DAYS, GivenKind
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL
 from kalito_mcp.domain.sizes import PartSize
 from kalito_mcp.errors import ConfigurationError, NotFound
 from kalito_mcp.memory.projects import Moved
 from kalito_mcp.projects import is_path
 from kalito_mcp.text.plurals import plural
+from kalito_mcp.web.page.chart import DayBar, day_bars
 from kalito_mcp.web.page.machine import Machine
 from kalito_mcp.web.page.view import PERSON, Act, Done, Download, Nothing, Shown, Undo, View, ViewFields, Visit
 from kalito_mcp.web.rest.endpoint import Exporter
@@ -30,6 +32,13 @@ _ENTRIES: Final = 50
 _RUNS_MS: Final = 15_000
 """How long after its last file an import counts as running."""
 _MOST_KEPT: Final = 100
+_KINDS: Final[Mapping[str, str]] = {
+    GivenKind.PROMPT: "prompts",
+    GivenKind.START: "beginnings",
+    GivenKind.CONTEXT: "contexts",
+    GivenKind.SEARCH: "searches",
+}
+"""What was given, from below, with its name for people."""
 _PROJECT: Final = Field(min_length=1, max_length=1_000)
 ProjectId = Annotated[str, _PROJECT]
 
@@ -117,6 +126,8 @@ class HouseViews:
             "projects": projects if visit.sent.whole else projects[:_MOST_ROWS],
             "left_out": 0 if visit.sent.whole else max(0, len(projects) - _MOST_ROWS),
             "agents": _by_agent(sizes),
+            "days": await _days(visit),
+            "kinds": _KINDS,
             "imports": imports,
             "is_importing": bool(imports) and memory.place.clock.now_ms() - imports[0].read_at < _RUNS_MS,
             "may_move": is_whole and visit.may(Permission.WRITE),
@@ -218,6 +229,15 @@ class HouseViews:
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
         return key
+
+
+async def _days(visit: Visit[Any]) -> list[DayBar]:
+    """The tokens that were given on each of the last days, by kind."""
+    numbers: dict[str, dict[str, int]] = {}
+    for one in await visit.memory.given.tokens_by_day():
+        numbers.setdefault(one.day, {})[one.kind] = one.tokens
+    today = visit.memory.zone.date(visit.memory.place.clock.now_ms())
+    return day_bars(numbers, [*_KINDS], days=KEPT_DAYS, today=today) if numbers else []
 
 
 def _said(moved: Moved) -> str:

@@ -55,6 +55,16 @@ async def test_it_shows_each_project_with_its_size_as_links(at: Home) -> None:
     assert 'aria-current="page">House' in page.text
 
 
+async def test_the_tokens_that_were_given_are_bars_with_a_table(at: Home) -> None:
+    async with visiting(at) as person:
+        assert "Nothing was given" in (await person.get("/house")).text
+        context = await at.memory.build_context("sail")
+        page = await person.get("/house")
+        assert '<rect class="given-context"' in page.text
+        assert f"<td>{context.total_tokens:,}</td>" in page.text
+        assert " style=" not in page.text
+
+
 async def test_an_empty_memory_says_what_to_do_first(tmp_path: Path) -> None:
     async with home(tmp_path) as at, visiting(at) as person:
         page = await person.get("/house")
@@ -164,7 +174,7 @@ async def test_who_is_no_admin_sees_sizes_and_nothing_of_the_machine(at: Home, p
     async with visiting(at, permission) as person:
         page = await person.get("/house")
         assert "4 sessions</a>" in page.text
-        for hidden in ('id="machine"', "Audit log", "/house/export", "Leave out", "Tokens"):
+        for hidden in ('id="machine"', "Audit log", "/house/export", "Leave out", "Tokens and browsers"):
             assert hidden not in page.text
         assert ("/act/rename_project" in page.text) is (permission is Permission.WRITE)
         for path in ("machine", "check", "log", "export"):
