@@ -10,9 +10,11 @@ from kalito_mcp.domain.known import Profile
 from kalito_mcp.domain.memory_records import PROGRAM, Derived, Editor, MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sizes import VectorCounts
 from kalito_mcp.memory.part import Part
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.pins.profile import read_profile
+from kalito_mcp.ports.store import ReadView
 from kalito_mcp.records.reached import reached
 from kalito_mcp.upkeep.store_layers import no_new_words
 
@@ -70,6 +72,24 @@ class Records(Part):
         return await self.place.store.read(
             lambda view: view.records.list_records(scope, types, after=after, limit=limit)
         )
+
+    async def vectors(self) -> VectorCounts | None:
+        """The vectors of the embedder that searches use, of all owners; None without one. It may read every record.
+
+        Raises:
+            AccessDenied: this memory is limited to an agent or a project.
+        """
+        self.place.limits.check_none("the number of vectors")
+
+        async def count(view: ReadView) -> VectorCounts | None:
+            for index in await view.vectors.indexes():
+                if index.is_active:
+                    made_by = index.fingerprint
+                    waiting = await view.vectors.owed_count(made_by)
+                    return VectorCounts(made_by, await view.vectors.count(made_by), waiting)
+            return None
+
+        return await self.place.store.read(count)
 
     async def completions(self, prefix: str) -> Sequence[str]:
         """Of the newest two hundred thoughts, documents, tasks, pins and summaries, those whose id starts with the
