@@ -101,7 +101,7 @@ class Records(Part):
         """Rules, decisions, plans and facts that are known beyond their session, and open points of sessions, in groups
         of what is about the same: the person's first, then each project's. With what was superseded and forgotten.
 
-        Of the newest 500 that are known beyond their session, of 300 others, and of 200 forgotten ones.
+        Of the newest 400 that are known beyond their session, of 150 others, and of 150 forgotten ones.
         """
         return grouped(await self._statements(agent_id))
 
@@ -112,7 +112,7 @@ class Records(Part):
 
     async def inbox(self, *, agent_id: str | None = None, limit: int = _PAGE) -> Sequence[MemoryRecord]:
         """Pins that were found automatically, or that only their session knows though they say something lasting, which
-        nobody has kept (`keep`) or dropped (`forget`), newest first: at most `limit`, of the newest 500 of each."""
+        nobody has kept (`keep`) or dropped (`forget`), newest first: at most `limit`, of the newest 300 of each."""
         scope = self.place.scope(None, agent_id)
         found = await self.place.store.read(lambda view: read_undecided(view, scope))
         return await self.place.reached(found[:limit])

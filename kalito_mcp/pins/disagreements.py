@@ -34,11 +34,10 @@ _DETERMINERS: Final = frozenset(
 
 _AUXILIARIES: Final = frozenset("do does did doesn't don't didn't isn't aren't is are am was be any".split())
 _MOST_CHARS: Final = 300
-_MOST_EXTRA: Final = 1
 _LEAST_SHARED: Final = 2
 _LEAST_AROUND: Final = 2
-_COMMON: Final = 60
-"""A word in more statements than this says little of what they are about."""
+_MOST_ALIKE: Final = 5
+"""What is said of more numbers or names than this is a list."""
 
 _VALUE: Final = "\0"
 
@@ -58,16 +57,17 @@ def disagreements(statements: Sequence[Statement]) -> Iterator[Disagreement]:
     """The pairs of current statements of one place that seem to disagree, the newest first. Left out are pairs of which
     a person said that both hold. `statements` are newest first."""
     standing = [one.record for one in statements if one.standing is Standing.CURRENT]
-    by_word: dict[tuple[str | None, str], list[int]] = {}
+    by_frame: dict[tuple[str | None, frozenset[str]], list[int]] = {}
     for at, record in enumerate(standing):
-        for word in _read(record.text).frame:
-            by_word.setdefault((record.project, word), []).append(at)
+        by_frame.setdefault((record.project, _read(record.text).frame), []).append(at)
+    by_frame = {frame: alike for frame, alike in by_frame.items() if len(alike) <= _MOST_ALIKE}
     pairs = {
-        (first, second)
-        for alike in by_word.values()
-        if len(alike) <= _COMMON
-        for place, first in enumerate(alike)
-        for second in alike[place + 1 :]
+        (min(first, second), max(first, second))
+        for (project, frame), alike in by_frame.items()
+        for of in (frame, *(frame - {word} for word in frame))
+        for first in by_frame.get((project, of), ())
+        for second in alike
+        if first != second
     }
     for first, second in sorted(pairs):
         newer, older = standing[first], standing[second]
@@ -82,7 +82,7 @@ def differing(one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]] |
         return None
     ones, others = _read(one), _read(other)
     extra, shared = ones.frame ^ others.frame, ones.frame & others.frame
-    if len(extra) > _MOST_EXTRA or shared not in (ones.frame, others.frame):
+    if len(extra) > 1:
         return None
     values = [one for one in ones.values if one.keys() not in [other.keys() for other in others.values]]
     other_values = [other for other in others.values if other.keys() not in [one.keys() for one in ones.values]]
