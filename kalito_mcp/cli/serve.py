@@ -225,7 +225,7 @@ async def _first_token(memory: "Memory") -> str | None:
     """Make the first token, without which nobody could connect. Returns its text."""
     from kalito_mcp.domain.access import Permission  # noqa: PLC0415 - only HTTP needs it
 
-    if await memory.access.tokens():
+    if any(not one.is_for_page for one in await memory.access.tokens()):
         return None
     return (await memory.access.create_token(Permission.ADMIN, name="first")).text
 

@@ -19,10 +19,10 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 from kalito_mcp.web.metrics import ROUTE_KEY
+from kalito_mcp.web.problems import Problem, forbidden, problems
 from kalito_mcp.web.rest import requests
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Exporter, InProject, Reply
-from kalito_mcp.web.rest.problems import Problem, forbidden, problems
-from kalito_mcp.web.rest.routes import Routes
+from kalito_mcp.web.routes import Routes
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -42,7 +42,7 @@ class RestApp:
     def __init__(
         self, table: Sequence[AnyEndpoint], memory: "Callable[[], Awaitable[Memory]]", exporter: Exporter
     ) -> None:
-        self._routes = Routes(table)
+        self._routes = Routes(table, "/api", "/api/openapi.json")
         self._memory = memory
         self._exporter = exporter
 
