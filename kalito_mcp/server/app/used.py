@@ -6,7 +6,7 @@ from typing import Any, Final
 from mcp.types import CallToolResult
 
 from kalito_mcp.domain.context import MemoryContext
-from kalito_mcp.domain.records import Reach
+from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.safety.escaping import escape_json
@@ -36,7 +36,8 @@ def of_context(context: MemoryContext) -> Iterator[dict[str, Any]]:
     """What a context has from beyond the end of its own conversation: the records of `used_ids`, in their order."""
     for known in context.known:
         why = "known in this project" if known.reach is Reach.PROJECT else "known in every conversation"
-        yield _record(known.record_id, str(known.type), known.text, known.created_at, why=why)
+        kind = "pin" if known.type is RecordType.PIN else "note"
+        yield _record(known.record_id, kind, known.text, known.created_at, why=why)
     for pin in context.semantic_pins:
         yield _record(pin.id, "pin", pin.content, pin.created_at, why="pinned in this conversation")
     for summary in context.summaries:
