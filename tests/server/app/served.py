@@ -58,8 +58,12 @@ def served(database: Path, era: str, *, has_apps: bool = True) -> Iterator[Serve
     server = build_server(lambda: open_memory(lay_empty_database(database)))
     with start_blocking_portal() as portal:
         client = Client(server, mode=era, extensions=[SHOWS_APPS] if has_apps else [])  # type: ignore[arg-type]
-        with portal.wrap_async_context_manager(client):
+        connection = portal.wrap_async_context_manager(client)
+        connection.__enter__()
+        try:
             yield Served(portal, client, server)
+        finally:
+            connection.__exit__(None, None, None)  # with an error of the test, it would wrap it in groups
 
 
 def wired(result: CallToolResult) -> dict[str, Any]:
