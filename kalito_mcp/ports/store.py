@@ -8,6 +8,7 @@ from kalito_mcp.ports.access import AccessReader, AccessWriter
 from kalito_mcp.ports.archive import ArchiveReader, ArchiveWriter
 from kalito_mcp.ports.audit import AuditReader, AuditWriter
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
+from kalito_mcp.ports.given import GivenReader, GivenWriter
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.imports import ImportReader, ImportWriter
 from kalito_mcp.ports.maintenance import Maintenance
@@ -52,6 +53,8 @@ class ReadView(Protocol):
     def audit(self) -> AuditReader: ...
     @property
     def timeline(self) -> TimelineReader: ...
+    @property
+    def given(self) -> GivenReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -77,6 +80,8 @@ class WriteTransaction(Protocol):
     def sign_in(self) -> SignInWriter: ...
     @property
     def audit(self) -> AuditWriter: ...
+    @property
+    def given(self) -> GivenWriter: ...
 
 
 class Store(Protocol):

@@ -82,6 +82,18 @@ class Records(ForgottenValues):
         at_the_end = [one for one in self.standing(left) if one.created_at >= self.last_messages_from(one)]
         return [self.known_record(scope, one) for one in sorted(at_the_end, key=lambda one: -one.created_at)[:limit]]
 
+    async def statements(
+        self, scope: Scope, *, lasting: int, of_sessions: int, forgotten: int
+    ) -> Sequence[MemoryRecord]:
+        theirs = self._state.of_agent(scope.owner, self._state.agent(scope))[::-1]
+        said = [one for one in theirs if one.type is RecordType.PIN or one.reach is not Reach.SESSION]
+        read = [one for one in said if is_within(scope, one) and reads(scope, one.project) and not one.purged_at]
+        current = [one for one in read if not one.is_deleted]
+        found = [one for one in current if one.reach is not Reach.SESSION][:lasting]
+        found += [one for one in current if one.reach is Reach.SESSION][:of_sessions]
+        found += [one for one in read if one.is_deleted][:forgotten]
+        return self._whole(sorted(found, key=lambda one: -one.key))
+
     async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
         superseding = self._state.superseding()
         by = {named: [one for one in superseding.get(named, ()) if is_within(scope, one)] for named in record_ids}
@@ -260,6 +272,8 @@ class Records(ForgottenValues):
             state.put(one.with_content({} if one.session_id else {"project": new}, project=new))
         for place in [one for one in state.forgotten if one[0] == owner and one[2] == old]:
             state.forgotten[(*place[:2], new, place[3])] = state.forgotten.pop(place)
+        for entry in [entry for entry, one in state.given.items() if (entry[0], one.project) == (owner, old)]:
+            state.given[entry] = replace(state.given[entry], project=new)
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         stored = self._stored(record, is_revision_checked=True)

@@ -18,6 +18,7 @@ from kalito_mcp.storage.memory.access import Access
 from kalito_mcp.storage.memory.archive import Archive
 from kalito_mcp.storage.memory.audit import Audit
 from kalito_mcp.storage.memory.conversations import Conversations
+from kalito_mcp.storage.memory.given import GivenBack
 from kalito_mcp.storage.memory.graphs import Graphs
 from kalito_mcp.storage.memory.imports import Imports
 from kalito_mcp.storage.memory.records import Records
@@ -48,6 +49,7 @@ class Ports:
         self.sign_in = SignIn(state)
         self.audit = Audit(state)
         self.timeline = Timeline(state)
+        self.given = GivenBack(state)
 
 
 class InMemoryStore:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
+from kalito_mcp.domain.sizes import PartSize
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.numbered import NumberedSession, key_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
@@ -92,6 +93,20 @@ FROM records r INDEXED BY records_columns
 WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.type IN ('document', 'task')
     AND r.deleted_at IS NULL AND {within("r")}
 """
+SELECT_SESSION_SIZES: Final = f"""
+SELECT a.id, p.id, count(*), sum(s.message_count - s.hidden_count), max(s.updated_at)
+FROM sessions s JOIN agents a ON a.key = s.agent_key LEFT JOIN projects p ON p.key = s.project_key
+WHERE s.owner = :owner AND {within("s")} GROUP BY s.agent_key, s.project_key
+"""
+SELECT_RECORD_SIZES: Final = f"""
+SELECT a.id, p.id, c.records FROM (
+    SELECT r.agent_key AS agent_key, r.project_key AS project_key, count(*) AS records
+    FROM records r INDEXED BY records_columns
+    WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.session_key IS NULL
+        AND r.deleted_at IS NULL AND {within("r")}
+    GROUP BY r.agent_key, r.project_key
+) c JOIN agents a ON a.key = c.agent_key LEFT JOIN projects p ON p.key = c.project_key
+"""
 _LIMIT_AGENT: Final = "(SELECT key FROM agents WHERE owner = :owner AND id = :limit_agent)"
 SELECT_PROJECTS: Final = f"""
 SELECT p.id, (
@@ -155,6 +170,17 @@ class SessionQueries(Queries):
     async def projects(self, scope: Scope, *, limit: int) -> Sequence[tuple[str, int]]:
         found = await self._all(SELECT_PROJECTS, owner=scope.owner, limit=limit, **limits_of(scope))
         return [(project, sessions) for project, sessions in found]
+
+    async def sizes(self, scope: Scope) -> Sequence[PartSize]:
+        parameters = {"owner": scope.owner, **limits_of(scope)}
+        records = {
+            (agent, project): count for agent, project, count in await self._all(SELECT_RECORD_SIZES, **parameters)
+        }
+        found = [
+            PartSize(agent, project, sessions, messages, records.pop((agent, project), 0), newest_at)
+            for agent, project, sessions, messages, newest_at in await self._all(SELECT_SESSION_SIZES, **parameters)
+        ]
+        return [*found, *(PartSize(agent, project, records=count) for (agent, project), count in records.items())]
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         [of_sessions] = await self._all(SELECT_TOTALS, owner=scope.owner, **limits_of(scope))

@@ -7,6 +7,7 @@ from kalito_mcp.storage.sqlite.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.sqlite.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
+from kalito_mcp.storage.sqlite.given import GivenQueries, GivenStatements
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.sqlite.record_changes import RecordStatements
@@ -48,6 +49,7 @@ class ReadViewOfSqlite:
         self.sign_in = SignInQueries(connection)
         self.audit = AuditQueries(connection)
         self.timeline = TimelineQueries(connection)
+        self.given = GivenQueries(connection)
         self.connection = connection
 
 
@@ -69,3 +71,4 @@ class WriteTransactionOfSqlite:
         self.access = AccessStatements(connection)
         self.sign_in = SignInStatements(connection)
         self.audit = AuditStatements(connection)
+        self.given = GivenStatements(connection)

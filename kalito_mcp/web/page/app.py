@@ -13,16 +13,17 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kalito_mcp.domain.access import Permission, Principal, denial
+from kalito_mcp.errors import RevisionConflict
 from kalito_mcp.runtime.acting import acting_as
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.web.forms import fields_of
 from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 from kalito_mcp.web.limits import RateLimits
 from kalito_mcp.web.metrics import ROUTE_KEY
-from kalito_mcp.web.page.answers import go_to, html, local_path, static
+from kalito_mcp.web.page.answers import download_headers, go_to, html, local_path, static
 from kalito_mcp.web.page.browser import FIRST, Browser, rendered
 from kalito_mcp.web.page.cookies import (
     PAGE_COOKIE,
@@ -33,10 +34,11 @@ from kalito_mcp.web.page.cookies import (
     undo_cookie,
 )
 from kalito_mcp.web.page.static_files import static_files
-from kalito_mcp.web.page.view import Act, Fields, View, Visit, link
+from kalito_mcp.web.page.view import Act, Download, Fields, View, Visit, link
 from kalito_mcp.web.problems import Problem, problems
 from kalito_mcp.web.rest.requests import checked_pairs
 from kalito_mcp.web.routes import Routes
+from kalito_mcp.web.streaming import send_stream
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -50,6 +52,7 @@ _NAVIGATION: Final = (
     ("/house", "House"),
 )
 _UNDO_S: Final = 86_400
+_CHANGED: Final = "it was changed since you opened it; look at it again, and if your change is still needed, repeat it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class PageApp:
         self._secret: bytes | None = None
         self._limits = limits
         self._anyone = anyone
-        own = (Plain("GET", "/", _first), Plain("GET", "/static/{hash}/{file}", _static))
+        own = (Plain("GET", "/", first), Plain("GET", "/static/{hash}/{file}", _static))
         self._routes: Routes[Line | Plain] = Routes([*own, *plain, *table], "", "the page at /")
         paths = {one.path for one in table}
         self._navigation = [(path, name) for path, name in _NAVIGATION if path in paths]
@@ -94,6 +97,24 @@ class PageApp:
         """Whether a request is for the page."""
         return scope["type"] == "http" and self._routes.has(scope)
 
+    def recognising(self, app: ASGIApp) -> ASGIApp:
+        """The app, which learns who sends a form of the page before it reads it: a stranger may send few bytes."""
+
+        async def recognised(scope: Scope, receive: Receive, send: Send) -> None:
+            if self.has(scope) and scope["method"] == "POST":
+                request = Request(scope, receive)
+                try:
+                    with problems("the page"):
+                        principal = await self._principal(request)
+                except Problem as problem:
+                    await self._refused(request, problem, FIRST)(scope, receive, send)
+                    return
+                if principal is not None:
+                    scope[PRINCIPAL_KEY] = principal
+            await app(scope, receive, send)
+
+        return recognised
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
@@ -101,14 +122,18 @@ class PageApp:
                 line, path = self._routes.find(scope)
                 scope[ROUTE_KEY] = line.path
                 answer = await self._answer(request, line, path)
+                if not isinstance(answer, Response):  # a refusal of its first piece has a status of its own
+                    await answer(scope, receive, send)
+                    return
         except Problem as problem:
-            answer = self._refused(request, problem)
+            sent = dict(await fields_of(request, most=_MOST_FIELDS)) if scope["method"] == "POST" else {}
+            answer = self._refused(request, problem, local_path(sent.get("back"), FIRST))
         await answer(scope, receive, send)
 
-    async def _answer(self, request: Request, line: Line | Plain, path: dict[str, str]) -> Response:
+    async def _answer(self, request: Request, line: Line | Plain, path: dict[str, str]) -> ASGIApp:
         if isinstance(line, Plain):
             return await line.answer(request, path)
-        principal = await self._principal(request)
+        principal = request.scope.get(PRINCIPAL_KEY) or await self._principal(request)
         if principal is None:
             return self._has_no_cookie(request, line)
         request.scope[PRINCIPAL_KEY] = principal
@@ -136,10 +161,15 @@ class PageApp:
             said = f"too many requests; try again in {plural(seconds, 'second')}"
             raise Problem(429, "too_many_requests", said, {"retry-after": str(seconds)})
 
-    async def _show(self, request: Request, view: View[Any], path: dict[str, str], principal: Principal) -> Response:
-        pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    async def _show(self, request: Request, view: View[Any], path: dict[str, str], principal: Principal) -> ASGIApp:
+        try:
+            pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise Problem(422, "invalid_input", f"this address has more than {_MOST_FIELDS:,} fields") from None
         visit = await self._visit(view.sent, pairs, path, principal)
         shown = await view.handler(visit)
+        if isinstance(shown, Download):
+            return _download(shown, view.name, principal)
         cookie = self._browser.cookie(request, PAGE_COOKIE)
         is_new = cookie is None
         cookie = cookie or secrets.token_urlsafe(16)
@@ -167,7 +197,11 @@ class PageApp:
         key = await self._key()
         if not is_form_key(key, self._browser.cookie(request, PAGE_COOKIE) or "", form.get("form_key", "")):
             raise Problem(403, "stale_form", "this form is not from this browser's page; load the page again")
-        done = await act.handler(await self._visit(act.sent, pairs, path, principal))
+        visit = await self._visit(act.sent, pairs, path, principal)
+        try:
+            done = await act.handler(visit)
+        except RevisionConflict as error:
+            raise Problem(409, error.code, _CHANGED) from error
         answer = go_to(done.back or local_path(form.get("back"), FIRST))
         if done.said:
             self._browser.set_cookie(answer, UNDO_COOKIE, undo_cookie(key, done), max_age=_UNDO_S)
@@ -193,9 +227,8 @@ class PageApp:
             return html(request, rendered("again.html", {"place": local_path(place, FIRST)}))
         return go_to(link("/enter", back=local_path(place, FIRST)))
 
-    def _refused(self, request: Request, problem: Problem) -> Response:
+    def _refused(self, request: Request, problem: Problem, back: str) -> Response:
         frame = self._frame(request, None)
-        back = local_path(request.query_params.get("back"), FIRST)
         values = {**frame, "title": "This did not work", "said": problem.body.error_description, "back": back}
         answer = html(request, rendered("error.html", values), problem.status)
         answer.headers.update({name: value for name, value in problem.headers.items() if name != "cache-control"})
@@ -216,7 +249,18 @@ class PageApp:
         return self._secret
 
 
-async def _first(request: Request, path: dict[str, str]) -> Response:
+def _download(file: Download, name: str, principal: Principal) -> ASGIApp:
+    """The answer that sends a file, on the principal's behalf."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        with acting_as(principal, name), problems(name):
+            headers = download_headers(file.name, file.media)
+            await send_stream(name, file.pieces, headers, Request(scope, receive), send)
+
+    return answer
+
+
+async def first(request: Request, path: dict[str, str]) -> Response:
     """The beginning of the page."""
     return go_to(FIRST)
 

@@ -384,3 +384,28 @@ def test_writes_and_calls_have_a_limit(tmp_path: Path) -> None:
         statuses = [person.get("/ask").status_code for _ in range(8)]
         assert statuses[0] == 200
         assert statuses[-1] == 429
+
+
+def test_a_change_of_what_was_changed_meanwhile_is_refused_in_words(client: httpx2.Client, person: Person) -> None:
+    given = make(client)
+    record = given.values["record_id"]
+    html = person.open(f"/r/{record}")
+    said(client.patch(f"/api/records/{record}", json={"text": "It is full."}, headers={"if-match": '"2"'}))
+    answer = person.send(html.form("/act/correct"), text="It is closed.")
+    assert answer.status_code == 409
+    refused = Html(answer.text)
+    assert "it was changed since you opened it" in refused.words
+    assert f"/r/{record}" in refused.links(), "the way back to it"
+    assert said(client.get(f"/api/records/{record}"))["text"] == "It is full."
+
+
+def test_a_person_may_send_more_than_a_stranger(client: httpx2.Client, server: Served, person: Person) -> None:
+    given, long = make(client), "Далеко. " * 20_000
+    record = given.values["record_id"]
+    form = person.open(f"/r/{record}").form("/act/correct")
+    with visiting(server) as stranger:
+        assert stranger.send(form, text=long).status_code == 413
+    person.submit(form, text=long)
+    assert said(client.get(f"/api/records/{record}"))["text"].startswith("Далеко. Далеко.")
+    person.undo()
+    assert said(client.get(f"/api/records/{record}"))["text"] == f"The hotel is in {given.word}."

@@ -12,6 +12,7 @@ import httpx2
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.wiring import open_memory
+from tests.scripted import ScriptedClock
 from tests.server.wire import PATIENCE_S
 from tests.web.rest.served import Served
 
@@ -252,11 +253,17 @@ def signed_in(server: Served, token: str | Permission = Permission.ADMIN) -> Ite
         yield person
 
 
-def made_link(database: Path, *, owner: str | None = None, permission: Permission = Permission.ADMIN) -> str:
-    """The path of a new link that signs in."""
+def made_link(
+    database: Path,
+    *,
+    owner: str | None = None,
+    permission: Permission = Permission.ADMIN,
+    clock: ScriptedClock | None = None,
+) -> str:
+    """The path of a new link that signs in, made now or at the time of this clock."""
 
     async def make() -> str:
-        async with open_memory(database) as memory:
+        async with open_memory(database, **({} if clock is None else {"clock": clock})) as memory:
             whose = memory if owner is None else memory.of_owner(owner)
             return f"/enter/{await whose.access.pages.link(permission)}"
 
