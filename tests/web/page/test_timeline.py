@@ -80,7 +80,7 @@ def test_a_day_shows_what_had_begun_by_then(client: httpx2.Client, person: Perso
 
 
 def test_a_day_that_cannot_be_one_is_refused_in_words(person: Person) -> None:
-    for query in ("day=yesterday", "after=lost"):
+    for query in ("day=yesterday", "day=2026-02-30", "after=lost", f"after={9**30}.x"):
         assert person.get(f"/timeline?{query}").status_code == 422
 
 
