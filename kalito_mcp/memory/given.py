@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kalito_mcp.domain.arguments import checks_arguments
-from kalito_mcp.domain.given import GivenEntry, GivenKind
+from kalito_mcp.domain.given import OF_HOOKS, GivenEntry, GivenKind
 from kalito_mcp.domain.records import MessageWithImportance, Role, full_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.zone import Zone
@@ -85,7 +85,7 @@ class Given(Part):
             at = entry.at
             said = await view.conversations.messages(session, first_seq=max(1, newest - _ASKED_WITHIN), last_seq=newest)
             by_user = [one for one in said if one.role is Role.USER and not one.is_hidden]
-            if entry.kind in (GivenKind.PROMPT, GivenKind.START):
+            if entry.kind in OF_HOOKS:
                 following = (one for one in by_user if at <= one.created_at <= at + _RECORDED_WITHIN_MS)
                 return next(following, None)
             return next((one for one in reversed(by_user) if one.created_at <= at), None)
