@@ -18,6 +18,7 @@ from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.backups import Backup
 from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.graph import GraphScope
+from kalito_mcp.domain.sizes import StoredFiles
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.editor import RecordEditor
@@ -52,12 +53,13 @@ from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access, log_size, users
+from kalito_mcp.storage.sqlite.environment import stored_files as files_of_database
 from kalito_mcp.storage.sqlite.inspection import inspect, wal_reset_exposure
 from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
-from kalito_mcp.switch import Switch, read_switch
+from kalito_mcp.switch import Switch, keep_switch, read_switch
 from kalito_mcp.upkeep.answer_log import AnswerLog
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
@@ -248,6 +250,7 @@ async def _assemble(
         judge=judge,
         digests=DigestPinner(store, judge, counter, clock, ids),
         ids=ids,
+        keep_switch=partial(keep_switch, settings.database.files.switch),
         zone=zone,
         vectors=vectors,
     )
@@ -325,6 +328,11 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
 def backups(settings: Settings) -> tuple[Path, list[Backup]]:
     """The folder of the backups, and those in it, the newest first."""
     return backup_files.backup_folder(settings.database.path), backup_files.backups(settings.database.path)
+
+
+def stored_files(settings: Settings) -> StoredFiles:
+    """The files of the memory with their sizes. Opens the database for reading."""
+    return files_of_database(settings.database.path)
 
 
 def back_up(settings: Settings, keep: int) -> tuple[Backup, list[Path]]:

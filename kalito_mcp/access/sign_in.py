@@ -1,4 +1,4 @@
-"""All that signing in needs: passphrases, clients and consents, over one database."""
+"""All that signing in needs: passphrases, clients, consents and the sessions of the page, over one database."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from kalito_mcp.access.attempts import AttemptLimiter
 from kalito_mcp.access.clients import Clients
 from kalito_mcp.access.consents import Consents
+from kalito_mcp.access.page_sessions import PageSessions
 from kalito_mcp.access.passphrases import Passphrases
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class SignIn:
     passphrases: Passphrases
     clients: Clients
     consents: Consents
+    pages: PageSessions
 
     @classmethod
     def over(cls, store: "Store", clock: "Clock") -> "SignIn":
@@ -29,4 +31,5 @@ class SignIn:
             Passphrases(store, clock, limiter),
             Clients(store, clock, limiter),
             Consents(store, clock, limiter),
+            PageSessions(store, clock),
         )

@@ -20,7 +20,7 @@ PREFIX: Final = "kal_"
 """The prefix of every token's text, so that secret scanners recognise it."""
 _SHOWN_CHARS: Final = 10
 _ID_BYTES: Final = 6
-_NOTED_EVERY_MS: Final = 60_000
+NOTED_EVERY_MS: Final = 60_000
 """The last use is written at most this often."""
 _MOST_LISTED: Final = 1_000
 
@@ -113,9 +113,9 @@ class Tokens:
         text_hash = hash_of(text)
         found = await self._store.read(lambda view: view.access.token(text_hash), is_short=True)
         now_ms = self._clock.now_ms()
-        if found is None or _fault(found, resources, now_ms) is not None:
+        if found is None or fault(found, resources, now_ms) is not None:
             return None
-        if found.last_used_at is None or now_ms - found.last_used_at >= _NOTED_EVERY_MS:
+        if found.last_used_at is None or now_ms - found.last_used_at >= NOTED_EVERY_MS:
             with suppress(StorageError):  # what cannot be written now can still be read
                 await self._store.write(lambda transaction: transaction.access.used_token(found.id, now_ms=now_ms))
         return found
@@ -124,7 +124,7 @@ class Tokens:
         """Why `use` refuses a token that was made here, for who has it; None if it was not, or is valid."""
         text_hash = hash_of(text)
         found = await self._store.read(lambda view: view.access.token(text_hash), is_short=True)
-        return None if found is None else _fault(found, resources, self._clock.now_ms())
+        return None if found is None else fault(found, resources, self._clock.now_ms())
 
     async def all(self, owner: str | None = None) -> Sequence[Token]:
         """A thousand tokens of an owner, or of all owners: static ones first, because hosts renew theirs each hour, and
@@ -147,14 +147,16 @@ class Tokens:
         return revoked
 
 
-def _fault(token: Token, resources: Collection[str] | None, now_ms: int) -> str | None:
-    """Why a token may not be used with a server of these URLs; None if it may."""
+def fault(token: Token, resources: Collection[str] | None, now_ms: int) -> str | None:
+    """Why a token may not be used with a server of these URLs, or with any; None if it may."""
     if token.revoked_at is not None:
         return f"this token was revoked on {to_iso(token.revoked_at)}"
     if token.expires_at is not None and token.is_expired(now_ms):
         return f"this token expired on {to_iso(token.expires_at)}"
     if token.kind is TokenKind.REFRESH:
         return "this token only renews others"
+    if token.is_for_page:
+        return "this token is for the web page alone"
     if resources is not None and token.resource is not None and token.resource not in resources:
         return "this token is for another server"
     return None

@@ -50,8 +50,16 @@ HOST: Final = Principal("host", permission=Permission.ADMIN)
 """The program that started the server: it may do everything."""
 
 
+PAGE_LINK: Final = "page:link"
+PAGE_COOKIE: Final = "page:cookie"
+"""Resources of the tokens with which a browser opens the web page and stays signed in. They are not URLs, so no server
+has them."""
+
+
 class TokenKind(StrEnum):
-    """How a token came about: made on the command line, or given to an OAuth client to call with or to renew with."""
+    """How a token came about: made on the command line, or given to an OAuth client to call with or to renew with.
+
+    What lets a browser open the web page is of the second kind, too."""
 
     STATIC = "static"
     ACCESS = "access"
@@ -62,8 +70,9 @@ class TokenKind(StrEnum):
 class Token:
     """A token as it is stored, without its text. `prefix` is the beginning of the text, to tell tokens apart.
 
-    `grant` names the consent that OAuth tokens come from: revoking one of them revokes them all. `resource` is the URL
-    that an OAuth token was made for. Moments are milliseconds since 1970.
+    `grant` names the consent that OAuth tokens come from, or the token that a browser signed in with: revoking one of
+    them revokes them all. `resource` is the URL that an OAuth token was made for; those of the web page have a word
+    instead. Moments are milliseconds since 1970.
     """
 
     id: str
@@ -84,6 +93,11 @@ class Token:
     def is_expired(self, now_ms: int) -> bool:
         """Whether its time is over."""
         return self.expires_at is not None and self.expires_at <= now_ms
+
+    @property
+    def is_for_page(self) -> bool:
+        """Whether it is of the web page, and no program may call with it."""
+        return self.resource in (PAGE_LINK, PAGE_COOKIE)
 
     @property
     def principal(self) -> Principal:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
+from kalito_mcp.access.page_sessions import PageSessions
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.access.tokens import NewToken
 from kalito_mcp.domain.access import HOST, Permission, Principal, Token
@@ -23,6 +24,17 @@ class Access(Part):
     def sign_in(self) -> SignIn:
         """How people let programs in by OAuth. It takes no new words, and works while the memory is paused."""
         return self._services.sign_in
+
+    @property
+    def pages(self) -> PageSessions:
+        """Who is signed in on the web page, and links to it for the owner of this memory. As `sign_in`, it works while
+        the memory is paused.
+
+        Raises:
+            AccessDenied: this memory is limited to an agent or a project.
+        """
+        self.place.limits.check_none("signing in on the page")
+        return self._services.sign_in.pages.of_owner(self.place.owner)
 
     async def create_token(
         self,

@@ -71,7 +71,8 @@ class SignInWriter(SignInReader, Protocol):
         """Mark a code as used; whether it was unused."""
 
     async def revoke_grants(self, owner: str, *, now_ms: int) -> Sequence[str]:
-        """Revoke all consents of an owner and their tokens. The ids of those consents that counted until now."""
+        """Revoke all consents of an owner with their tokens, and sign their browsers out of the page. The ids of those
+        consents that counted until now."""
 
     async def put_passphrase(self, owner: str, passphrase: Passphrase, *, now_ms: int) -> None:
         """Store an owner's passphrase instead of the one before."""

@@ -22,13 +22,16 @@ from kalito_mcp.server.gate import http_denial, is_write
 from kalito_mcp.server.mcp_sessions import CompleteResponses, SessionOwners, direct_route, streamable_http
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.web.cors import with_cors
-from kalito_mcp.web.guard import OPEN, Authenticate, Guard, RequiredPermissions, WhyRefused
+from kalito_mcp.web.guard import Authenticate, Guard, RequiredPermissions, WhyRefused, is_health
 from kalito_mcp.web.health import health_routes
 from kalito_mcp.web.limits import RateLimits
 from kalito_mcp.web.metrics import Measured, metrics_routes
 from kalito_mcp.web.oauth import oauth_routes
 from kalito_mcp.web.oauth_metadata import USUAL_SCOPES, resource_metadata_routes
 from kalito_mcp.web.oidc import OidcVerifier
+from kalito_mcp.web.page.app import PageApp
+from kalito_mcp.web.page.machine import Machine
+from kalito_mcp.web.page.table import page_app
 from kalito_mcp.web.refusal_log import RefusalLog
 from kalito_mcp.web.rest.app import RestApp
 from kalito_mcp.web.rest.endpoint import Exporter
@@ -46,12 +49,13 @@ def http_app(
     exporter: Exporter,
     oidc: OidcPolicy | None = None,
     documents: ClientDocuments | None = None,
+    machine: Machine | None = None,
 ) -> ASGIApp:
     """All that is served over HTTP on this port.
 
     Every request needs a token, unless `owner` names the memory that everybody may use. With an OpenID provider,
     people's tokens come from there, otherwise from the sign-in page. `exporter` writes the archives that REST sends.
-    `documents` reads how OAuth clients describe themselves.
+    `documents` reads how OAuth clients describe themselves. `machine` is what the page shows of this machine.
 
     Raises:
         ConfigurationError: the public URL or the provider's URL is not valid.
@@ -73,15 +77,26 @@ def http_app(
         limits=limits if owner is None else None,  # without login, as often as any program of this machine likes
     )
     rest = RestApp(TABLE, server.opened.memory, exporter)
+    anyone = Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN)
+    page = page_app(
+        server.opened.memory,
+        urls,
+        limits,
+        anyone=None if owner is None else anyone,
+        authenticate=login.authenticate,
+        machine=machine,
+        exporter=exporter,
+    )
+    sign_in_paths = {route.path for route in login.routes}
     guard = Guard(
-        WholeRequests(_below_api(_counted(rest, server.draining), needs)),
+        page.recognising(WholeRequests(_chosen(_counted(rest, server.draining), page, needs))),
         policy,
         limits=limits,
         is_write=rest.may_write,
         authenticate=login.authenticate,
         why_refused=login.why_refused,
-        anyone=Principal("anyone", owner or LOCAL_OWNER, Permission.ADMIN),
-        open_paths=OPEN | {route.path for route in login.routes},
+        anyone=anyone,
+        is_open=lambda scope: is_health(scope) or scope["path"] in sign_in_paths or page.has(scope),
         metadata_url=metadata_url,
         scopes=login.scopes,
     )
@@ -118,12 +133,13 @@ def _counted(app: ASGIApp, draining: Draining) -> ASGIApp:
     return answer
 
 
-def _below_api(rest: ASGIApp, other: ASGIApp) -> ASGIApp:
-    """Gives `rest` what is below /api. Starlette's own mounts match no path with a line break in it."""
+def _chosen(rest: ASGIApp, page: PageApp, other: ASGIApp) -> ASGIApp:
+    """Gives `rest` what is below /api, and `page` what is its. Starlette's own mounts match no path with a line break
+    in it."""
 
     def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         is_rest = scope["type"] == "http" and scope["path"].startswith("/api/")
-        return (rest if is_rest else other)(scope, receive, send)
+        return (rest if is_rest else page if page.has(scope) else other)(scope, receive, send)
 
     return choose
 

@@ -13,11 +13,11 @@ FORM: Final = "application/x-www-form-urlencoded"
 _MOST_FIELDS: Final = 50
 
 
-async def fields_of(request: Request) -> list[tuple[str, str]]:
-    """The fields of a form; none if it is not one, or has too many."""
+async def fields_of(request: Request, *, most: int = _MOST_FIELDS) -> list[tuple[str, str]]:
+    """The fields of a form; none if it is not one, or has more than `most`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         return []
     try:
-        return parse_qsl((await request.body()).decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        return parse_qsl((await request.body()).decode("utf-8"), keep_blank_values=True, max_num_fields=most)
     except ValueError:
         return []

@@ -1,12 +1,12 @@
 """Checks every request before anything else reads it: Host, Origin and the sender's token.
 
-It stands in front of all routes, so that a route cannot be forgotten. Only the paths in `OPEN` need no token: they
-issue one, or reveal nothing.
+It stands in front of all routes, so that a route cannot be forgotten. Only open paths need no token: they issue one,
+reveal nothing, or check who sends it themselves, as the page does by its cookie.
 """
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -31,7 +31,7 @@ REFUSED_KEY: Final = "kalito.refused"
 """Where it has what was refused, as the audit log calls it, if that says more than the status."""
 LONGEST_HEAD_BYTES: Final = 32_768
 """Of a request: its line, and all its headers."""
-OPEN: Final = frozenset({"/health/live", "/health/ready"})
+_HEALTH: Final = frozenset({"/health/live", "/health/ready"})
 Authenticate = Callable[[str], Awaitable[Principal | None]]
 WhyRefused = Callable[[str], Awaitable[str | None]]
 _NEEDED: Final = "send a valid token as `Authorization: Bearer kal_...`"
@@ -40,13 +40,19 @@ _log: Final = logging.getLogger("kalito.server")
 _UNAVAILABLE: Final = "the memory cannot be read now; the reason is in the server's log"
 
 
+def is_health(scope: Scope) -> bool:
+    """Whether a request asks how the server is, which needs no token."""
+    return scope["path"] in _HEALTH
+
+
 class Guard:
     """Passes on requests that name this server and come from a known principal, which it adds to the scope.
 
     `authenticate` gets the text of a bearer token. `why_refused` tells the sender why a token that was made here is
     refused. Without `authenticate` every caller is `anyone` and unlimited: that is for programs on this machine.
     `metadata_url` says where clients read how to get a token, by the Host that they called, and `scopes` what they
-    should ask for. `is_write` says whether a request may change something; `RequiredPermissions` counts MCP requests.
+    should ask for. `is_open` names requests that need no token. `is_write` says whether a request may change something;
+    `RequiredPermissions` counts MCP requests.
     """
 
     def __init__(
@@ -57,7 +63,7 @@ class Guard:
         authenticate: Authenticate | None,
         why_refused: WhyRefused | None = None,
         anyone: Principal,
-        open_paths: Collection[str] = OPEN,
+        is_open: Callable[[Scope], bool] = is_health,
         metadata_url: Callable[[str], str] | None = None,
         scopes: Sequence[str] = (),
         limits: RateLimits | None = None,
@@ -68,7 +74,7 @@ class Guard:
         self._why_refused = why_refused
         self._is_write = is_write
         self._anyone = anyone
-        self._open = open_paths
+        self._is_open = is_open
         self._metadata_url = metadata_url
         self._scopes = " ".join(scopes)
         self._limits = limits or RateLimits(policy)
@@ -85,7 +91,7 @@ class Guard:
         headers = Headers(scope=scope)
         scope[NETWORK_KEY] = self._limits.network(scope)
         refusal = _too_long(scope) or self._wrong_name(headers)
-        if refusal is None and scope["path"] not in self._open:
+        if refusal is None and not self._is_open(scope):
             token = _token_in(headers.getlist("authorization"))
             try:
                 principal = await self._principal(token)
@@ -108,7 +114,7 @@ class Guard:
         principal = scope.get(PRINCIPAL_KEY)
         if isinstance(principal, Principal):
             return self._limits.call(principal) or (self._limits.write(principal) if self._is_write(scope) else 0.0)
-        return self._limits.open_call(scope) if scope["path"] in self._open else self._limits.refused(scope)
+        return self._limits.open_call(scope) if self._is_open(scope) else self._limits.refused(scope)
 
     def _wrong_name(self, headers: Headers) -> JSONResponse | None:
         """The refusal of a request from a web page of another origin, or to a host name that is not ours."""

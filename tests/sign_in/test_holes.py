@@ -406,6 +406,18 @@ async def test_a_static_token_is_not_revoked_by_a_client(tmp_path: Path) -> None
         assert await thief.may(made.text)
 
 
+async def test_what_opens_the_page_opens_neither_mcp_nor_rest(tmp_path: Path) -> None:
+    async with home(tmp_path) as at, httpx2.AsyncClient(base_url=at.base, timeout=30) as http:
+        link = await at.memory.access.pages.link()
+        cookie = await at.memory.access.pages.enter(await at.memory.access.pages.link())
+        assert cookie is not None
+        for text in (link, cookie.text):
+            assert (await calls(at, text)).status_code == 401
+            answer = await http.get("/api/stats", headers={"authorization": f"Bearer {text}"})
+            assert (answer.status_code, "for the web page alone" in answer.text) == (401, True)
+        assert await at.memory.access.pages.enter(link) is not None
+
+
 async def test_the_greatest_permission_needs_both_to_say_so(tmp_path: Path) -> None:
     async with home(tmp_path) as at:
         hand = await registered(at)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kalito_mcp.domain.access import TokenKind
+from kalito_mcp.domain.access import Token, TokenKind
 from kalito_mcp.domain.sign_in import Attempts, Client, Code, Grant, Passphrase, SignInRequest
 from kalito_mcp.domain.zone import DAY_MS
 from kalito_mcp.storage.memory.state import Tables, drop, picked, update
@@ -96,8 +96,11 @@ class SignIn(Tables):
         revoked = update(
             self._state.grants, lambda one: (one.owner, one.revoked_at) == (owner, None), revoked_at=now_ms
         )
-        of_grants = {one.id for one in self._state.grants.values() if one.owner == owner}
-        update(self._state.tokens, lambda one: one.grant in of_grants and one.revoked_at is None, revoked_at=now_ms)
+
+        def is_signed_in(one: Token) -> bool:
+            return one.owner == owner and one.kind is not TokenKind.STATIC and one.revoked_at is None
+
+        update(self._state.tokens, is_signed_in, revoked_at=now_ms)
         return [one.id for one in revoked if one.id in usable]
 
     async def put_passphrase(self, owner: str, passphrase: Passphrase, *, now_ms: int) -> None:

@@ -113,7 +113,7 @@ class State:
     """By owner, agent, project and hash: with fields of an archive."""
     feedback: dict[tuple[str, FeedbackLabel], Mapping[str, int]] = field(default_factory=dict)
     graphs: dict[GraphPlace, Graph] = field(default_factory=dict)
-    imports: dict[tuple[str, str, str], FileRead] = field(default_factory=dict)
+    imports: dict[tuple[str, str, str], tuple[FileRead, int]] = field(default_factory=dict)
     vector_indexes: dict[int, VectorIndex] = field(default_factory=dict)
     vectors: "dict[tuple[int, int], NDArray[np.float32]]" = field(default_factory=dict)
     """By index and record. Those of an index that was dropped are left until they are cleared."""

@@ -104,7 +104,7 @@ UPDATE oauth_grants SET revoked_at = :now_ms WHERE owner = :owner AND revoked_at
 """
 UPDATE_TOKENS_REVOKED: Final = """
 UPDATE access_tokens SET revoked_at = :now_ms
-WHERE owner = :owner AND grant_id IS NOT NULL AND revoked_at IS NULL
+WHERE owner = :owner AND kind <> 'static' AND revoked_at IS NULL
 """
 SELECT_PASSPHRASES: Final = "SELECT salt, hash, n, r, p FROM passphrases WHERE owner = :owner"
 SELECT_HAS_PASSPHRASES: Final = "SELECT EXISTS (SELECT 1 FROM passphrases)"

@@ -8,8 +8,8 @@ from pydantic.json_schema import models_json_schema
 
 from kalito_mcp.memory.verbs.json_schemas import pruned
 from kalito_mcp.version import __version__
+from kalito_mcp.web.problems import ProblemBody
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Nothing
-from kalito_mcp.web.rest.problems import ProblemBody
 from kalito_mcp.web.rest.requests import KEY_LENGTHS
 
 _REFERENCE: Final = "#/components/schemas/{model}"

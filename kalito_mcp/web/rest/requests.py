@@ -19,8 +19,8 @@ from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.redaction import cleaned
 from kalito_mcp.web.arguments import tidied, unknown_arguments
 from kalito_mcp.web.faults import in_words
+from kalito_mcp.web.problems import Problem
 from kalito_mcp.web.rest.endpoint import AnyEndpoint
-from kalito_mcp.web.rest.problems import Problem
 
 KEY_LENGTHS: Final = (8, 200)
 """Of an Idempotency-Key. A shorter one is easily taken twice."""
@@ -51,6 +51,15 @@ def query_of(model: type[Sent], raw: bytes) -> Sent:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except ValueError:
         raise InvalidInput("the query of the URL is not valid; encode it as UTF-8, with percent signs") from None
+    return checked_pairs(model, pairs)
+
+
+def checked_pairs(model: type[Sent], pairs: Sequence[tuple[str, str]]) -> Sent:
+    """The fields of a query or a form. Lists may come several times.
+
+    Raises:
+        InvalidInput: a field is unknown, missing, wrong or given twice.
+    """
     by_name = {alias: name for name in model.model_fields for alias in (name, camel_case(name))}
     if (fault := unknown_arguments({name: 1 for name, _ in pairs if name not in by_name}, _schema(model))) is not None:
         raise InvalidInput(fault if model.model_fields else f"{fault.partition(';')[0]}; this has none")
