@@ -112,7 +112,7 @@ class Timeline(Part):
                 first_seq = max(1, newest - limit + 1)
                 messages = await view.conversations.messages(one.session, first_seq=first_seq, last_seq=newest)
                 said += [Said(message, one.session, one.client) for message in messages if not message.is_hidden]
-            return sorted(said, key=lambda one: (one.message.created_at, one.message.seq), reverse=True)[:limit]
+            return sorted(said, key=lambda one: (one.message.created_at, one.message.id), reverse=True)[:limit]
 
         return await self.place.store.read(look)
 

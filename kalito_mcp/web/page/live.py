@@ -44,10 +44,11 @@ class Live:
         self._looks: defaultdict[str, _Look] = defaultdict(_Look)
 
     def stream(self, memory: "Memory", since: str) -> EventSourceResponse:
-        """An event `changed` for each change of the memory since the version `since`."""
-        return EventSourceResponse(self._events(memory, since), headers=_HEADERS)
+        """The answer with the events."""
+        return EventSourceResponse(self.events(memory, since), headers=_HEADERS)
 
-    async def _events(self, memory: "Memory", since: str) -> AsyncIterator[Mapping[str, str]]:
+    async def events(self, memory: "Memory", since: str) -> AsyncIterator[Mapping[str, str]]:
+        """An event `changed` for each change of the memory since the version `since`."""
         ends_s = anyio.current_time() + _LASTS_S
         while anyio.current_time() < ends_s:
             try:
