@@ -14,6 +14,7 @@ from kalito_mcp.web.page.entrance import Entrance
 from kalito_mcp.web.page.house import HouseViews
 from kalito_mcp.web.page.known import KNOWN
 from kalito_mcp.web.page.machine import Machine
+from kalito_mcp.web.page.now import NOW
 from kalito_mcp.web.page.record import RECORD
 from kalito_mcp.web.page.session import SESSION
 from kalito_mcp.web.page.timeline import TIMELINE
@@ -28,6 +29,7 @@ def page_table(machine: Machine | None = None, exporter: Exporter | None = None)
     """The lines. `machine` is the one that the memory is on, and `exporter` writes archives; without them, their views
     say that they are not there."""
     return (*ASK, *KNOWN, *TIMELINE, *SESSION, *RECORD, *HouseViews(machine, exporter).lines(), *ACTS)
+    return (*ASK, *NOW, *TIMELINE, *SESSION, *RECORD, *HouseViews(machine, exporter).lines(), *ACTS)
 
 
 PAGE: Final = page_table()
