@@ -13,7 +13,7 @@ WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: demo test check format catalogue lint types types-of-windows imports coverage package mcpb archives listings bench campaigns hook-figures
-.PHONY: e2e-hosts conformance audit fuzz lock clean
+.PHONY: e2e-hosts conformance vendor audit fuzz lock clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/kalito-mcp demo
@@ -117,6 +117,10 @@ build/conformance/.installed: tests/conformance_tools/package.json
 	cp $< $(@D)/package.json
 	npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
+
+# Whether the scripts of others that the page serves are those of npm, which it needs.
+vendor: $(VENV)/.runtime
+	PYTHONPATH=. $(BIN)/python -m tests.web.page.vendored
 
 # Whether a library that we install has a known hole, by the database of PyPI.
 audit: $(VENV)/.venv

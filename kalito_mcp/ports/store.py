@@ -16,6 +16,7 @@ from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
+from kalito_mcp.ports.timeline import TimelineReader
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 T = TypeVar("T")
@@ -50,6 +51,8 @@ class ReadView(Protocol):
     def sign_in(self) -> SignInReader: ...
     @property
     def audit(self) -> AuditReader: ...
+    @property
+    def timeline(self) -> TimelineReader: ...
     @property
     def given(self) -> GivenReader: ...
 

@@ -89,7 +89,7 @@ def http_app(
     )
     sign_in_paths = {route.path for route in login.routes}
     guard = Guard(
-        WholeRequests(_chosen(_counted(rest, server.draining), page, needs)),
+        page.recognising(WholeRequests(_chosen(_counted(rest, server.draining), page, needs))),
         policy,
         limits=limits,
         is_write=rest.may_write,

@@ -26,6 +26,7 @@ from kalito_mcp.storage.memory.search_index import Search
 from kalito_mcp.storage.memory.sessions import Sessions
 from kalito_mcp.storage.memory.sign_in import SignIn
 from kalito_mcp.storage.memory.state import State
+from kalito_mcp.storage.memory.timeline import Timeline
 from kalito_mcp.storage.memory.vectors import Vectors
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Ports:
         self.access = Access(state)
         self.sign_in = SignIn(state)
         self.audit = Audit(state)
+        self.timeline = Timeline(state)
         self.given = GivenBack(state)
 
 

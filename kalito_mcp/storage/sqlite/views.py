@@ -19,6 +19,7 @@ from kalito_mcp.storage.sqlite.sign_in import SignInQueries, SignInStatements
 from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
+from kalito_mcp.storage.sqlite.timeline import TimelineQueries
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_moves import VectorMoveStatements
 from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
@@ -47,6 +48,7 @@ class ReadViewOfSqlite:
         self.access = AccessQueries(connection)
         self.sign_in = SignInQueries(connection)
         self.audit = AuditQueries(connection)
+        self.timeline = TimelineQueries(connection)
         self.given = GivenQueries(connection)
         self.connection = connection
 

@@ -62,5 +62,8 @@ def local_path(sent: str | None, default: str) -> str:
 
 
 def _takes_gzip(request: Request) -> bool:
-    offered = (one.partition(";")[0].strip() for one in request.headers.get("accept-encoding", "").split(","))
-    return "gzip" in offered
+    for one in request.headers.get("accept-encoding", "").split(","):
+        name, _, weight = one.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return weight.strip("0.") != "" or not weight
+    return False

@@ -4,6 +4,7 @@ The guard lets its paths through without a token. A form also needs our own Orig
 other site can send one. What cannot be done, the page says in words.
 """
 
+import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kalito_mcp.domain.access import Permission, Principal, denial
+from kalito_mcp.errors import RevisionConflict
 from kalito_mcp.runtime.acting import acting_as
+from kalito_mcp.text.plurals import plural
 from kalito_mcp.web.forms import fields_of
 from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 from kalito_mcp.web.limits import RateLimits
@@ -49,6 +52,7 @@ _NAVIGATION: Final = (
     ("/house", "House"),
 )
 _UNDO_S: Final = 86_400
+_CHANGED: Final = "it was changed since you opened it; look at it again, and if your change is still needed, repeat it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,24 @@ class PageApp:
         """Whether a request is for the page."""
         return scope["type"] == "http" and self._routes.has(scope)
 
+    def recognising(self, app: ASGIApp) -> ASGIApp:
+        """The app, which learns who sends a form of the page before it reads it: a stranger may send few bytes."""
+
+        async def recognised(scope: Scope, receive: Receive, send: Send) -> None:
+            if self.has(scope) and scope["method"] == "POST":
+                request = Request(scope, receive)
+                try:
+                    with problems("the page"):
+                        principal = await self._principal(request)
+                except Problem as problem:
+                    await self._refused(request, problem, FIRST)(scope, receive, send)
+                    return
+                if principal is not None:
+                    scope[PRINCIPAL_KEY] = principal
+            await app(scope, receive, send)
+
+        return recognised
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
@@ -104,13 +126,14 @@ class PageApp:
                     await answer(scope, receive, send)
                     return
         except Problem as problem:
-            answer = self._refused(request, problem)
+            sent = dict(await fields_of(request, most=_MOST_FIELDS)) if scope["method"] == "POST" else {}
+            answer = self._refused(request, problem, local_path(sent.get("back"), FIRST))
         await answer(scope, receive, send)
 
     async def _answer(self, request: Request, line: Line | Plain, path: dict[str, str]) -> ASGIApp:
         if isinstance(line, Plain):
             return await line.answer(request, path)
-        principal = await self._principal(request)
+        principal = request.scope.get(PRINCIPAL_KEY) or await self._principal(request)
         if principal is None:
             return self._has_no_cookie(request, line)
         request.scope[PRINCIPAL_KEY] = principal
@@ -134,10 +157,15 @@ class PageApp:
             return
         wait_s = self._limits.call(principal) or (self._limits.write(principal) if is_write else 0.0)
         if wait_s:
-            raise Problem(429, "too_many_requests", f"too many requests; try again in {wait_s:.0f} seconds")
+            seconds = math.ceil(wait_s)
+            said = f"too many requests; try again in {plural(seconds, 'second')}"
+            raise Problem(429, "too_many_requests", said, {"retry-after": str(seconds)})
 
     async def _show(self, request: Request, view: View[Any], path: dict[str, str], principal: Principal) -> ASGIApp:
-        pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        try:
+            pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise Problem(422, "invalid_input", f"this address has more than {_MOST_FIELDS:,} fields") from None
         visit = await self._visit(view.sent, pairs, path, principal)
         shown = await view.handler(visit)
         if isinstance(shown, Download):
@@ -169,7 +197,11 @@ class PageApp:
         key = await self._key()
         if not is_form_key(key, self._browser.cookie(request, PAGE_COOKIE) or "", form.get("form_key", "")):
             raise Problem(403, "stale_form", "this form is not from this browser's page; load the page again")
-        done = await act.handler(await self._visit(act.sent, pairs, path, principal))
+        visit = await self._visit(act.sent, pairs, path, principal)
+        try:
+            done = await act.handler(visit)
+        except RevisionConflict as error:
+            raise Problem(409, error.code, _CHANGED) from error
         answer = go_to(done.back or local_path(form.get("back"), FIRST))
         if done.said:
             self._browser.set_cookie(answer, UNDO_COOKIE, undo_cookie(key, done), max_age=_UNDO_S)
@@ -195,9 +227,8 @@ class PageApp:
             return html(request, rendered("again.html", {"place": local_path(place, FIRST)}))
         return go_to(link("/enter", back=local_path(place, FIRST)))
 
-    def _refused(self, request: Request, problem: Problem) -> Response:
+    def _refused(self, request: Request, problem: Problem, back: str) -> Response:
         frame = self._frame(request, None)
-        back = local_path(request.query_params.get("back"), FIRST)
         values = {**frame, "title": "This did not work", "said": problem.body.error_description, "back": back}
         answer = html(request, rendered("error.html", values), problem.status)
         answer.headers.update({name: value for name, value in problem.headers.items() if name != "cache-control"})

@@ -56,7 +56,9 @@ class Entrance:
         try:
             cookie = await (self._with_token(token) if token else self._with_passphrase(request, form, passphrase))
         except TooManyAttempts as error:
-            return await self._form(request, form.get("back"), str(error), 429)
+            refusal = await self._form(request, form.get("back"), str(error), 429)
+            refusal.headers["retry-after"] = str(error.retry_after_s)
+            return refusal
         if cookie is None:
             request.scope[REFUSED_KEY] = "sign_in"
             return await self._form(request, form.get("back"), _WRONG, 403)
@@ -66,15 +68,18 @@ class Entrance:
 
     async def follow(self, request: Request, path: dict[str, str]) -> Response:
         """Take a link. The answer is a page that goes on by itself: a cookie that comes with a redirect would be held
-        back if the link was followed from another program's page."""
+        back if the link was followed from another program's page. A program that only looks at a link does not use it
+        up."""
         self._check_safe(request)
+        going_on = html(request, rendered("again.html", {"place": FIRST}))
+        if request.method == "HEAD":
+            return going_on
         found = await (await self._memory()).access.pages.enter(path["code"])
         if found is None:
             request.scope[REFUSED_KEY] = "sign_in"
             raise Problem(403, "link_used", _USED)
-        answer = html(request, rendered("again.html", {"place": FIRST}))
-        self._browser.set_cookie(answer, PAGE_COOKIE, found.text)
-        return answer
+        self._browser.set_cookie(going_on, PAGE_COOKIE, found.text)
+        return going_on
 
     async def leave(self, request: Request, path: dict[str, str]) -> Response:
         """Sign out."""

@@ -14,6 +14,8 @@ from kalito_mcp.web.page.entrance import Entrance
 from kalito_mcp.web.page.house import HouseViews
 from kalito_mcp.web.page.machine import Machine
 from kalito_mcp.web.page.record import RECORD
+from kalito_mcp.web.page.session import SESSION
+from kalito_mcp.web.page.timeline import TIMELINE
 from kalito_mcp.web.rest.endpoint import Exporter
 from kalito_mcp.web.urls import ServerUrls
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 def page_table(machine: Machine | None = None, exporter: Exporter | None = None) -> tuple[Line, ...]:
     """The lines. `machine` is the one that the memory is on, and `exporter` writes archives; without them, their views
     say that they are not there."""
-    return (*ASK, *RECORD, *HouseViews(machine, exporter).lines(), *ACTS)
+    return (*ASK, *TIMELINE, *SESSION, *RECORD, *HouseViews(machine, exporter).lines(), *ACTS)
 
 
 PAGE: Final = page_table()
