@@ -84,8 +84,7 @@ SELECT_TOTALS: Final = f"""
 SELECT count(*), total(s.message_count - s.hidden_count), total(s.pin_count), total(s.summary_count) FROM sessions s
 WHERE s.owner = :owner AND {within("s")}
 """
-# The index has what is not said in a session, and no message. A document has a row for each part, and a note is one whose
-# source begins with "note:".
+# The index has no message. A document has a row for each part, and a note is one whose source begins with "note:".
 SELECT_OTHER_TOTALS: Final = f"""
 SELECT count(DISTINCT CASE WHEN r.type = 'document' AND r.source LIKE 'note:%' THEN r.source END),
     count(CASE WHEN r.type = 'task' THEN 1 END),
