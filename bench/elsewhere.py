@@ -41,7 +41,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval import ranking
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.text.analysis import STOP_WORDS
-from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from kalito_mcp.upkeep.answer_log import UsagePolicy
 
 _PAGE: Final = 10
 _BATCH: Final = 200

@@ -41,7 +41,7 @@ from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.text.analysis import STOP_WORDS, index_text
-from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from kalito_mcp.upkeep.answer_log import UsagePolicy
 from kalito_mcp.wiring import open_memory
 
 _SIZES: Final = (0, 10_000, 100_000)

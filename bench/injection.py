@@ -32,7 +32,7 @@ from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.safety.escaping import as_data
-from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from kalito_mcp.upkeep.answer_log import UsagePolicy
 
 _LIVE = "the live session"
 _ENOUGH_CHARS: Final = 300

@@ -26,7 +26,7 @@ from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.text.analysis import is_spelled_with_spaces
-from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from kalito_mcp.upkeep.answer_log import UsagePolicy
 from kalito_mcp.wiring import open_memory
 
 SETS: Final = ROOT / "tests" / "languages" / "sets"

@@ -27,7 +27,7 @@ from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.search import Hit, SearchRequest
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.memory import Memory
-from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from kalito_mcp.upkeep.answer_log import UsagePolicy
 from kalito_mcp.wiring import open_memory
 
 _PAGE: Final = 5

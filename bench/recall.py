@@ -48,7 +48,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval import ranking
 from kalito_mcp.retrieval.formula import WITH_VECTORS, Weights
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from kalito_mcp.upkeep.answer_log import UsagePolicy
 
 FOLDER_VARIABLE: Final = "KALITO_BENCH_DATA"
 DATA_SETS: Final = ("locomo-dev", "beam100k-dev")

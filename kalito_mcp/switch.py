@@ -92,6 +92,16 @@ def write_switch(file: Path, switch: Switch) -> None:
     write_whole(file, json.dumps(content).encode("utf-8", "surrogatepass"))
 
 
+def keep_switch(file: Path, switch: Switch) -> None:
+    """The same, for a caller who can only say what is wrong. Raises ConfigurationError."""
+    try:
+        write_switch(file, switch)
+    except OSError as error:
+        raise ConfigurationError(
+            f"nothing has changed: {error.filename} cannot be written: {error.strerror}"
+        ) from error
+
+
 def _damaged(file: Path) -> ConfigurationError:
     return ConfigurationError(
         f"{file} cannot be read, so nothing is remembered: run `kalito-mcp resume` to recreate it"

@@ -18,6 +18,7 @@ from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.backups import Backup
 from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.graph import GraphScope
+from kalito_mcp.domain.sizes import StoredFiles
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
 from kalito_mcp.editing.cascade import Cascade
 from kalito_mcp.editing.editor import RecordEditor
@@ -52,16 +53,17 @@ from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.environment import access, log_size, users
+from kalito_mcp.storage.sqlite.environment import stored_files as files_of_database
 from kalito_mcp.storage.sqlite.inspection import inspect, wal_reset_exposure
 from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
-from kalito_mcp.switch import Switch, read_switch
+from kalito_mcp.switch import Switch, keep_switch, read_switch
+from kalito_mcp.upkeep.answer_log import AnswerLog
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
-from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 
 
@@ -129,7 +131,7 @@ async def memory_over(
             store.watch(vectors.nudge)
         snapshots = SnapshotFolder(files.snapshots)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
-        memory, owed, usage = await _assemble(
+        memory, owed, answers = await _assemble(
             store,
             settings,
             registry=registry,
@@ -146,12 +148,12 @@ async def memory_over(
             if not opened.is_read_only:
                 store.watch(owed.nudge)
                 tasks.start_soon(owed.run)
-                tasks.start_soon(usage.run)
+                tasks.start_soon(answers.run)
             if vectors is not None:
                 tasks.start_soon(vectors.run)
             yield memory
             tasks.cancel_scope.cancel()
-        await usage.flush()
+        await answers.flush()
     except BaseExceptionGroup as group:
         # The workers raise nothing, so this is what the block raised: pass it on without the group.
         raise group.exceptions[0] from group.exceptions[0].__cause__
@@ -186,7 +188,7 @@ async def _assemble(
     vectors: VectorWorker | None,
     switch: Callable[[], Switch],
     sign_in: SignIn,
-) -> tuple[Memory, OwedWorker, UsageCounter]:
+) -> tuple[Memory, OwedWorker, AnswerLog]:
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     judge = SentenceJudge(registry.sentence_model(settings.vectors))
@@ -225,7 +227,7 @@ async def _assemble(
     most, threshold = settings.context.summaries, settings.window.threshold
     owed = OwedWorker(store, summaries, pins, eraser, max_per_level=most, threshold=threshold)
     editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
-    usage = UsageCounter(store, clock, settings.usage)
+    answers = AnswerLog(store, clock, settings.usage)
     injector = Injector(searcher, counter, settings.injection, fence_secret=fence_secret, zone=zone)
     services = Services(
         manager=manager,
@@ -244,15 +246,16 @@ async def _assemble(
         historian=Historian(store),
         tokens=Tokens(store, clock),
         sign_in=sign_in,
-        usage=usage,
+        answers=answers,
         judge=judge,
         digests=DigestPinner(store, judge, counter, clock, ids),
         ids=ids,
+        keep_switch=partial(keep_switch, settings.database.files.switch),
         zone=zone,
         vectors=vectors,
     )
     memory = Memory(Place(store, clock, settings.projects, switch, settings.owner), services)
-    return memory, owed, usage
+    return memory, owed, answers
 
 
 def _orchestrators(
@@ -325,6 +328,11 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
 def backups(settings: Settings) -> tuple[Path, list[Backup]]:
     """The folder of the backups, and those in it, the newest first."""
     return backup_files.backup_folder(settings.database.path), backup_files.backups(settings.database.path)
+
+
+def stored_files(settings: Settings) -> StoredFiles:
+    """The files of the memory with their sizes. Opens the database for reading."""
+    return files_of_database(settings.database.path)
 
 
 def back_up(settings: Settings, keep: int) -> tuple[Backup, list[Path]]:

@@ -3,12 +3,14 @@
 from typing import Final
 
 BACK_TO_20: Final = """
+DROP TABLE given;
 DROP TABLE feedback; CREATE INDEX sessions_unobserved ON sessions (key) WHERE message_count > observed_seq;
 DELETE FROM migrations WHERE number > 20; PRAGMA user_version = 20;
 """
 """Feedback in graphs alone."""
 
 BACK_TO_9: Final = """
+DROP TABLE given;
 DROP TABLE feedback; CREATE INDEX sessions_unobserved ON sessions (key) WHERE message_count > observed_seq;
 DROP TRIGGER record_vectors_removed; DROP TABLE vector_removals; ALTER TABLE vector_indexes DROP COLUMN centre;
 CREATE UNIQUE INDEX record_vectors_of_sessions ON record_vectors (session_key, key) WHERE session_key IS NOT NULL;

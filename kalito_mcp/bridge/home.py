@@ -33,6 +33,8 @@ from kalito_mcp.version import __version__
 
 PROTOCOL: Final = "2026-07-28"
 _META: Final = "io.modelcontextprotocol/"
+_APPS: Final = {f"{_META}ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+"""How a host says that it shows MCP Apps."""
 _HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
@@ -64,13 +66,18 @@ class Caller:
     project: str | None = None
     elicitation: Mapping[str, Any] | None = None
     """How the host can ask its user; None if it cannot."""
+    shows_apps: bool = False
+    """Whether the host shows MCP Apps."""
 
     def meta(self) -> dict[str, Any]:
         """The `_meta` of a request of this caller."""
+        capabilities: dict[str, Any] = {} if self.elicitation is None else {"elicitation": dict(self.elicitation)}
+        if self.shows_apps:
+            capabilities["extensions"] = _APPS
         said: dict[str, Any] = {
             f"{_META}protocolVersion": PROTOCOL,
             f"{_META}clientInfo": dict(self.client or {"name": "kalito-bridge", "version": __version__}),
-            f"{_META}clientCapabilities": {} if self.elicitation is None else {"elicitation": dict(self.elicitation)},
+            f"{_META}clientCapabilities": capabilities,
         }
         if self.session:
             said["kalito/session"] = self.session

@@ -121,7 +121,7 @@ class Passing:
 
     async def _read(self, method: str, params: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         session, asked_as = caller.session or "", self._delivery.home.identity()
-        place = {"session": session, "project": caller.project, "asked as": asked_as}
+        place = {"session": session, "project": caller.project, "asked as": asked_as, "apps": caller.shows_apps}
         question = {"method": method, "params": params, **place}
         newest = _newest_context(params, place)
         is_caught_up = await self._delivery.catch_up()

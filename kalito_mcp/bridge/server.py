@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp.server.apps import client_supports_apps
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.subscriptions import ResourceUpdated
@@ -17,6 +18,7 @@ from mcp.types import (
     ListResourcesResult,
     PaginatedRequestParams,
     ReadResourceRequestParams,
+    ReadResourceResult,
     RequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -27,6 +29,7 @@ from kalito_mcp.bridge.passing import Passing, ToolCall, made_here, refusal_of
 from kalito_mcp.bridge.replies import Progress, RequestRefused
 from kalito_mcp.capture.capturer import report_of_call
 from kalito_mcp.errors import KalitoError
+from kalito_mcp.server.app.offering import PAGE_URI, page
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.server.refusals import refusal
 from kalito_mcp.server.session_list import FIRST_CURSOR
@@ -125,7 +128,9 @@ class _Bridge:
 
     async def read_resource(
         self, context: ServerRequestContext[Any], params: ReadResourceRequestParams
-    ) -> dict[str, Any]:
+    ) -> ReadResourceResult | dict[str, Any]:
+        if str(params.uri) == PAGE_URI:  # the home may be of another version
+            return ReadResourceResult(contents=[page()])
         return await self._read("resources/read", context, params)
 
     async def get_prompt(self, context: ServerRequestContext[Any], params: GetPromptRequestParams) -> dict[str, Any]:
@@ -161,7 +166,7 @@ class _Bridge:
         declared = context.session.client_capabilities
         elicits = None if declared is None or declared.elicitation is None else declared.elicitation
         elicitation = None if elicits is None else elicits.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return Caller(client, self._host.session, self._host.project, elicitation)
+        return Caller(client, self._host.session, self._host.project, elicitation, client_supports_apps(context))
 
 
 def _required(schema: Mapping[str, Any] | None) -> dict[str, str]:

@@ -191,11 +191,11 @@ class Capture:
         """Record the event, and return what to put into the prompt."""
         match event.kind:
             case EventKind.STARTED if not is_late:
-                return await self._known(memory, conversation)
+                return await self._known(memory, event, conversation)
             case EventKind.PROMPT:
                 prompt = NewMessage(Role.USER, event.text, client_key=key, created_at=moment)
                 # Before it is recorded: nothing is more like a prompt than itself, and the assistant sees that.
-                found = [] if is_late else [await self._known(memory, conversation)]
+                found = [] if is_late else [await self._known(memory, event, conversation)]
                 found += [] if is_late else [await self._injected(memory, event, conversation)]
                 await self._record(memory, event, conversation, [prompt])
                 return "\n".join(filter(None, found))
@@ -258,7 +258,7 @@ class Capture:
         """Keep the host's summary: as the session's summary if it is the first. Otherwise as a message, because it
         covers the whole conversation, and summarised messages get no second summary."""
         session_id = conversation.session_id
-        stored = (await memory.build_context(session_id, _SUMMARIES_TOKENS)).summaries
+        stored = (await memory.manager.build_context(session_id, _SUMMARIES_TOKENS)).summaries
         if cleaned(event.text.strip())[0] in [one.summary for one in stored]:
             return
         try:
@@ -280,6 +280,7 @@ class Capture:
                     event.text,
                     seen_after=conversation.seen_after,
                     shown=frozenset(conversation.shown),
+                    client=event.host,
                 )
         except TimeoutError:
             _log.debug("no context in time for a prompt of %s", event.host)
@@ -292,12 +293,14 @@ class Capture:
         conversation.shown.update(found.record_ids)
         return found.text
 
-    async def _known(self, memory: "Memory", conversation: Conversation) -> str:
+    async def _known(self, memory: "Memory", event: HookEvent, conversation: Conversation) -> str:
         """What is known of the person and the project, once a conversation."""
         if conversation.has_known:
             return ""
         try:
-            known = await memory.hooks.inject_known()
+            known = await memory.hooks.inject_known(
+                conversation.session_id, client=event.host, is_seen=conversation.is_resumed
+            )
         except KalitoError as error:
             _log.warning("what is known is left out of a prompt: %s", error)
             return ""

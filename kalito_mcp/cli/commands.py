@@ -23,6 +23,7 @@ _GROUPS: Final = {
     "Most used": {
         "install": ("kalito_mcp.cli.hosts:install", "Connect the assistants on this machine."),
         "import": ("kalito_mcp.cli.importing", "Bring in conversations of other programs."),
+        "open": ("kalito_mcp.cli.open_page", "Open the memory as a page in the browser."),
         "search": ("kalito_mcp.cli.remembering:search", "Find what was said, in any conversation."),
         "profile": ("kalito_mcp.cli.profile", "List what every conversation knows of you and your projects."),
         "pause": ("kalito_mcp.cli.switching:pause", "Remember nothing for a while."),

@@ -22,7 +22,9 @@ _LONGEST: Final = 4_096
 
 @click.command(name="passphrase")
 @click.option("--owner", help="Which owner's memory. Default: the setting `owner`.")
-@click.option("--sign-out", is_flag=True, help="Also revoke all programs that this owner let in.")
+@click.option(
+    "--sign-out", is_flag=True, help="Also revoke all programs that this owner let in, and sign browsers out."
+)
 @with_settings
 def command(database: str | None, config: Path | None, owner: str | None, sign_out: bool) -> None:
     """Set the passphrase for the sign-in page, by which programs such as claude.ai are let in over HTTP.

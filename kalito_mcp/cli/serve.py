@@ -6,11 +6,12 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -79,27 +80,69 @@ def command(
     port: int,
 ) -> None:
     """Serve the memory to an MCP host."""
+    if transport == "stdio":
+        _serve_stdio(database, config, project, begun)
+        return
+    from kalito_mcp.safety.addresses import LOOPBACK_HOSTS  # noqa: PLC0415 - a host over stdio needs none of it
+    from kalito_mcp.server.http_server import check_address  # noqa: PLC0415 - as above
+
+    check_address(host, has_login=not without_login)
+    start_logging()
+    settings = settings_of(database, config)
+
+    async def serve(server: "KalitoServer") -> None:
+        first = None if without_login else await _first_token(await server.opened.memory())
+        is_open = host not in LOOPBACK_HOSTS
+        announce = partial(_announce, first_token=first, is_deprecated=transport == "sse", is_open=is_open)
+        await serve_over_http(
+            *(server, settings, announce),
+            config=config,
+            transport=transport,
+            host=host,
+            port=port,
+            without_login=without_login,
+        )
+
+    run_server(serve, database, config, project, settings=settings)
+
+
+def _serve_stdio(database: str | None, config: Path | None, project: str | None, begun: "Begun | None") -> None:
+    start_logging()
+    if (connection := _home_of(database, config)) is not None:
+        from kalito_mcp.cli.bridge import serve_bridge  # noqa: PLC0415 - most memories are on this machine
+
+        sys.setswitchinterval(_SWITCH_S)
+        anyio.run(serve_bridge, database, config, project, connection, begun, _leave_trace)
+        return
+
+    async def serve(server: "KalitoServer") -> None:
+        from kalito_mcp.server.stdio import serve_stdio  # noqa: PLC0415 - imports mcp
+
+        await serve_stdio(server, begun)
+
+    run_server(serve, database, config, project)
+
+
+def run_server(
+    serve: "Callable[[KalitoServer], Awaitable[None]]",
+    database: str | None,
+    config: Path | None,
+    project: str | None,
+    *,
+    settings: "Settings | None" = None,
+) -> None:
+    """Build the server of this memory, and run it until `serve` returns. Without `settings` it is the server of the one
+    host that has started this process."""
     from kalito_mcp.server.build import build_server  # noqa: PLC0415 - importing mcp takes a second
     from kalito_mcp.server.telemetry import start_telemetry  # noqa: PLC0415 - the same
 
     sys.setswitchinterval(_SWITCH_S)
-    if transport != "stdio":
-        from kalito_mcp.server.http_server import check_address  # noqa: PLC0415 - a host over stdio needs none of it
-
-        check_address(host, has_login=not without_login)
-    _configure_logging(os.environ.get("KALITO_LOG", ""))
-    if transport == "stdio" and (connection := _home_of(database, config)) is not None:
-        from kalito_mcp.cli.bridge import serve_bridge  # noqa: PLC0415 - most memories are on this machine
-
-        anyio.run(serve_bridge, database, config, project, connection, begun, _leave_trace)
-        return
     # The environment names the session of the host that started us. Over HTTP, other hosts connect too.
     host_session = os.environ.get("KALITO_SESSION") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     reported: list[str] = []
-    settings = None if transport == "stdio" else settings_of(database, config)
     server = build_server(
-        lambda: _opened(database, config, reported, project, is_hosted=transport == "stdio"),
-        default_session=host_session if transport == "stdio" else None,
+        lambda: _opened(database, config, reported, project, is_hosted=settings is None),
+        default_session=host_session if settings is None else None,
         public_url=settings.http.public_url if settings else "",
         **switches(os.environ),
     )
@@ -108,12 +151,7 @@ def command(
 
     async def run() -> None:
         async with server.opened.open(), _listening(server, database, config):
-            if transport == "stdio" or settings is None:
-                from kalito_mcp.server.stdio import serve_stdio  # noqa: PLC0415 - imports mcp
-
-                await serve_stdio(server, begun)
-            else:
-                await _serve_http(server, settings, transport, host, port, without_login=without_login)
+            await serve(server)
 
     try:
         anyio.run(run)
@@ -125,29 +163,50 @@ def command(
         _end_for_certain()
 
 
-async def _serve_http(
+async def serve_over_http(
     server: "KalitoServer",
     settings: "Settings",
-    transport: Literal["http", "sse"],
-    host: str,
-    port: int,
+    announce: Callable[[str], None],
     *,
-    without_login: bool,
+    config: Path | None,
+    transport: Literal["http", "sse"] = "http",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    without_login: bool = False,
 ) -> None:
+    """Serve until interrupted. `announce` gets the URL of MCP once it can be connected to; meanwhile `kalito-mcp open`
+    finds this server. `config` is the file that the settings were read from, if one was named.
+
+    Raises:
+        ConfigurationError: the port is taken.
+    """
+    from kalito_mcp.cli.this_machine import ThisMachine  # noqa: PLC0415 - a host over stdio needs none of it
     from kalito_mcp.exchange.archive import archive_pieces  # noqa: PLC0415 - imports mcp
-    from kalito_mcp.safety.addresses import LOOPBACK_HOSTS  # noqa: PLC0415 - as above
-    from kalito_mcp.server.http_server import serve_http  # noqa: PLC0415 - as above
+    from kalito_mcp.server.address_file import local_url, naming  # noqa: PLC0415 - the same
+    from kalito_mcp.server.http_server import serve_http  # noqa: PLC0415 - imports mcp
     from kalito_mcp.server.web_app import http_app  # noqa: PLC0415 - as above
 
     owner = settings.owner if without_login else None
     app_on = partial(
-        http_app, server, transport, settings.http, owner=owner, oidc=settings.oidc, exporter=archive_pieces
+        http_app,
+        server,
+        transport,
+        settings.http,
+        owner=owner,
+        oidc=settings.oidc,
+        exporter=archive_pieces,
+        machine=ThisMachine(settings, config),
     )
-    first = None if without_login else await _first_token(await server.opened.memory())
-    is_open = host not in LOOPBACK_HOSTS
-    announce = partial(_announce, first_token=first, is_deprecated=transport == "sse", is_open=is_open)
     path = "/mcp" if transport == "http" else "/sse"
-    await serve_http(app_on, path, server=server, host=host, port=port, announce=announce)
+    with ExitStack() as until_end:
+
+        def listens(url: str) -> None:
+            here = local_url(host, urlsplit(url).port or 0)
+            if here is not None:
+                until_end.enter_context(naming(settings.database.files.http_address, here))
+            announce(url)
+
+        await serve_http(app_on, path, server=server, host=host, port=port, announce=listens)
 
 
 def _home_of(database: str | None, config: Path | None) -> "Connection | None":
@@ -242,7 +301,9 @@ def _announce(url: str, *, first_token: str | None, is_deprecated: bool, is_open
         click.echo(f"kalito-mcp: the first token, shown this once: {first_token}", err=True)
 
 
-def _configure_logging(name: str) -> None:
+def start_logging() -> None:
+    """Log to stderr, from the level in $KALITO_LOG. Raises ConfigurationError if it is not a level."""
+    name = os.environ.get("KALITO_LOG", "")
     levels = logging.getLevelNamesMapping()
     level = levels.get(name.upper() or "WARNING")
     if level is None:

@@ -12,7 +12,7 @@ import click
 from kalito_mcp.cli.options import reader_settings_of, with_settings
 from kalito_mcp.cli.terminal import tell
 from kalito_mcp.errors import ConfigurationError
-from kalito_mcp.switch import FOR_EVER, Switch, read_switch, write_switch
+from kalito_mcp.switch import FOR_EVER, Switch, keep_switch, read_switch
 
 _DURATION: Final = re.compile(r"(\d{1,4})\s*([mhd])", re.IGNORECASE)
 _SECONDS: Final = {"m": 60, "h": 3_600, "d": 86_400}
@@ -34,7 +34,7 @@ def pause(database: str | None, config: Path | None, duration: str | None) -> No
         until = time.time_ns() // 1_000_000 + int(found[1]) * _SECONDS[found[2].lower()] * 1_000
     file = reader_settings_of(database, config).database.files.switch
     switch = replace(read_switch(file), paused_until=until)
-    _write(file, switch)
+    keep_switch(file, switch)
     tell([paused_line(switch)])
 
 
@@ -48,7 +48,7 @@ def resume(database: str | None, config: Path | None) -> None:
     except ConfigurationError:
         before = Switch(FOR_EVER)
         tell(["the list of excluded folders could not be read and is empty now"])
-    _write(file, replace(before, paused_until=None))
+    keep_switch(file, replace(before, paused_until=None))
     is_paused = before.is_paused(time.time_ns() // 1_000_000)
     tell(["remembering again" if is_paused else "was not paused"])
 
@@ -70,19 +70,10 @@ def exclude(database: str | None, config: Path | None, folders: tuple[str, ...],
         raise click.UsageError(f"{unknown[0]} is not excluded; `kalito-mcp exclude` lists what is")
     if named:
         kept = [one for one in before.excluded if one not in named]
-        _write(file, replace(before, excluded=tuple(kept if is_removed else [*kept, *dict.fromkeys(named)])))
+        keep_switch(file, replace(before, excluded=tuple(kept if is_removed else [*kept, *dict.fromkeys(named)])))
     tell(read_switch(file).excluded or ["no folder is excluded"])
 
 
 def paused_line(switch: Switch) -> str:
     """A sentence on what a pause means, and how to end it."""
     return f"{switch.pause()}: nothing is remembered; `kalito-mcp resume` ends it"
-
-
-def _write(file: Path, switch: Switch) -> None:
-    try:
-        write_switch(file, switch)
-    except OSError as error:
-        raise ConfigurationError(
-            f"nothing has changed: {error.filename} cannot be written: {error.strerror}"
-        ) from error

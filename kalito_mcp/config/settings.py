@@ -44,7 +44,7 @@ from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.runtime.database_address import DatabaseAddress, default_database
 from kalito_mcp.summaries.summarizer import SummaryPolicy
 from kalito_mcp.summaries.window import SummaryWindowPolicy
-from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from kalito_mcp.upkeep.answer_log import UsagePolicy
 
 
 @dataclass(frozen=True, slots=True)

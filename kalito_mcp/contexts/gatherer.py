@@ -43,6 +43,8 @@ _LEAST_TOKENS: Final = 24
 _ENDS_OF_TIME: Final = 8
 """Conversations whose ends are shown if the query asks for conversations of a time."""
 
+_NO_PARTS: Final = SessionView(tail=(), pins=(), summaries=())
+
 T = TypeVar("T")
 _Reading = Callable[[ReadView], Coroutine[Any, Any, T]]
 
@@ -70,12 +72,12 @@ class ContextRequest:
 
 
 class SessionParts(NamedTuple):
-    """A session and its parts, with up to `tail` of its newest messages. `withheld` counts the untrusted records."""
+    """A session and its parts, with up to `tail` of its newest messages. `withheld` are the untrusted parts."""
 
     session: Session
     parts: SessionView
     tail: int
-    withheld: int
+    withheld: SessionView = _NO_PARTS
 
     def recent(self, request: ContextRequest) -> tuple[list[MessageWithImportance], list[MessageWithImportance]]:
         """The messages that may be shown, oldest first, and the pending one, if there is one."""
@@ -222,7 +224,7 @@ class Gatherer:
             pins=self._policy.pins,
             include_internal=Include.INTERNAL in request.include,
         )
-        withheld = 0
+        withheld = _NO_PARTS
         if Include.UNTRUSTED not in request.include:
             parts, withheld = trusted(parts)
         return SessionParts(session, parts, tail, withheld)
@@ -237,7 +239,7 @@ class Gatherer:
             scope.agent or scope.limits.agent or DEFAULT_AGENT,
             scope.project,
         )
-        return SessionParts(session, SessionView(tail=(), pins=(), summaries=()), 0, 0)
+        return SessionParts(session, _NO_PARTS, 0)
 
     async def _newest(self, request: ContextRequest, view: ReadView) -> SessionParts:
         """Only the newest messages, for a session whose other parts cannot be read."""

@@ -19,6 +19,7 @@ from kalito_mcp.contexts.passages import Turn, passages
 from kalito_mcp.contexts.recaller import messages_around, trustily_named
 from kalito_mcp.contexts.steps import Steps
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
+from kalito_mcp.domain.given import GivenPart, LeftOut, PartContent, PartName, Why, left_out, parts_of
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SeenPart
@@ -59,11 +60,14 @@ class InjectionPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """The text for a prompt, at most `max_tokens` tokens of it, and the ids of the records in it. Empty if nothing
-    matters."""
+    """The text for a prompt, at most `max_tokens` tokens of it, its tokens, and the ids of the records in it. Empty if
+    nothing matters. `made_of` and `missing` are as in a context."""
 
     text: str = ""
     record_ids: tuple[str, ...] = ()
+    tokens: int = 0
+    made_of: tuple[GivenPart, ...] = ()
+    missing: tuple[LeftOut, ...] = ()
 
 
 class Injector:
@@ -96,21 +100,33 @@ class Injector:
         request = replace(request, is_urgent=True)
         prepared = await self._searcher.prepare(scope, request)
 
+        def is_shown(hit: Hit) -> bool:
+            return hit.record_id in shown or not shown.isdisjoint(hit.same)
+
         def is_new(one: Hit | Candidate) -> bool:
             return one.record_id not in shown and not is_withheld(one.origin, one.text)
 
-        async def find(view: ReadView) -> tuple[Sequence[Hit], Sequence[Candidate]]:
+        async def find(view: ReadView) -> tuple[Sequence[Hit], Sequence[Candidate], Sequence[Hit]]:
             page = await self._searcher.page(view, scope, request, prepared, has_turns=False)
-            new = [trustily_named(hit) for hit in page.hits if is_new(hit) and shown.isdisjoint(hit.same)]
+            new = [trustily_named(hit) for hit in page.hits if is_new(hit) and not is_shown(hit)]
             if not new:
-                return (), ()
+                return (), (), ()
             hits = (await self._of_use(view, scope, prompt, prepared.question, new))[:_MOST_HITS]
             around = await messages_around(view, scope, hits, filters)
             around = [trustily_named(one) for one in around if is_new(one)]
-            return _without_unanswered(hits, around), around
+            return _without_unanswered(hits, around), around, page.hits
 
-        hits, around = await self._searcher.read(find)
-        return await anyio.to_thread.run_sync(partial(self._packed, hits, around, prompt, scope, session_id))
+        hits, around, found = await self._searcher.read(find)
+        made = await anyio.to_thread.run_sync(partial(self._packed, hits, around, prompt, scope, session_id))
+        if not made.text:
+            return made
+        withheld = [hit.record_id for hit in found if is_withheld(hit.origin, hit.text)]
+        missing = [
+            *left_out(PartName.FOUND, Why.READS_LIKE_AN_INSTRUCTION, withheld),
+            *left_out(PartName.FOUND, Why.REPEATS_ANOTHER, (one for hit in hits for one in hit.same)),
+            *left_out(PartName.FOUND, Why.IN_THE_CONVERSATION, (hit.record_id for hit in found if is_shown(hit))),
+        ]
+        return replace(made, missing=(*made.missing, *missing))
 
     def of_start(self, scope: Scope, context: MemoryContext) -> Injection:
         """The ends of the latest conversations and all known facts, for the start of a session."""
@@ -120,19 +136,27 @@ class Injector:
         turns = [Turn(one, " ".join(one.text.split()), rank) for rank, one in enumerate(latest)]
         lasting = [one for one in known if one.reach is not Reach.SESSION]
         digest = [one for one in known if one.reach is Reach.SESSION]
-        text = render.assemble(
-            self._frame(scope, "", _START),
-            known=render.known_lines(lasting, self._zone),
-            latest=[
-                *render.known_lines(digest, self._zone),
-                *render.HistoryLines(None, self._zone).lines(passages(turns)),
-            ],
-        )
-        return Injection(text, (*(one.record_id for one in latest), *(one.record_id for one in known)))
+        latest_ids = [one.record_id for one in latest]
+        ends = render.HistoryLines(None, self._zone).lines(passages(turns))
+        contents = {
+            PartName.KNOWN: PartContent([one.record_id for one in lasting], render.known_lines(lasting, self._zone)),
+            PartName.LAST_TIME: PartContent(
+                [*(one.record_id for one in digest), *latest_ids], [*render.known_lines(digest, self._zone), *ends]
+            ),
+        }
+        lines = {part: content.lines for part, content in contents.items()}
+        text = render.assemble(self._frame(scope, "", _START), lines)
+        return self._counted(text, (*latest_ids, *(one.record_id for one in known)), contents, context.missing)
 
-    def tokens(self, injection: Injection) -> int:
-        """How many tokens its text has."""
-        return self._counter.count(injection.text) if injection.text else 0
+    def _counted(
+        self,
+        text: str,
+        record_ids: tuple[str, ...],
+        contents: Mapping[PartName, PartContent],
+        missing: Sequence[LeftOut],
+    ) -> Injection:
+        tokens = self._counter.count(text)
+        return Injection(text, record_ids, tokens, parts_of(tokens, contents), tuple(missing))
 
     def _frame(self, scope: Scope, session_id: str, what: str) -> tuple[str, str]:
         fence = blake2b(f"{scope.owner}\x1f{session_id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
@@ -166,7 +190,11 @@ class Injector:
         if not found.turns:
             return Injection()
         ids = tuple(turn.said.record_id for turn in found.turns)
-        return Injection("\n".join([first, *found.lines, last]), ids)
+        unfitting = left_out(
+            PartName.FOUND, Why.DID_NOT_FIT, (hit.record_id for hit in hits if hit.record_id not in ids)
+        )
+        contents = {PartName.FOUND: PartContent(ids, found.lines)}
+        return self._counted("\n".join([first, *found.lines, last]), ids, contents, unfitting)
 
 
 def _without_unanswered(hits: Sequence[Hit], around: Sequence[Candidate]) -> list[Hit]:

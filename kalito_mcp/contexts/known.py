@@ -32,10 +32,11 @@ class Known(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The facts that a context shows, and the remaining hits."""
+    """The facts that a context shows, the remaining hits, and the ids of hits that say the same as others."""
 
     records: Sequence[KnownRecord]
     hits: Sequence[Hit]
+    repeated: Sequence[str] = ()
 
 
 class KnownReader:
@@ -85,7 +86,9 @@ def choose(
     records = [*best, *more]
     unshown = without_repeats(matching, [*shown, *(one.text for one in records)], most=len(matching))
     repeated = {one.record_id for one in matching} - {one.record_id for one in unshown}
-    return Chosen(records, [hit for hit in hits if hit.record_id not in repeated])
+    kept = [hit for hit in hits if hit.record_id not in repeated]
+    unshown_ids = sorted(repeated - {one.record_id for one in records})
+    return Chosen(records, kept, [*unshown_ids, *(one for hit in kept for one in hit.same)])
 
 
 def _order(one: KnownRecord) -> tuple[float, bool, int]:

@@ -19,6 +19,7 @@ from kalito_mcp.contexts.packer import Packer
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
+from kalito_mcp.domain.given import LeftOut, PartName, Why, left_out
 from kalito_mcp.domain.importance import clamp_importance
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import MemoryRecord
@@ -145,7 +146,7 @@ class MemoryManager:
 
     def _parts(self, request: ContextRequest, gathered: Gathered) -> ContextParts:
         """The parts from which the context is packed."""
-        session, view, _, withheld = gathered.of_session
+        session, view, _, _ = gathered.of_session
         known, found = gathered.known, gathered.found
         is_start = not request.has_query and not gathered.of_session.has_begun
         most = _KNOWN_AT_START if is_start else self._context.known
@@ -162,7 +163,7 @@ class MemoryManager:
             hits=chosen.hits,
             around=found.around,
             query=request.query or "",
-            withheld=withheld + len(known.withheld - {pin.id for pin in view.pins}) + found.withheld,
+            missing=_missing(gathered, chosen.repeated),
             note=found.note,
             digest=gathered.digest,
             latest=_ends(gathered, chosen.hits),
@@ -302,6 +303,26 @@ class MemoryManager:
         """Return a marker that no remembered text can predict: it depends on a secret of the database. It never
         changes, so that a host's prompt cache keeps working."""
         return blake2b(f"{session.owner}\x1f{session.id}".encode(), key=self._fence_secret, digest_size=6).hexdigest()
+
+
+def _missing(gathered: Gathered, repeated: Sequence[str]) -> list[LeftOut]:
+    """What is left out before anything is packed."""
+    withheld, found = gathered.of_session.withheld, gathered.found
+    pins = [pin.id for pin in withheld.pins]
+    untrusted = {
+        PartName.KNOWN: sorted(
+            gathered.known.withheld.difference(pins, (pin.id for pin in gathered.of_session.parts.pins))
+        ),
+        PartName.FOUND: found.withheld,
+        PartName.RECENT: [one.record_id for one in withheld.tail],
+        PartName.PINS: pins,
+        PartName.SUMMARIES: [one.id for one in withheld.summaries],
+    }
+    return [
+        *(out for part, ids in untrusted.items() for out in left_out(part, Why.READS_LIKE_AN_INSTRUCTION, ids)),
+        *left_out(PartName.FOUND, Why.REPEATS_ANOTHER, repeated),
+        *left_out(PartName.FOUND, Why.IN_THE_CONVERSATION, found.seen),
+    ]
 
 
 def _sure_known(known: Sequence[KnownRecord], hits: Sequence[Hit]) -> frozenset[str]:

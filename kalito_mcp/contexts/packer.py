@@ -19,10 +19,18 @@ from typing import Final
 
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import History, Shown, TakenPassages
-from kalito_mcp.contexts.packing import Packing, earlier_messages, ordered_lines, share_of_latest
+from kalito_mcp.contexts.packing import (
+    Packing,
+    earlier_messages,
+    ordered_lines,
+    share_of_latest,
+    taken_ids,
+    unfitting,
+)
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
 from kalito_mcp.contexts.steps import NEWEST, Ends, Steps
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
+from kalito_mcp.domain.given import PartContent, PartName, Why, parts_of
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance
 from kalito_mcp.domain.search import NEAR_FROM
@@ -59,7 +67,7 @@ class Packer:
         # A label is in every context of its session, and costs as much to count as a short message.
         self._label_tokens = lru_cache(maxsize=_MAX_CACHED_LABELS)(counter.count)
         self._newline = counter.count("\n")
-        self._headings = {heading: counter.count(heading) + self._newline for heading in render.HEADINGS}
+        self._headings = {heading: counter.count(heading) + self._newline for heading in render.HEADINGS.values()}
 
     def pack(self, parts: ContextParts, *, max_tokens: int, fence: str, as_json: bool = False) -> MemoryContext:
         """Return the context, at most `max_tokens` tokens by this packer's counter: as text, or as JSON.
@@ -126,27 +134,26 @@ class Packer:
     ) -> MemoryContext:
         """Return the context of the pieces taken, counted whole."""
         hits, ranks = packing.matching.hits, {one.record_id: rank for rank, one in enumerate(parts.hits)}
-        turns = (*packing.matching.turns, *packing.latest.turns)
-        shown = packing.shown_first.union(turn.said.record_id for turn in turns)
+        ids = taken_ids(parts, packing)
+        shown = packing.shown_first.union(ids[PartName.FOUND], ids[PartName.LAST_TIME])
         left_out = {
             "known": len(parts.known) - len(packing.known),
             "recent_messages": earlier_messages(parts, packing),
             "semantic_pins": len(parts.pins) - len(packing.pins),
             "summaries": len(parts.summaries) - len(packing.summaries),
             "relevant_messages": len(ranks.keys() - shown),
-            "untrusted": parts.withheld,
+            "untrusted": sum(one.count for one in parts.missing if one.why is Why.READS_LIKE_AN_INSTRUCTION),
         }
         known, digest = packing.known_of(parts.known), packing.digest_of(parts.digest)
-        text = render.assemble(
-            frame,
-            known=render.known_lines(known, self._zone),
-            latest=[*render.known_lines(digest, self._zone), *packing.latest.lines],
-            summaries=ordered_lines(packing.summaries),
-            pins=ordered_lines(packing.pins),
-            hits=packing.matching.lines,
-            recent=ordered_lines(packing.recent),
-            last=render.left_out_line(left_out) if has_last_line else "",
-        )
+        lines = {
+            PartName.KNOWN: render.known_lines(known, self._zone),
+            PartName.LAST_TIME: [*render.known_lines(digest, self._zone), *packing.latest.lines],
+            PartName.FOUND: packing.matching.lines,
+            PartName.RECENT: ordered_lines(packing.recent),
+            PartName.PINS: ordered_lines(packing.pins),
+            PartName.SUMMARIES: ordered_lines(packing.summaries),
+        }
+        text = render.assemble(frame, lines, last=render.left_out_line(left_out) if has_last_line else "")
         context = MemoryContext(
             session_id=parts.session_id,
             recent_messages=tuple(
@@ -162,8 +169,11 @@ class Packer:
             left_out={part: count for part, count in left_out.items() if count},
             note=parts.note,
             known=(*known, *digest),
+            missing=(*unfitting(parts, packing, frozenset().union(*ids.values())), *parts.missing),
         )
-        return replace(context, total_tokens=self._counter.count(json_text(context.to_dict()) if as_json else text))
+        tokens = self._counter.count(json_text(context.to_dict()) if as_json else text)
+        contents = {part: PartContent(ids[part], lines[part]) for part in PartName}
+        return replace(context, total_tokens=tokens, made_of=parts_of(tokens, contents))
 
     def _try_pack(self, parts: ContextParts, allowance: int) -> Packing | None:
         packing = Packing(left=allowance)

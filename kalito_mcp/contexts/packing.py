@@ -1,12 +1,14 @@
 """One attempt to pack a context: what was taken. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import TakenPassages
 from kalito_mcp.contexts.parts import ContextParts
+from kalito_mcp.domain.given import MOST_LEFT_OUT, LeftOut, PartName, Why, left_out
 from kalito_mcp.domain.known import KnownRecord
 
 _LATEST: Final = 0.25
@@ -45,6 +47,51 @@ class Packing:
         part[place] = piece
         self.left -= cost
         return True
+
+
+def taken_ids(parts: ContextParts, packing: Packing) -> dict[PartName, list[str]]:
+    """The ids of what was taken, by part."""
+    latest, matching = packing.latest.turns, packing.matching.turns
+    return {
+        PartName.KNOWN: [one.record_id for one in packing.known_of(parts.known)],
+        PartName.LAST_TIME: [
+            *(one.record_id for one in packing.digest_of(parts.digest)),
+            *(turn.said.record_id for turn in latest),
+        ],
+        PartName.FOUND: [turn.said.record_id for turn in matching],
+        PartName.RECENT: [parts.recent[place].record_id for place in sorted(packing.recent, reverse=True)],
+        PartName.PINS: [parts.pins[place].id for place in sorted(packing.pins)],
+        PartName.SUMMARIES: [parts.summaries[place].id for place in sorted(packing.summaries)],
+    }
+
+
+def unfitting(parts: ContextParts, packing: Packing, taken: Collection[str]) -> list[LeftOut]:
+    """What did not fit of each part, best first; `taken` are the ids of all that did."""
+    ends = [one.record_id for end in parts.latest for one in end]
+    out = {
+        PartName.KNOWN: [one.record_id for one in parts.known],
+        PartName.LAST_TIME: [*(one.record_id for one in parts.digest), *ends],
+        PartName.FOUND: [one.record_id for one in parts.hits],
+        PartName.PINS: [one.id for one in parts.pins],
+        PartName.SUMMARIES: [one.id for one in reversed(parts.summaries)],
+    }
+    found = [
+        one
+        for part, ids in out.items()
+        for one in left_out(part, Why.DID_NOT_FIT, (record_id for record_id in ids if record_id not in taken))
+    ]
+    unsummarised = islice(_unsummarised(parts, packing), MOST_LEFT_OUT)
+    earlier = [record_id for record_id in unsummarised if record_id not in taken]
+    return [*found, *left_out(PartName.RECENT, Why.DID_NOT_FIT, earlier, count=earlier_messages(parts, packing))]
+
+
+def _unsummarised(parts: ContextParts, packing: Packing) -> Iterator[str]:
+    """The messages before the newest that are in no summary either, newest first, as far as they were read."""
+    if packing.recent:
+        shown = [parts.summaries[place] for place in packing.summaries]
+        for one in reversed(parts.recent[: min(packing.recent)]):
+            if not shown or not any(summary.start_seq <= one.seq <= summary.end_seq for summary in shown):
+                yield one.record_id
 
 
 def earlier_messages(parts: ContextParts, packing: Packing) -> int:

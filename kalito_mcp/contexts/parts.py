@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kalito_mcp.domain.context import MOST_TOKENS
+from kalito_mcp.domain.given import LeftOut
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
 from kalito_mcp.domain.search import Candidate, Hit
@@ -37,7 +38,7 @@ class ContextParts:
     `around` are the messages around the hits, and `query` is what found the hits. `sure_known` are the ids of known
     facts that keep a place next to hits. `digest` has open items and results of the latest conversations, `latest` are
     their ends, newest conversation first; `is_about_latest` if the query may ask for them. `has_begun`: the
-    conversation has had more than its first turn. `withheld` counts the untrusted records that are not among them;
+    conversation has had more than its first turn. `missing` says what is not among them, and why;
     `note` is the search's note. `recent` may begin after the first message of the session."""
 
     session_id: str | None
@@ -47,7 +48,7 @@ class ContextParts:
     hits: Sequence[Hit] = ()
     around: Sequence[Candidate] = ()
     query: str = ""
-    withheld: int = 0
+    missing: Sequence[LeftOut] = ()
     note: str | None = None
     known: Sequence[KnownRecord] = ()
     sure_known: frozenset[str] = frozenset()

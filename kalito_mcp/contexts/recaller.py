@@ -27,12 +27,14 @@ Found = TypeVar("Found", Hit, Candidate)
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """`hits` are best first. `around` are the messages around them, in no order. `withheld` counts the hits left out
-    because of their origin. `note` says why there are no hits, or what could not be searched."""
+    """`hits` are best first. `around` are the messages around them, in no order. `withheld` are the ids of hits left
+    out because of their origin, `seen` the ids of hits that the caller sees. `note` says why there are no hits, or what
+    could not be searched."""
 
     hits: Sequence[Hit] = ()
     around: Sequence[Candidate] = ()
-    withheld: int = 0
+    withheld: Sequence[str] = ()
+    seen: Sequence[str] = ()
     note: str | None = None
 
 
@@ -87,9 +89,11 @@ class Recaller:
         except QueryTooLong as error:
             return Recalled(note=str(error))
 
+        def is_seen(one: Hit | Candidate) -> bool:
+            return one.session_id == session.id and one.seq is not None and one.seq > seen_from
+
         def is_new(one: Hit | Candidate) -> bool:
-            is_seen = one.session_id == session.id and one.seq is not None and one.seq > seen_from
-            return not is_seen and one.record_id not in already_shown
+            return not is_seen(one) and one.record_id not in already_shown
 
         unshown = [hit for hit in found.hits if is_new(hit)]
         trusted = [_named(hit, include) for hit in unshown if _is_shown(hit, include)]
@@ -98,7 +102,8 @@ class Recaller:
         return Recalled(
             hits=hits,
             around=[_named(one, include) for one in around if is_new(one) and _is_shown(one, include)],
-            withheld=len(unshown) - len(trusted),
+            withheld=[hit.record_id for hit in unshown if not _is_shown(hit, include)],
+            seen=[hit.record_id for hit in found.hits if is_seen(hit)],
             note=found.note or (None if found.hits else NOTHING),
         )
 

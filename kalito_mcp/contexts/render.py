@@ -12,6 +12,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.passages import Turn
+from kalito_mcp.domain.given import PartName
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import (
@@ -37,7 +38,15 @@ LATEST_HEADING: Final = "LATEST CONVERSATIONS (how they ended)"
 PINS_HEADING: Final = "PINS (important facts)"
 HISTORY_HEADING: Final = "HISTORICAL MESSAGES (condensed)"
 RECENT_HEADING: Final = "--- RECENT CONVERSATION ---"
-HEADINGS: Final = (KNOWN_HEADING, LATEST_HEADING, SUMMARIES_HEADING, PINS_HEADING, HISTORY_HEADING, RECENT_HEADING)
+HEADINGS: Final[Mapping[PartName, str]] = {
+    PartName.KNOWN: KNOWN_HEADING,
+    PartName.LAST_TIME: LATEST_HEADING,
+    PartName.SUMMARIES: SUMMARIES_HEADING,
+    PartName.PINS: PINS_HEADING,
+    PartName.FOUND: HISTORY_HEADING,
+    PartName.RECENT: RECENT_HEADING,
+}
+"""The heading of each part, in the order of the text."""
 
 _LEFT_OUT: Final = {
     "known": "known fact",
@@ -234,21 +243,12 @@ def shorten(piece: Piece, *, at_most: int, fits: Callable[[Piece], bool]) -> Pie
     return _elide(piece, low)
 
 
-def assemble(
-    frame: tuple[str, str],
-    *,
-    known: Sequence[str] = (),
-    latest: Sequence[str] = (),
-    summaries: Sequence[str] = (),
-    pins: Sequence[str] = (),
-    hits: Sequence[str] = (),
-    recent: Sequence[str] = (),
-    last: str = "",
-) -> str:
-    """Return the whole text. An empty part has no heading. `last` is the line after the frame."""
+def assemble(frame: tuple[str, str], parts: Mapping[PartName, Sequence[str]], *, last: str = "") -> str:
+    """Return the whole text, from the lines of its parts. An empty part has no heading. `last` is the line after the
+    frame."""
     lines = [frame[0]]
-    for heading, pieces in zip(HEADINGS, (known, latest, summaries, pins, hits, recent), strict=True):
-        if pieces:
+    for part, heading in HEADINGS.items():
+        if pieces := parts.get(part):
             lines += [heading, *pieces]
     return "\n".join([*lines, frame[1], *filter(None, [last])])
 

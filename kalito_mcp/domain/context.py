@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from kalito_mcp.domain.given import GivenPart, LeftOut
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin
 from kalito_mcp.domain.search import Hit
@@ -32,7 +33,8 @@ class MemoryContext:
     best first; they are older ones of any session. All have their texts as the context shows them: a long one is
     shortened. `total_tokens` counts `text`, the rendered context with its frame, or what `to_dict` gives if that
     was asked for, and never exceeds the budget. `left_out` counts what did not fit, by kind. `note` says why the
-    query found nothing, or what could not be searched. Without a session, `session_id` is None.
+    query found nothing, or what could not be searched. Without a session, `session_id` is None. `made_of` are the
+    parts with the tokens and ids of each, and `missing` says which records were left out and why.
     """
 
     session_id: str | None
@@ -47,6 +49,8 @@ class MemoryContext:
     note: str | None = None
     known: tuple[KnownRecord, ...] = ()
     latest_messages: tuple[Hit, ...] = ()
+    made_of: tuple[GivenPart, ...] = ()
+    missing: tuple[LeftOut, ...] = ()
 
     @property
     def used_ids(self) -> list[str]:

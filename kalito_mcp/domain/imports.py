@@ -26,6 +26,17 @@ class FileRead:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRead:
+    """What was imported of a program: how many files, the bytes that were read of them, and when the last one was
+    read, in milliseconds since 1970."""
+
+    source: str
+    files: int
+    read_bytes: int
+    read_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredTurn:
     """A message of a session, forgotten or not, as what comes by another way is compared with it. It was said at
     `created_at`, and recorded at `recorded_at` by the client."""

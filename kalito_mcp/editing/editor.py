@@ -204,6 +204,14 @@ class RecordEditor:
 
         return await self._edit_all(scope, await self._parts(scope, record_id), change, EditType.UPDATE, editor, None)
 
+    async def change(self, scope: Scope, record_id: str, change: Change, *, editor: Editor) -> MemoryRecord:
+        """Give a record the content that `change` makes of it, as one edit.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased. Whatever `change` raises.
+        """
+        return await self._edit(scope, record_id, change, EditType.UPDATE, editor)
+
     async def revert(
         self, scope: Scope, record_id: str, version: int, *, editor: Editor, expected_revision: int | None = None
     ) -> MemoryRecord:

@@ -14,7 +14,6 @@ from typing import Any, Final
 import anyio
 
 from kalito_mcp.domain.graph import (
-    FEEDBACK_DELTA,
     EdgeType,
     EmbeddingProvider,
     FeedbackLabel,
@@ -28,13 +27,12 @@ from kalito_mcp.domain.graph import (
     SimilarQuery,
 )
 from kalito_mcp.domain.sleep import SleepCycleConfig, SleepCycleOptions, SleepCycleReport, SleepCycleTrigger
-from kalito_mcp.domain.validation import checked_moment, checked_text
+from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.graph import detaching, sleep
-from kalito_mcp.graph.canonical import canonical_key
+from kalito_mcp.graph import detaching, feedback, sleep
 from kalito_mcp.graph.files import read_json, write_json
 from kalito_mcp.graph.hashing import HashingEmbedder
-from kalito_mcp.graph.indexed_graph import MAX_TEXT_BYTES, IndexedGraph, check_text, edges_full, node_text
+from kalito_mcp.graph.indexed_graph import IndexedGraph, check_text, edges_full, node_text
 from kalito_mcp.graph.ranking import search_score
 from kalito_mcp.graph.snapshot import dump, parse
 from kalito_mcp.graph.sparse_embedder import SparseEmbedder
@@ -124,23 +122,12 @@ class GraphStore:
             RecordNotFound: an unknown target. InvalidInput: a target that is neither a query nor an answer, another
             label, or a note that is too long. GraphFull: no room for the node or its edge.
         """
-        target = self._graph.get(target_id)
-        if target.type not in (NodeType.QUERY, NodeType.ANSWER):
-            raise InvalidInput(f"{target_id!r} is of type {target.type}; give feedback on a query or an answer")
-        if label not in tuple(FeedbackLabel):
-            raise InvalidInput(f"label={label!r} is not one of {', '.join(FeedbackLabel)}")
-        label = FeedbackLabel(label)
-        if note:
-            checked_text(note, "note", max_bytes=MAX_TEXT_BYTES)
-        text = f"{label}: {note}" if note else str(label)
-        key = canonical_key(f"{target.id} {text}")
-        links = {target.id: EdgeType.HAS_FEEDBACK}
-        feedback = self._graph.upsert(NodeType.FEEDBACK, text, key=key, linked_from=links)
-        delta = FEEDBACK_DELTA[label]
-        self.adjust_weights(target.id, feedback_delta=delta)
-        # Looked up again: making room may have merged the target into another.
-        self._graph.diffuse_feedback(self._graph.get(target.id), delta)
-        return feedback.id
+        return feedback.record_feedback(self._graph, target_id, label, note)
+
+    def withdraw_feedback(self, target_id: str, label: FeedbackLabel | str) -> bool:
+        """Take back the newest feedback of this label on a query or an answer, with its weight; False if there is none.
+        Raises RecordNotFound for an unknown target, InvalidInput for another type or label."""
+        return feedback.withdraw_feedback(self._graph, target_id, label)
 
     def adjust_weights(self, node_id: str, *, feedback_delta: float = 0.0, repeat_delta: float = 0.0) -> None:
         """Add to a node's weights; `repeat` stays at least 1.

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from kalito_mcp.domain.arguments import checks_arguments
+from kalito_mcp.domain.graph import FeedbackLabel
 from kalito_mcp.domain.imports import StoredTurn
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import (
@@ -18,6 +19,7 @@ from kalito_mcp.domain.sessions import MemoryStats, Session, SessionCursor
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.memory.records import Records
+from kalito_mcp.memory.timeline import Timeline
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.text.titles import is_named, title_of
@@ -41,6 +43,11 @@ class Transcript:
 @checks_arguments
 class Conversations(Part):
     """Reads and moves sessions, and brings their summaries up to date."""
+
+    @property
+    def timeline(self) -> Timeline:
+        """The same for a person who looks through them."""
+        return Timeline(self.place, self._services)
 
     def new_id(self) -> str:
         """An unguessable handle for a conversation without one."""
@@ -168,6 +175,24 @@ class Conversations(Part):
 
         with no_new_words():
             return await self.place.store.write(move)
+
+    async def withdraw_feedback(
+        self,
+        target_id: str,
+        label: FeedbackLabel | str,
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> None:
+        """Take back the newest feedback of this label that `Memory.record_feedback` recorded for a target.
+
+        Raises:
+            RecordNotFound: it is neither a question nor an answer, or has no such feedback.
+            InvalidInput, Conflict, SessionNotFound: as `Memory.record_feedback`.
+        """
+        scope = await self.place.of_session(session_id, agent_id)
+        with no_new_words():
+            await self._services.graphs.withdraw_feedback(scope, target_id, label)
 
     async def graph_overview(self, *, session_id: str | None = None, agent_id: str | None = None) -> dict[str, Any]:
         """Counts and top nodes of a session's graph, or of an agent's, JSON-ready. Raises SessionNotFound."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from kalito_mcp.contexts.injector import Injection, InjectionPolicy
 from kalito_mcp.domain.arguments import checks_arguments
+from kalito_mcp.domain.given import GivenKind
 from kalito_mcp.domain.records import (
     HOOK_KEY,
     NewMessage,
@@ -13,7 +14,9 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.search import SeenPart
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.memory.part import Part
+from kalito_mcp.memory.answers import Answers
+from kalito_mcp.memory.part import Part, Services
+from kalito_mcp.memory.place import Place
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.records.same_turn import Incoming, Way, recognised, way_of, words_of
 from kalito_mcp.safety.redaction import redact
@@ -29,6 +32,10 @@ _NEWEST: Final = 40
 @checks_arguments
 class Hooks(Part):
     """Additions of hooks to a prompt, and the conversation that a call belongs to."""
+
+    def __init__(self, place: Place, services: Services) -> None:
+        super().__init__(place, services)
+        self._answers = Answers(place, services)
 
     @property
     def policy(self) -> InjectionPolicy:
@@ -46,9 +53,10 @@ class Hooks(Part):
         *,
         seen_after: Mapping[str, int] | None = None,
         shown: Set[str] = frozenset(),
+        client: str | None = None,
     ) -> Injection:
         """What a hook puts into a prompt of the session: what is remembered of what the prompt is about, or nothing.
-        What is in it counts as used.
+        What is in it counts as used, and is noted as given to the host `client`.
 
         `shown` are the records that were put into it before. Nor is anything in it that the assistant still sees: by
         session, what was said after the message of this number; without it, all of this session.
@@ -61,21 +69,24 @@ class Hooks(Part):
         found = await self._services.injector.inject(
             self.place.scope(), prompt, session_id=meant, seen=seen, shown=shown
         )
-        self._services.usage.used(found.record_ids)
-        self._services.counts.injected(self._services.injector.tokens(found))
+        budget = self.policy.max_tokens
+        self._answers.injection(GivenKind.PROMPT, found, session_id=meant, client=client, budget=budget)
         return found
 
-    async def inject_known(self) -> Injection:
+    async def inject_known(
+        self, session_id: str | None = None, *, client: str | None = None, is_seen: bool = False
+    ) -> Injection:
         """What a hook puts into the first prompt of a session: how the latest conversations ended, and what is known of
-        the person and of the project. Nothing, if nothing is, or if it is switched off. What is known counts as used.
+        the person and of the project. Nothing, if nothing is, or if it is switched off. It counts as used, and is noted
+        as given to the host `client`, unless the assistant has it from before: then it `is_seen`.
         """
-        if not self.policy.enabled or not self.policy.known_tokens:
+        budget = self.policy.known_tokens
+        if not self.policy.enabled or not budget:
             return Injection()
-        context = await self._manager.build_context(None, self.policy.known_tokens)
-        self._services.usage.used(context.used_ids)
-        self._services.counts.built(context.total_tokens)
+        context = await self._manager.build_context(None, budget)
         found = self._services.injector.of_start(self.place.scope(), context)
-        self._services.counts.injected(self._services.injector.tokens(found))
+        if not is_seen:
+            self._answers.injection(GivenKind.START, found, session_id=session_id, client=client, budget=budget)
         return found
 
     async def seen_parts(self, seen_after: Mapping[str, int]) -> frozenset[SeenPart]:

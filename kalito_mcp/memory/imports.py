@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kalito_mcp.domain.arguments import checks_arguments
-from kalito_mcp.domain.imports import FileRead
+from kalito_mcp.domain.imports import FileRead, SourceRead
 from kalito_mcp.domain.memory_records import PROGRAM, MemoryRecord
 from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.scope import PERSONAL
@@ -44,6 +44,12 @@ class Imports(Part):
 
         parts = await self.place.store.read(read)
         return (parts[0].project or PERSONAL) if parts else None
+
+    async def sources(self) -> Sequence[SourceRead]:
+        """The programs whose files were imported, the latest first."""
+        self.place.limits.check_none("which files were imported")
+        found = await self.place.store.read(lambda view: view.imports.sources(self.place.scope()))
+        return [one for one in found if one.source != CALLS]
 
     async def files_read(self, source: str) -> Mapping[str, FileRead]:
         """The files of a source that were imported, by place."""

@@ -24,10 +24,12 @@ from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.search import SearchPage, SearchRequest, SeenPart
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory.access import Access
+from kalito_mcp.memory.answers import Answers
 from kalito_mcp.memory.archive import Archive
 from kalito_mcp.memory.changes import Changes
 from kalito_mcp.memory.conversations import Conversations, with_titles
 from kalito_mcp.memory.files import Files
+from kalito_mcp.memory.given import Given
 from kalito_mcp.memory.hooks import Hooks
 from kalito_mcp.memory.imports import Imports
 from kalito_mcp.memory.noting import Noting
@@ -62,22 +64,17 @@ class Memory(Part):
         """The user's time zone, by which days are counted and named."""
         self.max_text_bytes = services.recorder.limits.max_text_bytes
         self.records = Records(place, services)
-        """Whole records and their history."""
         self.conversations = Conversations(place, services)
-        """Sessions, with what was said in them."""
         self.projects = Projects(place, services)
         self.files = Files(place, services)
-        """The files of the memory tool."""
         self.imports = Imports(place, services)
-        """What was written elsewhere."""
         self.archive = Archive(place, services)
-        """All of it, as rows."""
         self.access = Access(place, services)
-        """Tokens, sign-in and the audit log."""
         self.changes = Changes(place, services)
-        """What is shown otherwise than before."""
         self.hooks = Hooks(place, services)
+        self.given = Given(place, services)
         self._noting = Noting(place, services)
+        self._answers = Answers(place, services)
 
     @property
     def is_read_only(self) -> bool:
@@ -150,6 +147,7 @@ class Memory(Part):
         as_json: bool = False,
         seen: frozenset[SeenPart] = frozenset(),
         also: Sequence[str] = (),
+        client: str | None = None,
     ) -> MemoryContext:
         """What a session remembers, as text of at most `max_tokens` tokens (`context.token_limit` if absent).
 
@@ -158,7 +156,8 @@ class Memory(Part):
         matches); all count as used. `pending_input` leaves out the newest message if it is the user's, `seen_messages`
         is how many of the newest it leaves out because the model has them. Parts that are `seen` are not matches.
         `include` asks for records that are left out otherwise. `as_json` counts what `MemoryContext.to_dict` gives.
-        `also` are other wordings of the query, as in a `SearchRequest`; without a query, the first is the query.
+        `also` are other wordings of the query, as in a `SearchRequest`; without a query, the first is the query. It is
+        noted among what was `given`, to the program `client`.
 
         Raises:
             InvalidInput, BudgetTooSmall: `max_tokens` is out of range or too small, or the agent is mistyped.
@@ -176,15 +175,20 @@ class Memory(Part):
             seen=seen,
             also=also,
         )
-        self._services.usage.used(context.used_ids)
-        self.counts.built(context.total_tokens)
+        self._answers.context(context, agent_id=agent_id, client=client)
         return context
 
     async def search_memory(
-        self, request: SearchRequest | str, *, session_id: str | None = None, agent_id: str | None = None
+        self,
+        request: SearchRequest | str,
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        client: str | None = None,
+        is_preview: bool = False,
     ) -> SearchPage:
-        """Find records that match a query, best first: in one session, or in all of an agent's. The hits count as used.
-        A text is a request for it, with the defaults.
+        """Find records that match a query, best first: in one session, or in all of an agent's. Except in a preview, the
+        hits count as used, and are noted as `given` to the program `client`. A text is a request with the defaults.
 
         Raises:
             InvalidInput: the query is empty or too long, `k` is out of range, or the cursor is from another search.
@@ -194,16 +198,12 @@ class Memory(Part):
         page = await self._services.searcher.search(scope, search)
         if page.note is None and self._services.vectors is not None:
             page = replace(page, note=await self._services.vectors.absence())
-        self._services.usage.used(hit.record_id for hit in page.hits)
-        self.counts.searched(len(page.hits))
+        if not is_preview:
+            self._answers.search(page.hits, session_id=scope.session, agent_id=agent_id, client=client)
         return replace(page, hits=await with_titles(self.place.store, scope, page.hits))
 
     async def past_answers(
-        self,
-        query: str,
-        *,
-        session_id: str | None = None,
-        agent_id: str | None = None,
+        self, query: str, *, session_id: str | None = None, agent_id: str | None = None
     ) -> Sequence[PastAnswer]:
         """Questions that ask the same and were asked before, with their answers and the feedback on them: of a session
         if it is named; an unknown session has no past answers."""
@@ -395,6 +395,6 @@ class Memory(Part):
     async def settled(self, *, with_vectors: bool = True) -> None:
         """Wait until the background work for this memory's own calls is done: pins, summaries, graph, uses, vectors."""
         await self._services.owed.settled()
-        await self._services.usage.flush()
+        await self._services.answers.flush()
         if with_vectors and self._services.vectors is not None:
             await self._services.vectors.settled()

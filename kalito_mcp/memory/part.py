@@ -1,5 +1,6 @@
 """A part of a memory: what the place of the memory is, and who does its work."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kalito_mcp.access.sign_in import SignIn
@@ -22,9 +23,10 @@ from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.summaries.keeper import SummaryKeeper
+from kalito_mcp.switch import Switch
+from kalito_mcp.upkeep.answer_log import AnswerLog
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
-from kalito_mcp.upkeep.usage_counter import UsageCounter
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 
 
@@ -48,10 +50,12 @@ class Services:
     historian: Historian
     tokens: Tokens
     sign_in: SignIn
-    usage: UsageCounter
+    answers: AnswerLog
     judge: SentenceJudge
     digests: DigestPinner
     ids: IdSource
+    keep_switch: Callable[[Switch], None]
+    """Stores whether and where anything is remembered on this machine. Raises ConfigurationError."""
     zone: Zone
     vectors: VectorWorker | None = None
     counts: Counts = field(default_factory=Counts)

@@ -8,11 +8,19 @@ from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
 from kalito_mcp.domain.known import Profile
 from kalito_mcp.domain.memory_records import PROGRAM, Derived, Editor, MemoryRecord
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sizes import VectorCounts
+from kalito_mcp.domain.statements import Disagreement, Statement, StatementGroup, Subject
+from kalito_mcp.editing.decisions import holding_with, kept, replacing
+from kalito_mcp.editing.editor import Change
 from kalito_mcp.memory.part import Part
+from kalito_mcp.pins.disagreements import disagreements
 from kalito_mcp.pins.found import is_found_pin
+from kalito_mcp.pins.pinner import checked_reach
 from kalito_mcp.pins.profile import read_profile
+from kalito_mcp.pins.statements import grouped, read_statements, read_undecided
+from kalito_mcp.ports.store import ReadView
 from kalito_mcp.records.reached import reached
 from kalito_mcp.upkeep.store_layers import no_new_words
 
@@ -71,6 +79,24 @@ class Records(Part):
             lambda view: view.records.list_records(scope, types, after=after, limit=limit)
         )
 
+    async def vectors(self) -> VectorCounts | None:
+        """The vectors of the embedder that searches use, of all owners; None without one. It may read every record.
+
+        Raises:
+            AccessDenied: this memory is limited to an agent or a project.
+        """
+        self.place.limits.check_none("the number of vectors")
+
+        async def count(view: ReadView) -> VectorCounts | None:
+            for index in await view.vectors.indexes():
+                if index.is_active:
+                    made_by = index.fingerprint
+                    waiting = await view.vectors.owed_count(made_by)
+                    return VectorCounts(made_by, await view.vectors.count(made_by), waiting)
+            return None
+
+        return await self.place.store.read(count)
+
     async def completions(self, prefix: str) -> Sequence[str]:
         """Of the newest two hundred thoughts, documents, tasks, pins and summaries, those whose id starts with the
         prefix, newest first."""
@@ -90,6 +116,65 @@ class Records(Part):
         return await self.place.store.read(
             lambda view: read_profile(view, self.place.scope(None, agent_id), include_untrusted=include_untrusted)
         )
+
+    async def statements(self, *, agent_id: str | None = None) -> Sequence[StatementGroup]:
+        """Rules, decisions, plans and facts that are known beyond their session, and open points of sessions, in groups
+        of what is about the same: the person's first, then each project's. With what was superseded and forgotten.
+
+        Of the newest 400 that are known beyond their session, of 150 others, and of 150 forgotten ones.
+        """
+        return grouped(await self._statements(agent_id))
+
+    async def disagreements(self, *, agent_id: str | None = None) -> Sequence[Disagreement]:
+        """Pairs of these statements that hold and seem to disagree, the newest first, without those that `keep_both`
+        was called for. It compares words: some pairs do not disagree, and what is said in other words is not found."""
+        return list(disagreements([one for one in await self._statements(agent_id) if one.subject is not Subject.OPEN]))
+
+    async def inbox(self, *, agent_id: str | None = None, limit: int = _PAGE) -> Sequence[MemoryRecord]:
+        """Pins that were found automatically, or that only their session knows though they say something lasting, which
+        nobody has kept (`keep`) or dropped (`forget`), newest first: at most `limit`, of the newest 300 of each."""
+        scope = self.place.scope(None, agent_id)
+        found = await self.place.store.read(lambda view: read_undecided(view, scope))
+        return await self.place.reached(found[:limit])
+
+    async def keep(self, record_id: str, reach: Reach | str | None = None, *, editor: Editor = PROGRAM) -> MemoryRecord:
+        """Keep a pin as if a person had asked for it: it is as important as that, and no longer follows the message it
+        was found in. `reach` says which conversations know it; None leaves that as it is. `revert` undoes it.
+
+        Raises:
+            RecordNotFound: no such record, or it was erased.
+            InvalidInput: it is no pin, the reach is unknown, or it shall be a project's and there is none.
+            Conflict: it is forgotten.
+        """
+        wanted, now_ms = checked_reach(reach), self.place.clock.now_ms()
+        return await self._decide(record_id, lambda record: kept(record, wanted, now_ms), editor)
+
+    async def replace(self, record_id: str, replaced_id: str, *, editor: Editor = PROGRAM) -> MemoryRecord:
+        """Let a record supersede another: contexts and lists no longer have that one. `revert` of the first undoes it.
+
+        Raises:
+            RecordNotFound: either does not exist, or the two are not of one agent and project.
+            Conflict: the record is forgotten, or the other one replaces it.
+        """
+        replaced = await self.get(replaced_id)
+        return await self._decide(record_id, lambda record: replacing(record, replaced), editor)
+
+    async def keep_both(self, record_id: str, other_id: str, *, editor: Editor = PROGRAM) -> MemoryRecord:
+        """Note at a record that another one holds as well: the two are no disagreement. `revert` undoes it. Raises
+        RecordNotFound, or Conflict if the record is forgotten."""
+        other = await self.get(other_id)
+        return await self._decide(record_id, lambda record: holding_with(record, other), editor)
+
+    async def _decide(self, record_id: str, change: Change, editor: Editor) -> MemoryRecord:
+        with no_new_words():
+            changed = await self._services.editor.change(self.place.scope(), record_id, change, editor=editor)
+            return (await self.place.reached([changed]))[0]
+
+    async def _statements(self, agent_id: str | None) -> Sequence[Statement]:
+        scope = self.place.scope(None, agent_id)
+        found = await self.place.store.read(lambda view: read_statements(view, scope))
+        shown = await self.place.reached([one.record for one in found])
+        return [replace(one, record=record) for one, record in zip(found, shown, strict=True)]
 
     async def derived_from(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
         """Pins made from a message, except automatic ones, and the summaries over it. Raises RecordNotFound."""

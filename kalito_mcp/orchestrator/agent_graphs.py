@@ -30,8 +30,7 @@ class AgentGraphs:
         """See `Memory.record_feedback`."""
         given = note
         note, redacted = await read_aside(len(given or ""), lambda: cleaned(given))
-        if not self._policy.enabled:
-            raise Conflict("feedback is kept in the graph, which is switched off; set memory.graph to have it")
+        self._check_enabled()
         session = await self._session_of_feedback(scope, target_id)
         place = scope if session is None else scope_of_session(session, scope.limits)
         if note is not None:
@@ -41,6 +40,17 @@ class AgentGraphs:
         agent = self._orchestrators.of(scope if session is None else _of_agent(scope, session))
         node_id = await agent.record_feedback(None if session is None else session.id, target_id, label, note)
         return KeptFeedback(node_id, redacted)
+
+    async def withdraw_feedback(self, scope: Scope, target_id: str, label: FeedbackLabel | str) -> None:
+        """See `Conversations.withdraw_feedback`."""
+        self._check_enabled()
+        session = await self._session_of_feedback(scope, target_id)
+        agent = self._orchestrators.of(scope if session is None else _of_agent(scope, session))
+        await agent.withdraw_feedback(None if session is None else session.id, target_id, label)
+
+    def _check_enabled(self) -> None:
+        if not self._policy.enabled:
+            raise Conflict("feedback is kept in the graph, which is switched off; set memory.graph to have it")
 
     async def overview(self, scope: Scope) -> dict[str, Any]:
         """See `Memory.graph_overview`."""

@@ -25,17 +25,16 @@ from kalito_mcp.domain.graph import (
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
-from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX, message_number
 from kalito_mcp.errors import (
     ConfigurationError,
     Conflict,
     InvalidInput,
-    RecordNotFound,
     SessionFinalized,
     SessionNotFound,
 )
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
+from kalito_mcp.orchestrator import feedback
 from kalito_mcp.orchestrator.graph_cache import GraphCache
 from kalito_mcp.orchestrator.graph_settings import OrchestratorConfig, kind_of, new_graph, sleep_config, summarize
 from kalito_mcp.orchestrator.hits import best_hits
@@ -123,27 +122,32 @@ class MemoryOrchestrator:
             RecordNotFound: no graph contains the target. SessionNotFound: no such session.
             InvalidInput, GraphFull: see `GraphStore.record_feedback`.
         """
-        from kalito_mcp.graph.promotion import mark_already_counted  # noqa: PLC0415 - numpy comes with it
-
         scopes = self._scopes(session_id)
         if session_id is not None:
             with before_the_write():
                 await self._observer.observe(scopes[0])
 
         async def add(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> str:
-            targets = [(graph, node_id) for graph in graphs if (node_id := _node_of(graph, target_id)) is not None]
-            written = [graph.record_feedback(node_id, label, note) for graph, node_id in targets]
-            if not written:
-                raise RecordNotFound(
-                    f"{target_id!r} is not a question or answer in this graph; use an id returned by search_memory"
-                )
-            if len(written) > 1:
-                mark_already_counted(targets[0][0], written[0], label)
-            if (number := _message_of(target_id, *targets[0])) is not None:
-                await transaction.graphs.add_feedback(number, FeedbackLabel(label), at_ms=self._clock.now_ms())
-            return written[0]
+            return await feedback.give(transaction, graphs, target_id, label, note, at_ms=self._clock.now_ms())
 
         return await self._cache.change(scopes, add)
+
+    async def withdraw_feedback(self, session_id: str | None, target_id: str, label: FeedbackLabel | str) -> None:
+        """Take back the newest feedback of this label on a query or an answer, wherever `record_feedback` wrote it.
+
+        Raises: nothing was written in any case.
+            RecordNotFound: no graph contains the target, or it has no such feedback. SessionNotFound: no such session.
+            InvalidInput: see `GraphStore.withdraw_feedback`.
+        """
+        scopes = self._scopes(session_id)
+        if session_id is not None:
+            with before_the_write():
+                await self._observer.observe(scopes[0])
+
+        async def remove(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> None:
+            await feedback.take_back(transaction, graphs, target_id, label)
+
+        await self._cache.change(scopes, remove)
 
     async def search(self, session_id: str | None, text: str, k: int = 10) -> Sequence[GraphHit]:
         """The k most similar queries of the session's and the agent's graph, best first. `search_bias_session_first`
@@ -381,18 +385,3 @@ class MemoryOrchestrator:
 
     def _agent(self) -> Scope:
         return self._everywhere
-
-
-def _node_of(graph: "GraphStore", target_id: str) -> str | None:
-    """The node with this id, or the node of the message with this id."""
-    if graph.has(target_id):
-        return target_id
-    return graph.node_of_record(target_id)
-
-
-def _message_of(target_id: str, graph: "GraphStore", node_id: str) -> int | None:
-    """The number of the message that feedback on a node is about: the named one, or the newest of the node. None if it
-    has no message."""
-    named = (target_id, *reversed(graph.node(node_id).source_record_ids))
-    found = next((one for one in named if one.startswith(MESSAGE_ID_PREFIX)), None)
-    return None if found is None else message_number(found, "target_id")

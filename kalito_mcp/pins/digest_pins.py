@@ -10,7 +10,7 @@ from kalito_mcp.domain.memory_records import DELETED_AT, EditDraft, Editor, Edit
 from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, PinType, Reach, RecordType, least_trusted
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.errors import SessionFinalized
+from kalito_mcp.errors import InvalidInput, SessionFinalized
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.pins.adding import add_new_pins
@@ -22,6 +22,7 @@ from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.borrowed_words import sources_of_words
+from kalito_mcp.records.historian import get_record
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.safety.escaping import as_data
@@ -88,6 +89,22 @@ class DigestPinner:
             return KeptDigest(tuple(made), tuple(closed), tuple(redacted))
 
         return await self._store.write(add)
+
+    async def close(self, scope: Scope, pin_ids: Sequence[str], editor: Editor) -> Sequence[str]:
+        """See `Timeline.close`."""
+
+        async def close(transaction: WriteTransaction) -> Sequence[str]:
+            closed: list[str] = []
+            for pin_id in dict.fromkeys(pin_ids):
+                pin = await get_record(transaction.records, scope, pin_id)
+                if pin.type is not RecordType.PIN or pin.content.get("kind") != Kind.OPEN:
+                    raise InvalidInput(f"{pin.id} is not an open point; forget it instead")
+                if not pin.is_deleted:
+                    await self._change(transaction, pin, EditType.DELETE, {DELETED_AT: self._clock.now_ms()}, editor)
+                    closed.append(pin.id)
+            return closed
+
+        return await self._store.write(close)
 
     async def _add(
         self, transaction: WriteTransaction, session: Session, scope: Scope, draft: PinDraft, editor: Editor

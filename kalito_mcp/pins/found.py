@@ -7,6 +7,7 @@ from typing import Final
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord
 from kalito_mcp.domain.records import PinType, Reach
+from kalito_mcp.domain.statements import KEPT_AT
 from kalito_mcp.text.lazy_pattern import lazy
 
 _TOKEN: Final = lazy(r"(?:(?<!\S)[-+−])?\w+(?:['’.,:/@-]+\w+)*[+#%]*|[$€£¥%]")
@@ -40,8 +41,8 @@ def pin_key(content: str) -> str:
 
 
 def is_found_pin(pin: MemoryRecord) -> bool:
-    """Whether the pin is automatic and still has its original words. A pin that somebody reworded is theirs."""
-    return pin.is_automatic and pin.client_key in (pin_key(pin.text), code_key(pin.text))
+    """Whether the pin is automatic and still has its original words. A pin that somebody reworded or kept is theirs."""
+    return pin.is_automatic and KEPT_AT not in pin.content and pin.client_key in (pin_key(pin.text), code_key(pin.text))
 
 
 def code_key(content: str) -> str:

@@ -7,6 +7,7 @@ from kalito_mcp.domain.kinds import LASTING, Kind
 from kalito_mcp.domain.known import OfferedPin, Profile, ProfileLine
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.statements import Subject
 from kalito_mcp.pins.known import known_records
 from kalito_mcp.pins.repeats import without_repeats
 from kalito_mcp.ports.store import ReadView
@@ -16,16 +17,15 @@ _MOST: Final = 1_000
 _MOST_SEARCHED: Final = 500
 """Of the newest pins, for those that could be made lasting."""
 
-_SUBJECTS: Final[Mapping[Kind | None, str]] = {
-    Kind.RULE: "rules",
-    Kind.DECISION: "decisions",
-    Kind.CHANGE: "decisions",
-    Kind.PLAN: "plans",
+SUBJECTS: Final[Mapping[Kind | None, Subject]] = {
+    Kind.RULE: Subject.RULES,
+    Kind.DECISION: Subject.DECISIONS,
+    Kind.CHANGE: Subject.DECISIONS,
+    Kind.PLAN: Subject.PLANS,
 }
-"""In the order of the profile; whatever else there is comes last."""
+"""Other kinds are facts."""
 
-_OTHER: Final = "facts"
-_ORDER: Final = (*dict.fromkeys(_SUBJECTS.values()), _OTHER)
+_ORDER: Final = tuple(Subject)
 
 
 async def read_profile(view: ReadView, scope: Scope, *, include_untrusted: bool = False) -> Profile:
@@ -38,13 +38,13 @@ async def read_profile(view: ReadView, scope: Scope, *, include_untrusted: bool 
     ]
     by_place: dict[str | None, list[ProfileLine]] = {}
     for one in records:
-        by_place.setdefault(one.project, []).append(ProfileLine(_SUBJECTS.get(one.kind, _OTHER), one))
+        by_place.setdefault(one.project, []).append(ProfileLine(SUBJECTS.get(one.kind, Subject.FACTS), one))
     lines: list[ProfileLine] = []
     for place in sorted(by_place, key=lambda project: (project is not None, project or "")):
         kept = without_repeats([line.record for line in by_place[place]], (), most=_MOST)
         kept_ids = {one.record_id for one in kept}
         listed = [line for line in by_place[place] if line.record.record_id in kept_ids]
-        lines += sorted(listed, key=lambda line: _ORDER.index(line.subject))
+        lines += sorted(listed, key=lambda line: _ORDER.index(Subject(line.subject)))
     return Profile(tuple(lines), tuple(await _offered(view, scope, [line.record.text for line in lines])))
 
 

@@ -15,6 +15,7 @@ _FUNCTION_WORDS: Final = frozenset(
 
 _LEAST_SHARED: Final = 2
 _SHARED: Final = 0.4
+MOSTLY_SHARED: Final = 0.6
 
 Stated = TypeVar("Stated", KnownRecord, OfferedPin)
 
@@ -35,12 +36,19 @@ def without_repeats(records: Iterable[Stated], shown: Iterable[str], *, most: in
 
 def are_alike(one: str, other: str) -> bool:
     """Whether two texts seem to be about the same: two terms of the one with fewer, and two in five of them."""
-    ones, others = _terms(one), _terms(other)
+    ones, others = terms_of(one), terms_of(other)
     return len(ones & others) >= max(_LEAST_SHARED, _SHARED * min(len(ones), len(others)))
 
 
+def are_close(one: str, other: str) -> bool:
+    """Whether two texts say much the same: two terms, and three in five of the one with more."""
+    ones, others = terms_of(one), terms_of(other)
+    return len(ones & others) >= max(_LEAST_SHARED, MOSTLY_SHARED * max(len(ones), len(others)))
+
+
 @lru_cache(maxsize=1_024)
-def _terms(text: str) -> frozenset[str]:
+def terms_of(text: str) -> frozenset[str]:
+    """The terms by which `are_alike` compares."""
     return frozenset(query_terms(text))
 
 

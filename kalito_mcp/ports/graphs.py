@@ -48,5 +48,8 @@ class GraphWriter(GraphReader, Protocol):
     async def add_feedback(self, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
         """Count one more label for the message of this number. Nothing is written if it was erased."""
 
+    async def withdraw_feedback(self, number: int, label: FeedbackLabel) -> bool:
+        """Count one label less for the message of this number. False, and nothing is written, if it has none."""
+
     async def remove(self, scope: Scope) -> int:
         """Remove the whole graph, including its row, and return how many nodes it had. Records stay."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from kalito_mcp.domain.imports import FileRead, StoredTurn
+from kalito_mcp.domain.imports import FileRead, SourceRead, StoredTurn
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 
@@ -13,6 +13,9 @@ class ImportReader(Protocol):
 
     async def files(self, scope: Scope, source: str) -> Sequence[FileRead]:
         """The files of a source that the owner imported, by place."""
+
+    async def sources(self, scope: Scope) -> Sequence[SourceRead]:
+        """The sources that the owner imported, the latest first."""
 
     async def is_kept(self, scope: Scope, source: str, place: str) -> bool:
         """Whether anything is stored of this place of the source."""

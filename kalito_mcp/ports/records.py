@@ -134,6 +134,13 @@ class RecordReader(Protocol):
         messages or after them, of the scope's agent, in its project (`PERSONAL` or None: in none). Among its newest 500
         pins; forgotten and superseded ones are left out."""
 
+    async def statements(
+        self, scope: Scope, *, lasting: int, of_sessions: int, forgotten: int
+    ) -> Sequence[MemoryRecord]:
+        """Pins, and notes that are known beyond their session, of the scope's agent: of its project and personal, or
+        without a project of all. The one that was stored last comes first. There are at most this many of those that
+        are known beyond their session, of the others, and of forgotten ones. Superseded ones are included."""
+
     async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
         """Of these records, those that others name as superseded: the id of the newest of these, and when it was said,
         by the id of the superseded one. Forgotten records supersede nothing."""

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
+from kalito_mcp.domain.sizes import PartSize
 
 
 class SessionReader(Protocol):
@@ -38,6 +39,9 @@ class SessionReader(Protocol):
     async def projects(self, scope: Scope, *, limit: int) -> Sequence[tuple[str, int]]:
         """The ids of at most `limit` of the owner's projects, newest first, each with its number of sessions. Within
         limits only those that have something there."""
+
+    async def sizes(self, scope: Scope) -> Sequence[PartSize]:
+        """What each of the owner's agents has in each project, in no order. What is forgotten is not counted."""
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         """How many sessions, messages, pins, summaries, notes, tasks and documents the owner has."""

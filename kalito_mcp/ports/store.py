@@ -8,6 +8,7 @@ from kalito_mcp.ports.access import AccessReader, AccessWriter
 from kalito_mcp.ports.archive import ArchiveReader, ArchiveWriter
 from kalito_mcp.ports.audit import AuditReader, AuditWriter
 from kalito_mcp.ports.conversations import ConversationReader, ConversationWriter
+from kalito_mcp.ports.given import GivenReader, GivenWriter
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.imports import ImportReader, ImportWriter
 from kalito_mcp.ports.maintenance import Maintenance
@@ -15,6 +16,7 @@ from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
+from kalito_mcp.ports.timeline import TimelineReader
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 T = TypeVar("T")
@@ -49,6 +51,10 @@ class ReadView(Protocol):
     def sign_in(self) -> SignInReader: ...
     @property
     def audit(self) -> AuditReader: ...
+    @property
+    def timeline(self) -> TimelineReader: ...
+    @property
+    def given(self) -> GivenReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -74,6 +80,8 @@ class WriteTransaction(Protocol):
     def sign_in(self) -> SignInWriter: ...
     @property
     def audit(self) -> AuditWriter: ...
+    @property
+    def given(self) -> GivenWriter: ...
 
 
 class Store(Protocol):

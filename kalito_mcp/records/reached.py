@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditorType, MemoryRecord, StoredEdit, with_changes
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
+from kalito_mcp.domain.statements import HOLDS_WITH
 from kalito_mcp.errors import AccessDenied
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, Store
@@ -17,7 +18,7 @@ from kalito_mcp.records.named import CAUSE, SUPERSEDES
 
 _NAMED: Final = (CAUSE, "source_message_id", "vision_response_for")
 """Fields of a record that name another."""
-_NAMED_LISTS: Final = (SUPERSEDES, "related_to")
+_NAMED_LISTS: Final = (SUPERSEDES, "related_to", HOLDS_WITH)
 """Fields that name several."""
 _PROJECT: Final = "project"
 

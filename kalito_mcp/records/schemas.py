@@ -13,6 +13,7 @@ from typing import Any, Final
 from kalito_mcp.domain.importance import ImportanceLevel, importance_level, score_of_level
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord, StoredEdit, with_changes
 from kalito_mcp.domain.records import Reach, RecordType, Visibility
+from kalito_mcp.domain.statements import HOLDS_WITH, KEPT_AT
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, checked_transition, importance_of
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_text
@@ -35,6 +36,7 @@ _COUNTED: Final = "the memory counts how often a context or a search returns the
 _PLACE: Final = "a record stays where it was recorded; leave it out"
 _MOMENT: Final = "the timestamp is fixed; leave it out, and put other dates in the text"
 _FORGET: Final = "forget the record to hide it, restore it to show it again"
+_DECIDED: Final = "only a person decides that, on the page of what is known; leave it out"
 _PARTS: Final = "it depends on how the document was split; remember the document again from the same source"
 _RANGE: Final = "it depends on the summarised messages; only the text of a summary can be edited"
 _READ_ONLY: Final[Mapping[str, str]] = {
@@ -58,6 +60,8 @@ _READ_ONLY: Final[Mapping[str, str]] = {
     "last_used": _COUNTED,
     "is_deleted": _FORGET,
     DELETED_AT: _FORGET,
+    KEPT_AT: _DECIDED,
+    HOLDS_WITH: _DECIDED,
 }
 _READ_ONLY_OF_TYPE: Final[Mapping[RecordType, Mapping[str, str]]] = {
     RecordType.DOCUMENT: {"document_id": _PARTS},

@@ -50,6 +50,11 @@ class LocalFiles:
         return self.home / "answers"
 
     @property
+    def http_address(self) -> Path:
+        """The file that names the server of this memory that listens for HTTP on this machine."""
+        return self._beginning("address")
+
+    @property
     def snapshots(self) -> Path:
         """The folder of snapshots of graphs."""
         return self._beginning("snapshots")

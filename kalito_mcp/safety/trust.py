@@ -31,14 +31,14 @@ def is_name_withheld(origin: Origin, name: str | None) -> bool:
     return bool(name) and is_withheld(origin, name or "")
 
 
-def trusted(view: SessionView) -> tuple[SessionView, int]:
-    """The view without the withheld parts, and how many those are."""
-    tail = tuple(map(_without_name, _kept(view.tail, (message.text for message in view.tail))))
-    pins = _kept(view.pins, (pin.content for pin in view.pins))
-    summaries = tuple(filter(None, map(_trusted_summary, view.summaries)))
-    withheld = len(view.tail) + len(view.pins) + len(view.summaries) - len(tail) - len(pins) - len(summaries)
-    is_same = not withheld and summaries == tuple(view.summaries) and tail == tuple(view.tail)
-    return (view, 0) if is_same else (SessionView(tail=tail, pins=pins, summaries=summaries), withheld)
+def trusted(view: SessionView) -> tuple[SessionView, SessionView]:
+    """The view without the withheld parts, and these."""
+    tail, no_tail = _divided(view.tail, (message.text for message in view.tail))
+    pins, no_pins = _divided(view.pins, (pin.content for pin in view.pins))
+    judged = [(one, _trusted_summary(one)) for one in view.summaries]
+    summaries = tuple(kept for _, kept in judged if kept is not None)
+    withheld = SessionView(no_tail, no_pins, tuple(one for one, kept in judged if kept is None))
+    return SessionView(tuple(map(_without_name, tail)), pins, summaries), withheld
 
 
 def _without_name(message: MessageWithImportance) -> MessageWithImportance:
@@ -57,5 +57,7 @@ def _trusted_summary(summary: ConversationSummary) -> ConversationSummary | None
     return replace(summary, summary="\n".join(kept)) if kept[1:] else None
 
 
-def _kept(parts: Iterable[Part], texts: Iterable[str]) -> tuple[Part, ...]:
-    return tuple(part for part, text in zip(parts, texts, strict=True) if not is_withheld(part.origin, text))
+def _divided(parts: Iterable[Part], texts: Iterable[str]) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """The parts that are kept, and those that are withheld."""
+    judged = [(part, is_withheld(part.origin, text)) for part, text in zip(parts, texts, strict=True)]
+    return tuple(one for one, is_out in judged if not is_out), tuple(one for one, is_out in judged if is_out)

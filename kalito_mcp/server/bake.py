@@ -16,6 +16,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
+from kalito_mcp.server.app.offering import APP
 from kalito_mcp.server.build import build_server
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ async def baked() -> str:
     content = {
         "made with": {name: version(name) for name in _LIBRARIES},
         "instructions with hooks": with_hooks["instructions"],
+        "app": APP,
         "legacy": {
             "versions": list(HANDSHAKE_PROTOCOL_VERSIONS),
             "initialize": handshake,

@@ -1,11 +1,12 @@
 """One MCP server over one memory, the same on every transport and for both protocol eras."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from mcp.server import CacheHint, MCPServer
 from mcp.server.caching import CacheableMethod
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.capture.captures import Captures
 from kalito_mcp.errors import InvalidInput, KalitoError
+from kalito_mcp.server.app.offering import PAGE_URI, page, with_app
 from kalito_mcp.server.caller import key_of, reported, taken_once, with_caller
 from kalito_mcp.server.draining import Draining
 from kalito_mcp.server.gate import Gate
@@ -82,6 +84,7 @@ class KalitoServer(MCPServer[None]):
             middleware=[
                 Gate(),
                 except_subscriptions(with_caller),
+                except_subscriptions(with_app),
                 except_subscriptions(self.draining.count_calls),
                 except_subscriptions(refuse_cursors),
                 except_subscriptions(subscriptions.after_calls),
@@ -165,6 +168,15 @@ class KalitoServer(MCPServer[None]):
             return text_answer(await self.captures.current().take(report, is_late=is_late))
         except KalitoError as error:
             raise refusal(error, "hook_event") from error
+
+    async def read_resource(
+        self, uri: Any, context: Context[None, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Read a resource, or the page of the App, which only the lists of hosts that show it name."""
+        if str(uri) == PAGE_URI:
+            found = page()
+            return [ReadResourceContents(found.text, found.mime_type, found.meta)]
+        return await super().read_resource(uri, context)
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None

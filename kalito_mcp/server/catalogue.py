@@ -18,6 +18,7 @@ HIDDEN_ID: Final = f"opening-{os.urandom(12).hex()}"
 # Importing pathlib takes as long as all that is done here.
 _FILE: Final = os.path.join(os.path.dirname(__file__), "catalogue.json")  # noqa: PTH118, PTH120
 _META: Final = "io.modelcontextprotocol/"
+_CLIENT: Final = f"{_META}clientCapabilities"
 _LONGEST_LINE: Final = 16_384
 _DEEPEST: Final = 60
 _SHORT_INTEGER: Final = 18
@@ -40,7 +41,9 @@ class Catalogue:
         for era in (self._legacy, self._modern):
             for group in switched_on:
                 era["answers"]["tools/list"]["tools"] += era[group]
-        self._answers: dict[str, Any] | None = None
+        self._app: dict[str, Any] = answers["app"]
+        self._era: dict[str, Any] | None = None
+        self._shows_apps = False
         self.opening = b""
         """The line that puts the server into the state of this connection. Empty before the first answer."""
 
@@ -50,7 +53,7 @@ class Catalogue:
         if request is None:
             return None
         method, params = request["method"], request.get("params", {})
-        result = self._opened(method, params) if self._answers is None else self._listed(method, params)
+        result = self._opened(method, params) if self._era is None else self._listed(method, params)
         if result is None:
             return None
         return json.dumps(
@@ -63,22 +66,31 @@ class Catalogue:
             version = params.get("protocolVersion")
             if version not in self._legacy["versions"] or not _is_introduced(params):
                 return None
-            self._answers = self._legacy["answers"]
+            self._era, self._shows_apps = self._legacy, _shows_apps(params["capabilities"])
             self.opening = _opening("initialize", params)
             return self._legacy["initialize"] | {"protocolVersion": version}
-        result = self._modern["answers"].get(method)
-        if result is None or not self._is_modern(params):
+        if not self._is_modern(params) or (result := self._answer(self._modern, method, params)) is None:
             return None
-        self._answers = self._modern["answers"]
-        meta = {f"{_META}protocolVersion": self._modern["version"], f"{_META}clientCapabilities": {}}
+        self._era = self._modern
+        meta = {f"{_META}protocolVersion": self._modern["version"], _CLIENT: {}}
         self.opening = _opening("server/discover", {"_meta": meta})
         return result
 
     def _listed(self, method: str, params: dict[str, Any]) -> Any:
         """The answer to a later request."""
-        assert self._answers is not None  # noqa: S101 - the caller looked
-        is_plain = self._is_modern(params) if self._answers is self._modern["answers"] else _is_legacy(params)
-        return self._answers.get(method) if is_plain else None
+        assert self._era is not None  # noqa: S101 - the caller looked
+        is_plain = self._is_modern(params) if self._era is self._modern else _is_legacy(params)
+        return self._answer(self._era, method, params) if is_plain else None
+
+    def _answer(self, era: dict[str, Any], method: str, params: dict[str, Any]) -> Any:
+        """The answer of this era. In the 2026 protocol, each request says whether the host shows MCP Apps."""
+        found = era["answers"].get(method)
+        shows_apps = self._shows_apps if era is self._legacy else _shows_apps(params["_meta"][_CLIENT])
+        if found is None or not shows_apps:
+            return found
+        from kalito_mcp.server.app.lists import with_app  # noqa: PLC0415 - most hosts show none
+
+        return with_app(method, found, self._app)
 
     def _is_modern(self, params: dict[str, Any]) -> bool:
         """Whether these are the parameters of a list in the 2026 protocol, without a cursor."""
@@ -88,7 +100,7 @@ class Catalogue:
         known = {f"{_META}{name}" for name in ("protocolVersion", "clientCapabilities", "clientInfo")}
         return (
             meta.get(f"{_META}protocolVersion") == self._modern["version"]
-            and _are_capabilities(meta.get(f"{_META}clientCapabilities"))
+            and _are_capabilities(meta.get(_CLIENT))
             and (f"{_META}clientInfo" not in meta or _is_named(meta[f"{_META}clientInfo"]))
             and all(key in known or not key.startswith(_META) for key in meta)
         )
@@ -223,3 +235,9 @@ def _are_capabilities(found: Any) -> bool:
         isinstance(found.get(name, {}), dict) and all(isinstance(one, dict) for one in found.get(name, {}).values())
         for name in _CAPABILITIES
     ) and not found.get("tasks", {}).get("requests")
+
+
+def _shows_apps(capabilities: dict[str, Any]) -> bool:
+    """Whether a host with these capabilities shows MCP Apps."""
+    types = capabilities.get("extensions", {}).get(f"{_META}ui", {}).get("mimeTypes")
+    return isinstance(types, list) and "text/html;profile=mcp-app" in types

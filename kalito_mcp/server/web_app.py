@@ -30,6 +30,7 @@ from kalito_mcp.web.oauth import oauth_routes
 from kalito_mcp.web.oauth_metadata import USUAL_SCOPES, resource_metadata_routes
 from kalito_mcp.web.oidc import OidcVerifier
 from kalito_mcp.web.page.app import PageApp
+from kalito_mcp.web.page.machine import Machine
 from kalito_mcp.web.page.table import page_app
 from kalito_mcp.web.refusal_log import RefusalLog
 from kalito_mcp.web.rest.app import RestApp
@@ -48,12 +49,13 @@ def http_app(
     exporter: Exporter,
     oidc: OidcPolicy | None = None,
     documents: ClientDocuments | None = None,
+    machine: Machine | None = None,
 ) -> ASGIApp:
     """All that is served over HTTP on this port.
 
     Every request needs a token, unless `owner` names the memory that everybody may use. With an OpenID provider,
     people's tokens come from there, otherwise from the sign-in page. `exporter` writes the archives that REST sends.
-    `documents` reads how OAuth clients describe themselves.
+    `documents` reads how OAuth clients describe themselves. `machine` is what the page shows of this machine.
 
     Raises:
         ConfigurationError: the public URL or the provider's URL is not valid.
@@ -82,6 +84,8 @@ def http_app(
         limits,
         anyone=None if owner is None else anyone,
         authenticate=login.authenticate,
+        machine=machine,
+        exporter=exporter,
     )
     sign_in_paths = {route.path for route in login.routes}
     guard = Guard(

@@ -10,7 +10,7 @@ import pytest
 from bench.growth import Around, Growing, questions_of
 from bench.recall import BenchData
 from kalito_mcp.config.settings import Settings
-from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from kalito_mcp.upkeep.answer_log import UsagePolicy
 from tests.bench.test_recall import TURNS
 
 pytestmark = pytest.mark.anyio

@@ -69,8 +69,8 @@ def test_the_help_names_every_command_and_imports_none(invoke: Invoke) -> None:
     assert outcome.code == 0
     for command in COMMANDS:
         assert f"  {command} " in outcome.out
-    first = outcome.out.partition("Most used:\n")[2].splitlines()[:5]
-    assert [line.split()[0] for line in first] == ["install", "import", "search", "profile", "pause"]
+    first = outcome.out.partition("Most used:\n")[2].splitlines()[:6]
+    assert [line.split()[0] for line in first] == ["install", "import", "open", "search", "profile", "pause"]
     assert invoke("-h").out == outcome.out
     lines = [line for line in outcome.out.partition("Most used:")[2].splitlines() if line.startswith("  ")]
     assert len(lines) == len(commands.list_commands(click.Context(commands))), "one line for each command"

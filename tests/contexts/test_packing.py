@@ -7,6 +7,7 @@ import pytest
 from kalito_mcp.contexts.packer import Packer
 from kalito_mcp.contexts.parts import ContextParts, ContextPolicy
 from kalito_mcp.domain.context import MemoryContext
+from kalito_mcp.domain.given import PartName, Why, left_out
 from kalito_mcp.domain.records import (
     RecordType,
     Role,
@@ -18,6 +19,7 @@ from kalito_mcp.safety.escaping import json_text
 from tests.contexts.test_packer import FENCE, fact, message, pin, summary
 
 COUNTER = token_counter("calibrated")
+UNTRUSTED = left_out(PartName.FOUND, Why.READS_LIKE_AN_INSTRUCTION, (), count=12)
 
 
 def hit(number: int, text: str) -> Hit:
@@ -119,7 +121,7 @@ def test_counted_as_json_the_parts_fit_the_budget_with_their_texts_shortened() -
         [hit(900 + i, text) for i in range(10)],
     )
     packer = Packer(COUNTER, ContextPolicy())
-    parts = replace(parts, withheld=12, note="searched by words only: the server is down. " * 5)
+    parts = replace(parts, missing=UNTRUSTED, note="searched by words only: the server is down. " * 5)
     for budget in (1_200, 3_000):
         context = packer.pack(parts, max_tokens=budget, fence=FENCE, as_json=True)
         assert COUNTER.count(json_text(context.to_dict())) <= budget

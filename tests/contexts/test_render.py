@@ -11,6 +11,7 @@ from kalito_mcp.contexts import render
 from kalito_mcp.contexts.passages import Turn, passages
 from kalito_mcp.contexts.render import Piece
 from kalito_mcp.contexts.steps import Steps
+from kalito_mcp.domain.given import PartName
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
@@ -80,17 +81,15 @@ def everything(text: str, *, session_id: str = "s") -> str:
     """A context in which every part says the text, and is called by it where it can be."""
     name = text.replace("\n", " ")[:200] or None
     pieces = {
-        "summaries": [render.summary_piece(summary(text))],
-        "pins": [render.pin_piece(pin(text))],
-        "recent": [render.message_piece(message(text, name=name))],
+        PartName.SUMMARIES: [render.summary_piece(summary(text))],
+        PartName.PINS: [render.pin_piece(pin(text))],
+        PartName.RECENT: [render.message_piece(message(text, name=name))],
     }
     said = {part: [piece.label + piece.text for piece in found] for part, found in pieces.items()}
     found = turns(hit(text, session_id=session_id, name=name), neighbour(text, session_id, name))
-    said["hits"] = render.HistoryLines("another").lines([found])
+    said[PartName.FOUND] = render.HistoryLines("another").lines([found])
     frame = (render.opening(FENCE), render.closing(FENCE))
-    return render.assemble(
-        frame, summaries=said["summaries"], pins=said["pins"], hits=said["hits"], recent=said["recent"]
-    )
+    return render.assemble(frame, said)
 
 
 def own_lines(text: str) -> list[str]:

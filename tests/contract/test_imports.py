@@ -1,8 +1,10 @@
 """`ports.imports`: how far files were imported, and the stored messages that an import compares."""
 
+from dataclasses import replace
+
 import pytest
 
-from kalito_mcp.domain.imports import FileRead, StoredTurn
+from kalito_mcp.domain.imports import FileRead, SourceRead, StoredTurn
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.store import Store
@@ -25,6 +27,19 @@ async def test_a_file_is_kept_as_it_was_read_last_for_its_owner_and_source(store
     async with store.view() as view:
         assert await view.imports.files(OWNER, "codex") == [OTHER]
         assert await view.imports.files(Scope("somebody else"), "codex") == []
+
+
+async def test_the_sources_of_an_owner_are_counted_the_latest_first(store: Store) -> None:
+    async with store.transaction() as transaction:
+        for at, file in enumerate((OTHER, READ, replace(LATER, place="/t/b.jsonl"))):
+            await transaction.imports.keep(OWNER, file, now_ms=START_MS + at)
+        await transaction.imports.keep(Scope("somebody else"), OTHER, now_ms=START_MS + 9)
+    async with store.view() as view:
+        assert await view.imports.sources(OWNER) == [
+            SourceRead("claude-code", files=2, read_bytes=29, read_at=START_MS + 2),
+            SourceRead("codex", files=1, read_bytes=1, read_at=START_MS),
+        ]
+        assert await view.imports.sources(Scope("nobody")) == []
 
 
 async def test_the_messages_of_a_session_are_read_in_order_and_in_pieces(store: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType
 from kalito_mcp.domain.records import Reach, RecordType
-from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.domain.scope import PERSONAL, Limits, Scope
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.sessions import ensure_session
@@ -197,3 +197,42 @@ async def test_what_was_left_open_is_of_the_end_of_its_session(store: Store) -> 
 
     assert await goes_on(5) == ["waits"]
     assert await goes_on(1) == []
+
+
+async def test_statements_are_pins_and_known_notes_whether_they_hold_or_not_the_last_stored_first(store: Store) -> None:
+    await filled(store)
+    note = {"scope": "person", "source": "note:1", "document_id": "n", "chunk_index": 0, "total_chunks": 1}
+    plain = {**note, "scope": None, "source": "note:2", "document_id": "m"}
+    async with store.transaction() as transaction:
+        added = [
+            drafts.record(
+                RecordType.DOCUMENT,
+                text,
+                record_id=name,
+                **{key: value for key, value in fields.items() if value is not None},
+            )
+            for text, name, fields in (("I am tall.", "n", note), ("The sky.", "m", plain))
+        ]
+        await transaction.records.add_records(Scope(), added, now_ms=START_MS)
+    await change(store, "aproject", {"supersedes": ["aperson"]})
+    await change(store, "asession", {DELETED_AT: START_MS}, edit_type=EditType.DELETE)
+
+    async def stated(scope: Scope, lasting: int = 9, of_sessions: int = 9, forgotten: int = 9) -> list[str]:
+        limits = {"lasting": lasting, "of_sessions": of_sessions, "forgotten": forgotten}
+        async with store.view() as view:
+            return [one.id for one in await view.records.statements(scope, **limits)]
+
+    persons = ["n", "cperson", "cproject", "csession"]
+    assert await stated(Scope()) == [*persons, "bperson", "bproject", "bsession", "aperson", "aproject", "asession"]
+    assert await stated(Scope(project="A")) == [*persons, "bperson", "aperson", "aproject", "asession"]
+    assert await stated(Scope(project=PERSONAL)) == [*persons, "bperson", "aperson"]
+    assert await stated(Scope(), 2, 1, 0) == ["n", "cperson", "cproject"]
+    assert await stated(Scope(), 0, 0, 1) == ["asession"]
+    assert await stated(Scope(limits=Limits(project="B"))) == [*persons, "bperson", "bproject", "bsession", "aperson"]
+    assert await stated(Scope(owner="ann")) == await stated(Scope(agent="new")) == []
+    async with store.transaction() as transaction:
+        for one in ("asession", "n"):
+            record = await transaction.records.record(Scope(), one)
+            assert record is not None
+            await transaction.records.purge(record, now_ms=START_MS)
+    assert not {"asession", "n"} & set(await stated(Scope()))

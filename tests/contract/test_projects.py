@@ -4,7 +4,8 @@ import pytest
 
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.domain.scope import PERSONAL, Limits, Scope
+from kalito_mcp.domain.sizes import PartSize
 from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.sessions import ensure_session
@@ -134,6 +135,23 @@ async def test_a_new_project_has_none_of_the_personal_documents(store: Store) ->
     async with store.view() as view:
         assert await view.records.document(Scope(project="new"), "a.txt") == []
         assert [one.text for one in await view.records.document(Scope(project=PERSONAL), "a.txt")] == ["mine"]
+
+
+async def test_the_sizes_of_projects_and_agents_are_counted_within_limits(store: Store) -> None:
+    for session_id, text, project in (("a", "one", "/one"), ("b", "two", "/one"), ("c", "three", None)):
+        await said(store, session_id, text, project)
+    await noted(store, "note", "/two")
+    forgotten = await noted(store, "forgotten", "/two")
+    async with store.transaction() as transaction:
+        await transaction.records.change(forgotten, drafts.edit(forgotten, {"deleted_at": START_MS}))
+    one = PartSize("default", "/one", sessions=2, messages=2, newest_at=START_MS)
+    two = PartSize("default", "/two", records=1)
+    personal = PartSize("default", None, sessions=1, messages=1, newest_at=START_MS)
+    async with store.view() as view:
+        assert set(await view.sessions.sizes(Scope())) == {one, two, personal}
+        assert set(await view.sessions.sizes(Scope(limits=Limits(project="/two")))) == {two, personal}
+        assert await view.sessions.sizes(Scope(limits=Limits(agent="other"))) == []
+        assert await view.sessions.sizes(Scope("somebody else")) == []
 
 
 async def test_a_renamed_project_keeps_everything(store: Store) -> None:

@@ -41,6 +41,7 @@ LEFT_OUT = {
     "migrations": "the schema's own",
     "audit_log": "who did what in this database; in another one it would prove nothing",
     "audit_head": "the same",
+    "given": "what this server gave; ids of another memory would name nothing",
     "imports": "what the files of this machine had; another machine has others",
     "state_secret": "opens what clients of this server carry",
     "access_tokens": "who may connect to this server; another one has its own",

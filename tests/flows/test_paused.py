@@ -170,15 +170,16 @@ READS: Final = frozenset(
     "access.audit access.check_audit access.derived_key access.ends_of access.tokens access.why_refused "
     "build_context changes.revision changes.versions conversations.agents conversations.begun_before "
     "conversations.get conversations.graph_overview conversations.messages conversations.recent "
-    "conversations.stats conversations.titles conversations.totals conversations.transcript "
-    " files.look for_question hooks.conversation_of hooks.inject hooks.inject_known "
-    "hooks.seen_parts hooks.unanswered hooks.warm_up imports.check_not_taken_in imports.files_read "
-    "imports.project_of_document in_project in_project_of past_answers projects.all projects.named records.all "
-    "records.as_of records.derived_from records.derived_from_all records.diff records.get records.get_all "
-    "records.completions records.history records.page records.preview_forgetting records.profile records.tasks "
+    "conversations.stats conversations.titles conversations.totals conversations.transcript files.look "
+    "for_question hooks.conversation_of hooks.inject hooks.inject_known hooks.seen_parts hooks.unanswered "
+    "hooks.warm_up imports.check_not_taken_in imports.files_read imports.project_of_document imports.sources "
+    "in_project in_project_of past_answers projects.all projects.named projects.sizes records.all records.as_of "
+    "records.completions records.derived_from records.derived_from_all records.diff records.get records.get_all "
+    "records.history records.page records.preview_forgetting records.profile records.tasks records.vectors "
     "records.version search_memory".split()
 )
-MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename"})
+MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.move_all"})
+SWITCHES: Final = frozenset({"projects.exclude", "projects.include"})
 
 
 async def _previewed(memory: Memory, *, is_purge: bool) -> None:
@@ -202,7 +203,7 @@ def verbs_of_all_parts() -> set[str]:
 
 async def test_each_verb_refuses_new_words_while_paused(tmp_path: Path, folder: Path) -> None:
     # Whoever adds a verb says here what it does while the memory is paused.
-    assert verbs_of_all_parts() == REFUSED.keys() | GOES_ON_TOO.keys() | READS | MOVES_PROJECTS
+    assert verbs_of_all_parts() == REFUSED.keys() | GOES_ON_TOO.keys() | READS | MOVES_PROJECTS | SWITCHES
     async with remembering(tmp_path, folder) as (_, memory):
         write_switch(LocalFiles(tmp_path / "memory.db").switch, Switch(FOR_EVER))
         for name, verb in REFUSED.items():

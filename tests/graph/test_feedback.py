@@ -8,7 +8,7 @@ from kalito_mcp.domain.graph import EdgeType, FeedbackLabel, NodeType
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph.canonical import canonical_key
 from kalito_mcp.graph.network import MAX_SIMILAR
-from tests.graph.graphs import edge_of, graph_of, query_id, unchanged, weighed
+from tests.graph.graphs import edge_of, graph_of, query_id, seen, unchanged, weighed
 from tests.scripted import ScriptedClock
 
 TRAIN = [f"what does the night train to Oslo cost in {year}" for year in range(2019, 2026)]
@@ -138,3 +138,32 @@ def test_the_id_of_feedback_is_made_of_its_target_and_its_words(clock: ScriptedC
     query = graph.upsert_query("bread")
     assert graph.record_feedback(query, "up") == f"feedback_{canonical_key(query_id('bread') + ' up')}"
     assert set(weighed(graph)) == {query, f"feedback_{canonical_key(query + ' up')}"}
+
+
+@pytest.mark.parametrize("label", list(FeedbackLabel))
+def test_feedback_that_is_taken_back_leaves_nothing_behind(clock: ScriptedClock, label: FeedbackLabel) -> None:
+    graph = graph_of(clock, diffusion=0.2)
+    target, _ = (graph.upsert_query(text) for text in TRAIN[:2])
+    graph.record_feedback(target, "up", "as before")
+    whole = seen(graph)
+    graph.record_feedback(target, label)
+    assert graph.withdraw_feedback(target, label)
+    assert seen(graph) == whole
+    graph.record_feedback(target, label)
+    before = graph.node(target).weights.feedback
+    node = graph.record_feedback(target, label)
+    assert graph.withdraw_feedback(target, label)
+    assert (graph.node(target).weights.feedback, graph.node(node).weights.repeat) == (before, 1.0)
+
+
+def test_only_feedback_of_this_label_is_taken_back(clock: ScriptedClock) -> None:
+    graph = graph_of(clock)
+    target = graph.upsert_query("bread")
+    entity = graph.upsert_entity("bread", of=[target])
+    graph.record_feedback(target, "up")
+    with unchanged(graph):
+        assert not graph.withdraw_feedback(target, "down")
+        with pytest.raises(InvalidInput, match="fine"):
+            graph.withdraw_feedback(target, "fine")
+        with pytest.raises(InvalidInput, match="a query or an answer"):
+            graph.withdraw_feedback(entity, "up")

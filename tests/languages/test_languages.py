@@ -9,7 +9,7 @@ from bench.languages import SETS, LanguageSet, ask, trigrams
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.text.analysis import words
 from kalito_mcp.text.languages import language_of
-from kalito_mcp.upkeep.usage_counter import UsagePolicy
+from kalito_mcp.upkeep.answer_log import UsagePolicy
 from tests.campaign import first_of
 
 pytestmark = pytest.mark.anyio

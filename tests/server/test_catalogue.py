@@ -28,6 +28,18 @@ def catalogue() -> Catalogue:
     return found
 
 
+def declaring(request: dict[str, Any]) -> dict[str, Any]:
+    """The request of a host that shows MCP Apps."""
+    params = request.get("params", {})
+    if "capabilities" in params:
+        return request | {"params": params | {"capabilities": INTRODUCTIONS["VS Code"]}}
+    if "_meta" in params:
+        return request | {
+            "params": {"_meta": params["_meta"] | {f"{META}clientCapabilities": INTRODUCTIONS["VS Code"]}}
+        }
+    return request
+
+
 def lined(message: Any) -> bytes:
     return json.dumps(message).encode()
 
@@ -36,13 +48,15 @@ def test_the_catalogue_is_what_the_server_answers_today() -> None:
     assert CATALOGUE.read_text(encoding="utf-8") == anyio.run(baked), "run `make catalogue`"
 
 
+@pytest.mark.parametrize("shows_apps", [False, True], ids=["plain", "with apps"])
 @pytest.mark.parametrize(
     "requests",
     [modern_requests(), *(legacy_requests(version) for version in HANDSHAKE_PROTOCOL_VERSIONS)],
     ids=["2026-07-28", *HANDSHAKE_PROTOCOL_VERSIONS],
 )
-def test_each_answer_equals_the_server_s_byte_for_byte(requests: list[dict[str, Any]]) -> None:
+def test_each_answer_equals_the_server_s_byte_for_byte(requests: list[dict[str, Any]], *, shows_apps: bool) -> None:
     ours = catalogue()
+    requests = [declaring(request) for request in requests] if shows_apps else requests
     numbers = itertools.cycle((0, 1, -7, "a-1", "x:y/z_.", 10**17))
     requests = [request | {"id": next(numbers)} for request in requests]
     assert [ours.answer(lined(request)) for request in requests] == anyio.run(answers_to, requests)
@@ -103,7 +117,7 @@ def replaced(content: Any, path: tuple[str, ...], value: Any) -> Any:
 
 
 FULL = {"roots": {"listChanged": True}, "sampling": {"tools": {}}, "elicitation": {"url": {}}, "tasks": {"list": {}}}
-FULL |= {"experimental": {"a": {}}, "extensions": {"x": {}}}
+FULL |= {"experimental": {"a": {}}, "extensions": {"x": {}, f"{META}ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 LEGACY_PARAMS = {"protocolVersion": "2025-11-25", "capabilities": FULL, "clientInfo": CLIENTS["long"]}
 MODERN_PARAMS = {"_meta": MODERN | {f"{META}clientCapabilities": FULL, "progressToken": 1}}
 

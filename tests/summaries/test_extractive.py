@@ -313,7 +313,7 @@ def test_an_order_by_a_tool_is_left_out_and_takes_nothing_else_along(order: str)
     assert "penicillin" in summary
     assert "passwords" not in summary
     shown, withheld = trusted(SessionView((), (), [replace(_summary(1, summary), origin=Origin.TOOL)]))
-    assert ([one.summary for one in shown.summaries], withheld) == ([summary], 0)
+    assert ([one.summary for one in shown.summaries], withheld) == ([summary], SessionView((), (), ()))
 
 
 def test_an_order_that_is_in_a_summary_is_left_out_of_the_next() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -190,7 +191,7 @@ async def build_context(
 ) -> MemoryContext:
     """A context for a model, or a preview, in which nothing counts as used. `as_json`: its budget is of the JSON."""
     memory = caller.memory
-    build = memory.manager.build_context if is_preview else memory.build_context
+    build = memory.manager.build_context if is_preview else partial(memory.build_context, client=caller.editor.id)
     return await build(
         sent.session_id,
         sent.max_tokens,

@@ -17,7 +17,7 @@ from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.memory.verbs.shapes import Input, RecordName
 from kalito_mcp.safety.escaping import escape_json, json_text
 from kalito_mcp.server.tools.answers import text_answer
-from kalito_mcp.server.tools.serving import Serving, ToolContext, serving
+from kalito_mcp.server.tools.serving import Serving, ToolContext, caller_of, serving
 from kalito_mcp.server.tools.shapes import Output
 
 _HITS: Final = 10
@@ -65,7 +65,8 @@ async def search(context: ToolContext, sent: Query) -> Annotated[CallToolResult,
     """Find what is remembered: messages, documents, tasks, pins and summaries, best first. Returns ids; fetch
     returns one in full."""
     server = serving(context)
-    page = await (await server.opened.memory_asked(None)).search_memory(SearchRequest(query=sent.query, k=_HITS))
+    memory, request = await server.opened.memory_asked(None), SearchRequest(query=sent.query, k=_HITS)
+    page = await memory.search_memory(request, client=caller_of(context, memory).editor.id)
     results = [
         FoundResult(
             id=hit.record_id,

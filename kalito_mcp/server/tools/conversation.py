@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+from mcp.server.apps import client_supports_apps
 from mcp.types import CallToolResult
 from pydantic import Field
 
@@ -17,6 +18,7 @@ from kalito_mcp.memory.verbs import conversation as verbs
 from kalito_mcp.memory.verbs.shapes import ClientKey, Summary
 from kalito_mcp.memory.verbs.verb import Caller
 from kalito_mcp.safety.escaping import json_text
+from kalito_mcp.server.app.used import of_context, with_records
 from kalito_mcp.server.tools.answers import answer, redaction_lines, text_answer
 from kalito_mcp.server.tools.serving import ToolContext, caller_of, serving
 from kalito_mcp.server.tools.shapes import (
@@ -147,7 +149,8 @@ async def build_context(context: ToolContext, sent: BuildContext) -> CallToolRes
     session = server.opened.session(chosen) if chosen else None
     is_json = sent.format == "structured"
     built = await verbs.build_context(caller, sent.model_copy(update={"session_id": session}), as_json=is_json)
-    return text_answer(json_text(built.to_dict()), built.to_dict()) if is_json else text_answer(built.text)
+    said = text_answer(json_text(built.to_dict()), built.to_dict()) if is_json else text_answer(built.text)
+    return with_records(said, of_context(built)) if client_supports_apps(context) else said
 
 
 async def summarize_session(context: ToolContext, sent: Summarize) -> Annotated[CallToolResult, SummarizedSession]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Final
 
+from mcp.server.apps import client_supports_apps
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Elicit, Resolve
 from mcp.types import CallToolResult
@@ -16,6 +17,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.memory.verbs import forgetting as verbs
 from kalito_mcp.memory.verbs.shapes import Input
 from kalito_mcp.memory.verbs.verb import Caller
+from kalito_mcp.server.app.used import with_records
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.derived import derived_from, excerpt, listed, more, shown
 from kalito_mcp.server.tools.serving import ToolContext, caller_of, serving
@@ -106,7 +108,7 @@ async def forget(
     caller = caller_of(context, await serving(context).opened.memory_for(sent.project))
     is_agreed = isinstance(confirmation, AcceptedElicitation) and confirmation.data.erase
     if sent.about is not None or sent.identifier is not None:
-        return await _forget_subject(caller, sent, is_agreed=is_agreed)
+        return await _forget_subject(caller, sent, is_agreed=is_agreed, has_app=client_supports_apps(context))
     if not sent.record_ids:
         raise InvalidInput("nothing to forget is named; send record_ids, about or identifier")
     if sent.token is not None:
@@ -117,12 +119,14 @@ async def forget(
     return _erased(await verbs.purge(caller, named)) if is_agreed else _not_erased()
 
 
-async def _forget_subject(caller: Caller, sent: Forget, *, is_agreed: bool) -> CallToolResult:
+async def _forget_subject(caller: Caller, sent: Forget, *, is_agreed: bool, has_app: bool) -> CallToolResult:
     if sent.record_ids:
         raise InvalidInput("send record_ids, or about and identifier, not both")
     preview = await verbs.preview(caller, sent.to_preview())
     if sent.token is None or sent.token != preview.token:
-        return _preview(preview, is_purge=sent.purge, is_changed=sent.token is not None)
+        said = _preview(preview, is_purge=sent.purge, is_changed=sent.token is not None)
+        found = ({"record_id": one.id, "text": one.text} for one in preview.records)
+        return with_records(said, found) if has_app else said
     subject = verbs.PreviewedSubject(about=sent.about, identifier=sent.identifier, token=sent.token)
     if not sent.purge:
         return await _forgotten(caller, await verbs.forget_previewed(caller, subject))

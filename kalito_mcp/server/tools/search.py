@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
+from mcp.server.apps import client_supports_apps
 from mcp.types import CallToolResult
 
 from kalito_mcp.domain.past_answers import PastAnswer
 from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.memory.verbs import search as verbs
 from kalito_mcp.memory.verbs.shapes import Hit
+from kalito_mcp.server.app.used import of_hits, with_records
 from kalito_mcp.server.tools.answers import answer
 from kalito_mcp.server.tools.graph import past_lines, past_question
 from kalito_mcp.server.tools.serving import ToolContext, caller_of, serving
@@ -25,6 +27,7 @@ _OTHER_WORDS: Final = "Try other words for it, a name or a date"
 _SEEN: Final = "What you still see of this conversation was left out: send its session_id to search that"
 _FAR: Final = "These are the nearest memories, and far from the query"
 _DECIMALS: Final = 4
+_REASONS: Final = ("parts", "why")
 _MOMENTS: Final = ("created_at", "valid_until")
 _MADE_KEY: Final = re.compile(r"^hook:|:[0-9a-f]{32}$", re.ASCII)
 _MILLISECONDS: Final = re.compile(r"\.\d{3}Z$", re.ASCII)
@@ -44,7 +47,9 @@ async def search_memory(context: ToolContext, sent: Search) -> Annotated[CallToo
     build_context."""
     server = serving(context)
     caller = caller_of(context, await server.opened.memory_asked(sent.project))
-    found = await verbs.search(replace(caller, seen=await server.own.seen(sent.session_id)), sent)
+    has_app = client_supports_apps(context)
+    asked = sent.model_copy(update={"explain": sent.explain or has_app})
+    found = await verbs.search(replace(caller, seen=await server.own.seen(sent.session_id)), asked)
     page, request = found.page, found.request
     past: Sequence[PastAnswer] = ()
     # Past answers are the same on every page, and no filter is about them.
@@ -53,7 +58,7 @@ async def search_memory(context: ToolContext, sent: Search) -> Annotated[CallToo
         past = await verbs.past_answers(replace(caller, memory=await server.opened.memory_for(sent.project)), ask)
     note = _note(page, request, sent.session_id)
     result = SearchResult(
-        hits=[_search_hit(hit.to_dict()) for hit in page.hits],
+        hits=[_search_hit(hit.to_dict(), is_explained=sent.explain) for hit in page.hits],
         past_answers=[past_question(one) for one in past],
         next_cursor=found.next_cursor,
         note=note,
@@ -61,7 +66,8 @@ async def search_memory(context: ToolContext, sent: Search) -> Annotated[CallToo
     more = f" More: cursor {found.next_cursor}" if found.next_cursor else ""
     head = f"{plural(len(result.hits), 'hit')}.{more}{f' {note}' if note else ''}"
     lines = [line for hit in result.hits for line in _lines(hit)]
-    return answer("\n".join([head, *lines, *past_lines(past)]), result)
+    said = answer("\n".join([head, *lines, *past_lines(past)]), result)
+    return with_records(said, of_hits(page.hits)) if has_app else said
 
 
 def _note(page: SearchPage, request: SearchRequest, session_id: str | None) -> str | None:
@@ -85,13 +91,16 @@ def _ask_again(page: SearchPage, request: SearchRequest) -> str | None:
     return f"Search again with also, 2 to 4 ways the user may have said it, such as {example} with the likely answer"
 
 
-def _search_hit(fields: dict[str, Any]) -> Hit:
+def _search_hit(fields: dict[str, Any], *, is_explained: bool) -> Hit:
     """A hit without what a model has no use for: the key that a hook or an import made, parts of a second, the revision
-    of what nobody has edited. A key that the caller chose is how a program knows its own record again."""
+    of what nobody has edited, and reasons that were not asked for. A key that the caller chose is how a program knows
+    its own record again."""
     kept = _to_the_second(fields)
     if _MADE_KEY.search(kept.get("client_key") or ""):
         del kept["client_key"]
-    if (parts := fields.get("parts")) is not None:
+    if not is_explained:
+        kept = {name: one for name, one in kept.items() if name not in _REASONS}
+    elif (parts := fields.get("parts")) is not None:
         kept["parts"] = {name: round(share, _DECIMALS) for name, share in parts.items()}
     if fields["revision"] == 1:
         del kept["revision"]

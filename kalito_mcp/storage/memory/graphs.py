@@ -89,6 +89,12 @@ class Graphs(Tables):
             said = {"count": said["count"] + 1, "last_at": max(said["last_at"], at_ms)}
             self._state.feedback[found.id, label] = said
 
+    async def withdraw_feedback(self, number: int, label: FeedbackLabel) -> bool:
+        said = self._state.feedback.pop((message_record_id(number), label), None)
+        if said is not None and said["count"] > 1:
+            self._state.feedback[message_record_id(number), label] = {**said, "count": said["count"] - 1}
+        return said is not None
+
     def _existing(self, scope: Scope) -> tuple[GraphPlace, Graph]:
         """The scope's graph and its place; a new one, if it has none."""
         place = self._place(scope)

@@ -72,15 +72,27 @@ class Records(ForgottenValues):
             one for one in self._newest(scope) if one.reach is Reach.PERSON or scope.project in (None, one.project)
         ]
         known = [one for one in theirs if one.reach is not Reach.SESSION and (include_internal or not one.is_internal)]
-        best = sorted(self._standing(known), key=lambda one: (-one.importance, -one.created_at))
-        return [self._known(scope, one) for one in best[:limit]]
+        best = sorted(self.standing(known), key=lambda one: (-one.importance, -one.created_at))
+        return [self.known_record(scope, one) for one in best[:limit]]
 
     async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
         pins = islice(self._newest(scope, {RecordType.PIN}), _RECENT_PINS)
         theirs = [one for one in pins if one.reach is Reach.SESSION and is_of(scope, one.project)]
         left = [one for one in theirs if one.content.get("kind") in OF_ITS_SESSION]
-        at_the_end = [one for one in self._standing(left) if one.created_at >= self._last_messages_from(one)]
-        return [self._known(scope, one) for one in sorted(at_the_end, key=lambda one: -one.created_at)[:limit]]
+        at_the_end = [one for one in self.standing(left) if one.created_at >= self.last_messages_from(one)]
+        return [self.known_record(scope, one) for one in sorted(at_the_end, key=lambda one: -one.created_at)[:limit]]
+
+    async def statements(
+        self, scope: Scope, *, lasting: int, of_sessions: int, forgotten: int
+    ) -> Sequence[MemoryRecord]:
+        theirs = self._state.of_agent(scope.owner, self._state.agent(scope))[::-1]
+        said = [one for one in theirs if one.type is RecordType.PIN or one.reach is not Reach.SESSION]
+        read = [one for one in said if is_within(scope, one) and reads(scope, one.project) and not one.purged_at]
+        current = [one for one in read if not one.is_deleted]
+        found = [one for one in current if one.reach is not Reach.SESSION][:lasting]
+        found += [one for one in current if one.reach is Reach.SESSION][:of_sessions]
+        found += [one for one in read if one.is_deleted][:forgotten]
+        return self._whole(sorted(found, key=lambda one: -one.key))
 
     async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
         superseding = self._state.superseding()
@@ -179,7 +191,7 @@ class Records(ForgottenValues):
         same = (one for one in stored if one.text == text and one.reach is reach)
         return (one for one in same if not (one.client_key or "").startswith(AUTO_KEY))
 
-    def _standing(self, stored: Iterable[StoredRecord]) -> list[StoredRecord]:
+    def standing(self, stored: Iterable[StoredRecord]) -> list[StoredRecord]:
         """Those that nothing supersedes."""
         superseding = self._state.superseding()
         return [one for one in stored if one.id not in superseding]
@@ -201,7 +213,7 @@ class Records(ForgottenValues):
         found = (one for one in self._state.records.values() if (one.owner, one.type, one.session_id) == place)
         return (one for one in found if one.client_key and (scope.session is not None or one.agent_id == agent))
 
-    def _last_messages_from(self, stored: StoredRecord) -> int:
+    def last_messages_from(self, stored: StoredRecord) -> int:
         """When the last messages of its session begin; 0 if it has no earlier ones."""
         messages = [one for one in self._beside(stored.id, RecordType.MESSAGE) if not one.is_deleted]
         return messages[-_AT_THE_END].created_at if len(messages) >= _AT_THE_END else 0
@@ -213,7 +225,8 @@ class Records(ForgottenValues):
             effects.setdefault(one.content.get("caused_by", ""), []).append(one.id)
         return [replace(one, led_to=tuple(effects.get(one.id, ())[:_MOST_EFFECTS])) for one in stored]
 
-    def _known(self, scope: Scope, stored: StoredRecord) -> KnownRecord:
+    def known_record(self, scope: Scope, stored: StoredRecord) -> KnownRecord:
+        """The record as what is known. Its session is named if it is within the limits."""
         kind = stored.content.get("kind") if stored.type is RecordType.PIN else None
         session = self._state.session(Scope(scope.owner, session=stored.session_id, limits=scope.limits))
         place = {"record_id": stored.id, "session_id": session and session.id}
@@ -259,6 +272,8 @@ class Records(ForgottenValues):
             state.put(one.with_content({} if one.session_id else {"project": new}, project=new))
         for place in [one for one in state.forgotten if one[0] == owner and one[2] == old]:
             state.forgotten[(*place[:2], new, place[3])] = state.forgotten.pop(place)
+        for entry in [entry for entry, one in state.given.items() if (entry[0], one.project) == (owner, old)]:
+            state.given[entry] = replace(state.given[entry], project=new)
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         stored = self._stored(record, is_revision_checked=True)

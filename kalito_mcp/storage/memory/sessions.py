@@ -7,6 +7,7 @@ from typing import Any
 from kalito_mcp.domain.records import Origin, Reach, RecordType, Role
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
+from kalito_mcp.domain.sizes import PartSize
 from kalito_mcp.storage.memory.state import Tables, is_within, reads
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 
@@ -63,6 +64,18 @@ class Sessions(Tables):
         newest = sorted(reached, key=lambda project: -reached[project])[:limit]
         within = [one.project for one in self._in_scope(scope.anywhere())]
         return [(project, within.count(project)) for project in newest]
+
+    async def sizes(self, scope: Scope) -> Sequence[PartSize]:
+        sessions = self._in_scope(scope.anywhere())
+        kept = [one for one in self._state.records.values() if is_within(scope, one)]
+        own = [(one.agent_id, one.project) for one in kept if one.session_id is None and not one.is_deleted]
+        found: list[PartSize] = []
+        for place in dict.fromkeys([*((one.agent, one.project) for one in sessions), *own]):
+            among = [one for one in sessions if (one.agent, one.project) == place]
+            messages = sum(one.message_count - one.hidden_count for one in among)
+            newest_at = max((one.updated_at for one in among), default=None)
+            found.append(PartSize(*place, len(among), messages, own.count(place), newest_at))
+        return found
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         sessions = self._in_scope(scope.anywhere())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kalito_mcp.domain.access import Token
 from kalito_mcp.domain.audit import AuditEntry
+from kalito_mcp.domain.given import GivenEntry
 from kalito_mcp.domain.graph import EdgeKey, FeedbackLabel, GraphEdge, GraphNode, GraphState
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, StoredEdit, changed_fields, with_changes
@@ -112,7 +113,7 @@ class State:
     """By owner, agent, project and hash: with fields of an archive."""
     feedback: dict[tuple[str, FeedbackLabel], Mapping[str, int]] = field(default_factory=dict)
     graphs: dict[GraphPlace, Graph] = field(default_factory=dict)
-    imports: dict[tuple[str, str, str], FileRead] = field(default_factory=dict)
+    imports: dict[tuple[str, str, str], tuple[FileRead, int]] = field(default_factory=dict)
     vector_indexes: dict[int, VectorIndex] = field(default_factory=dict)
     vectors: "dict[tuple[int, int], NDArray[np.float32]]" = field(default_factory=dict)
     """By index and record. Those of an index that was dropped are left until they are cleared."""
@@ -124,6 +125,7 @@ class State:
     passphrases: dict[str, Passphrase] = field(default_factory=dict)
     attempts: dict[str, Attempts] = field(default_factory=dict)
     audit_log: dict[int, AuditEntry] = field(default_factory=dict)
+    given: dict[tuple[str, int], GivenEntry] = field(default_factory=dict)
     searched: "dict[Scope, SearchIndex]" = field(default_factory=dict)
     """The indexes of searches of this state."""
 

@@ -18,6 +18,7 @@ from kalito_mcp.storage.memory.access import Access
 from kalito_mcp.storage.memory.archive import Archive
 from kalito_mcp.storage.memory.audit import Audit
 from kalito_mcp.storage.memory.conversations import Conversations
+from kalito_mcp.storage.memory.given import GivenBack
 from kalito_mcp.storage.memory.graphs import Graphs
 from kalito_mcp.storage.memory.imports import Imports
 from kalito_mcp.storage.memory.records import Records
@@ -25,6 +26,7 @@ from kalito_mcp.storage.memory.search_index import Search
 from kalito_mcp.storage.memory.sessions import Sessions
 from kalito_mcp.storage.memory.sign_in import SignIn
 from kalito_mcp.storage.memory.state import State
+from kalito_mcp.storage.memory.timeline import Timeline
 from kalito_mcp.storage.memory.vectors import Vectors
 
 T = TypeVar("T")
@@ -46,6 +48,8 @@ class Ports:
         self.access = Access(state)
         self.sign_in = SignIn(state)
         self.audit = Audit(state)
+        self.timeline = Timeline(state)
+        self.given = GivenBack(state)
 
 
 class InMemoryStore:

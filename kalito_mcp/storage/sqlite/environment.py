@@ -1,15 +1,20 @@
 """Permissions of a database file, and the processes that have it open."""
 
+import glob
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 from kalito_mcp.domain.findings import Finding, Verdict
+from kalito_mcp.domain.sizes import StoredFiles
 
+SELECT_FREE: Final = "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size"
 _PROC: Final = Path("/proc")
 _UNLINKED: Final = " (deleted)"
 _LONG_LOG_BYTES: Final = 64 * 1024**2
@@ -43,6 +48,18 @@ def log_size(path: Path) -> Finding:
             "those under 'opened by' that are not memory servers",
         )
     return Finding("log", Verdict.OK, f"{log.name} has {size:,} bytes")
+
+
+def stored_files(path: Path) -> StoredFiles:
+    """The database with all that lies next to it under its name, the largest first."""
+    sizes: list[tuple[str, int]] = []
+    for one in path.parent.glob(f"{glob.escape(path.name)}*"):
+        among = one.rglob("*") if one.is_dir() else [one]
+        with suppress(OSError):  # gone meanwhile
+            sizes.append((one.name, sum(file.stat().st_size for file in among if file.is_file())))
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        [free_bytes] = connection.execute(SELECT_FREE).fetchone()
+    return StoredFiles(tuple(sorted(sizes, key=lambda one: -one[1])), free_bytes)
 
 
 def users(path: Path) -> Finding:

@@ -96,6 +96,10 @@ INSERT INTO feedback (record_key, label, count, last_at)
 SELECT key, :label, 1, :at_ms FROM records WHERE key = :number AND type = 'message' AND purged_at IS NULL
 ON CONFLICT (record_key, label) DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)
 """
+UPDATE_FEEDBACK: Final = """
+UPDATE feedback SET count = count - 1 WHERE record_key = :number AND label = :label
+"""
+DELETE_NO_FEEDBACK: Final = "DELETE FROM feedback WHERE record_key = :number AND label = :label AND count <= 0"
 DELETE_NODE: Final = "DELETE FROM graph_nodes WHERE graph_key = :graph_key AND id = :id"
 DELETE_EDGE: Final = """
 DELETE FROM graph_edges
@@ -189,6 +193,12 @@ class GraphStatements(GraphQueries):
 
     async def add_feedback(self, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
         await self._all(UPSERT_FEEDBACK, number=number, label=str(label), at_ms=at_ms)
+
+    async def withdraw_feedback(self, number: int, label: FeedbackLabel) -> bool:
+        named = {"number": number, "label": str(label)}
+        is_less = await self._count_changed(UPDATE_FEEDBACK, **named) > 0
+        await self._all(DELETE_NO_FEEDBACK, **named)
+        return is_less
 
     async def _create(self, scope: Scope) -> None:
         if scope.session is None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kalito_mcp.domain.imports import FileRead, StoredTurn
+from kalito_mcp.domain.imports import FileRead, SourceRead, StoredTurn
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
@@ -14,6 +14,10 @@ from kalito_mcp.storage.sqlite.queries import Queries
 SELECT_IMPORTS: Final = """
 SELECT source, place, size, modified_ns, read_to, fingerprint FROM imports
 WHERE owner = :owner AND source = :source ORDER BY place
+"""
+SELECT_IMPORT_SOURCES: Final = """
+SELECT source, count(*), sum(read_to), max(imported_at) FROM imports WHERE owner = :owner
+GROUP BY source ORDER BY max(imported_at) DESC, source
 """
 SELECT_IMPORT: Final = """
 SELECT 1 FROM imports WHERE owner = :owner AND source = :source AND place = :place
@@ -35,6 +39,9 @@ class ImportQueries(Queries):
 
     async def files(self, scope: Scope, source: str) -> Sequence[FileRead]:
         return [FileRead(*row) for row in await self._all(SELECT_IMPORTS, owner=scope.owner, source=source)]
+
+    async def sources(self, scope: Scope) -> Sequence[SourceRead]:
+        return [SourceRead(*row) for row in await self._all(SELECT_IMPORT_SOURCES, owner=scope.owner)]
 
     async def is_kept(self, scope: Scope, source: str, place: str) -> bool:
         return bool(await self._all(SELECT_IMPORT, owner=scope.owner, source=source, place=place))

@@ -22,6 +22,7 @@ SELECT {STORED_COLUMNS} FROM records r WHERE r.project_key = :old_key AND r.sess
 UPDATE_FORGOTTEN_OF_PROJECT: Final = """
 UPDATE OR REPLACE forgotten_values SET project_key = :new_key WHERE project_key = :old_key
 """
+UPDATE_GIVEN_OF_PROJECT: Final = "UPDATE given SET project = :new WHERE owner = :owner AND project = :old"
 DELETE_PROJECT: Final = "DELETE FROM projects WHERE key = :old_key"
 
 
@@ -33,6 +34,7 @@ async def rename_project(connection: aiosqlite.Connection, owner: str, old: str,
     """
     parameters = {"owner": owner, "old": old, "new": new}
     keys = {str(row[0]): int(row[1]) for row in await connection.execute_fetchall(SELECT_PROJECT_KEYS, parameters)}
+    await connection.execute_fetchall(UPDATE_GIVEN_OF_PROJECT, parameters)
     if new in keys:
         await _merge(connection, {"old_key": keys[old], "new_key": keys[new]})
     else:

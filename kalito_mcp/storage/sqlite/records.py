@@ -18,6 +18,7 @@ from kalito_mcp.storage.sqlite.numbered import key_of, message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
 from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
+from kalito_mcp.storage.sqlite.stated import SELECT_STATED
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
 
@@ -74,7 +75,7 @@ _IN_PROJECT: Final = """
         CASE WHEN coalesce(:project, 'personal') = 'personal' THEN 0 ELSE -1 END
     )
 """
-_AT_THE_END: Final = 6
+AT_THE_END: Final = 6
 """Messages of a conversation. Items left open before them are often settled in them."""
 
 _OF_ITS_SESSION: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ITS_SESSION))
@@ -88,7 +89,7 @@ WHERE r.key IN (
 ) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') IN ({_OF_ITS_SESSION}) AND {within("r")}
     AND {_IN_PROJECT} AND {NOT_SUPERSEDED} AND r.created_at >= coalesce((
         SELECT m.created_at FROM records m WHERE m.session_key = r.session_key AND m.type = 'message'
-            AND m.deleted_at IS NULL ORDER BY m.seq DESC LIMIT 1 OFFSET {_AT_THE_END - 1}
+            AND m.deleted_at IS NULL ORDER BY m.seq DESC LIMIT 1 OFFSET {AT_THE_END - 1}
     ), 0)
 ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """
@@ -263,10 +264,7 @@ class RecordQueries(Queries):
         return sorted(found, key=lambda one: -key_of(one))[:limit]
 
     async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
-        agent_key = await self._agent_key(scope)
-        if agent_key is None:
-            return []
-        parameters = {"agent_key": agent_key, "source": source, **_places(scope)}
+        parameters = {"agent_key": await self._agent_key(scope), "source": source, **_places(scope)}
         return await self._records(SELECT_DOCUMENT, **parameters)
 
     async def of_source(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
@@ -282,20 +280,19 @@ class RecordQueries(Queries):
         return await self._records(SELECT_PARTS, document_id=document_id, **parameters)
 
     async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
-        agent_key = await self._agent_key(scope)
-        if agent_key is None:
-            return []
-        parameters = {"agent_key": agent_key, "limit": limit, **_places(scope)}
+        parameters = {"agent_key": await self._agent_key(scope), "limit": limit, **_places(scope)}
         return [
             rows.known(row) for row in await self._all(SELECT_KNOWN, **parameters, include_internal=include_internal)
         ]
 
     async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
-        agent_key = await self._agent_key(scope)
-        if agent_key is None:
-            return []
-        parameters = {"agent_key": agent_key, "limit": limit, **_places(scope)}
+        parameters = {"agent_key": await self._agent_key(scope), "limit": limit, **_places(scope)}
         return [rows.known(row) for row in await self._all(SELECT_LEFT_OPEN, **parameters)]
+
+    async def statements(self, scope: Scope, *, lasting: int, of_sessions: int, forgotten: int) -> list[MemoryRecord]:
+        limits = {"lasting": lasting, "of_sessions": of_sessions, "forgotten": forgotten}
+        keys = await self._all(SELECT_STATED, agent_key=await self._agent_key(scope), **limits, **_places(scope))
+        return (await self._records(SELECT_RECORDS_OF_KEYS, keys=json.dumps([row[0] for row in keys])))[::-1]
 
     async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
         found = await self._all(SELECT_SUPERSEDED, **_named(record_ids), owner=scope.owner, **limits_of(scope))

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
+from kalito_mcp.domain.sizes import PartSize
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.numbered import NumberedSession, key_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 
-_COLUMNS: Final = """
+SESSION_COLUMNS: Final = """
     s.key, s.owner, s.id, a.id, s.state, s.created_at, s.updated_at, s.model, s.message_count, s.summary_count,
     s.pin_count, s.importance_sum, s.summarized_seq, s.pinned_seq, s.observed_seq, s.stage, s.oldest_message_at,
     s.newest_message_at, s.revision, s.hidden_count, (SELECT p.id FROM projects p WHERE p.key = s.project_key),
@@ -20,16 +21,16 @@ _COLUMNS: Final = """
 _STATE_PLACE: Final = 4
 _BEYOND_ALL: Final = (1 << 63) - 1
 """A key that no session reaches."""
-_NEWEST: Final = SessionCursor((1 << 63) - 1, "")
+NEWEST: Final = SessionCursor((1 << 63) - 1, "")
 SELECT_SESSION: Final = f"""
-SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
+SELECT {SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
 """
 _IN_SCOPE: Final = f"""(:project IS NULL OR s.project_key IS NULL OR s.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
     )) AND {within("s")}"""
 SELECT_RECENT_SESSIONS: Final = f"""
-SELECT {_COLUMNS} FROM sessions s INDEXED BY sessions_said JOIN agents a ON a.key = s.agent_key
+SELECT {SESSION_COLUMNS} FROM sessions s INDEXED BY sessions_said JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1, length(:prefix)) = :prefix
     AND {_IN_SCOPE} AND (coalesce(s.newest_message_at, s.updated_at), s.key) < (
         :said_at, coalesce((SELECT key FROM sessions WHERE owner = :owner AND id = :before), 0)
@@ -45,7 +46,7 @@ ORDER BY s.key, r.seq
 """
 # By key, from the newest down to the last of the page: an index by owner would have to be sorted for every page.
 SELECT_SESSIONS_BEGUN: Final = f"""
-SELECT {_COLUMNS} FROM sessions s NOT INDEXED CROSS JOIN agents a ON a.key = s.agent_key
+SELECT {SESSION_COLUMNS} FROM sessions s NOT INDEXED CROSS JOIN agents a ON a.key = s.agent_key
 WHERE s.key < :before AND s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE}
 ORDER BY s.key DESC LIMIT :limit
 """
@@ -55,7 +56,7 @@ SELECT count(*), total(s.key), total(s.key * s.key) FROM sessions s JOIN agents 
 WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE}
 """
 SELECT_OWING_SESSIONS: Final = f"""
-SELECT {_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
+SELECT {SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
     SELECT key FROM sessions
     WHERE message_count > summarized_seq AND message_count - summarized_seq >= :threshold
@@ -92,6 +93,20 @@ FROM records r INDEXED BY records_columns
 WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.type IN ('document', 'task')
     AND r.deleted_at IS NULL AND {within("r")}
 """
+SELECT_SESSION_SIZES: Final = f"""
+SELECT a.id, p.id, count(*), sum(s.message_count - s.hidden_count), max(s.updated_at)
+FROM sessions s JOIN agents a ON a.key = s.agent_key LEFT JOIN projects p ON p.key = s.project_key
+WHERE s.owner = :owner AND {within("s")} GROUP BY s.agent_key, s.project_key
+"""
+SELECT_RECORD_SIZES: Final = f"""
+SELECT a.id, p.id, c.records FROM (
+    SELECT r.agent_key AS agent_key, r.project_key AS project_key, count(*) AS records
+    FROM records r INDEXED BY records_columns
+    WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.session_key IS NULL
+        AND r.deleted_at IS NULL AND {within("r")}
+    GROUP BY r.agent_key, r.project_key
+) c JOIN agents a ON a.key = c.agent_key LEFT JOIN projects p ON p.key = c.project_key
+"""
 _LIMIT_AGENT: Final = "(SELECT key FROM agents WHERE owner = :owner AND id = :limit_agent)"
 SELECT_PROJECTS: Final = f"""
 SELECT p.id, (
@@ -110,12 +125,12 @@ class SessionQueries(Queries):
 
     async def get(self, scope: Scope) -> Session | None:
         parameters = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
-        return next(_sessions(await self._all(SELECT_SESSION, **parameters, **limits_of(scope))), None)
+        return next(sessions_of(await self._all(SELECT_SESSION, **parameters, **limits_of(scope))), None)
 
     async def list_recent(
         self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
     ) -> Sequence[Session]:
-        place = before or _NEWEST
+        place = before or NEWEST
         rows = await self._all(
             SELECT_RECENT_SESSIONS,
             owner=scope.owner,
@@ -127,13 +142,13 @@ class SessionQueries(Queries):
             before=place.session_id,
             **limits_of(scope),
         )
-        return list(_sessions(rows))
+        return list(sessions_of(rows))
 
     async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
         parameters = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, "limit": limit}
         parameters |= limits_of(scope)
         key = _BEYOND_ALL if before is None else key_of(before)
-        return list(_sessions(await self._all(SELECT_SESSIONS_BEGUN, **parameters, before=key)))
+        return list(sessions_of(await self._all(SELECT_SESSIONS_BEGUN, **parameters, before=key)))
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         found: dict[str, list[str]] = {}
@@ -156,6 +171,17 @@ class SessionQueries(Queries):
         found = await self._all(SELECT_PROJECTS, owner=scope.owner, limit=limit, **limits_of(scope))
         return [(project, sessions) for project, sessions in found]
 
+    async def sizes(self, scope: Scope) -> Sequence[PartSize]:
+        parameters = {"owner": scope.owner, **limits_of(scope)}
+        records = {
+            (agent, project): count for agent, project, count in await self._all(SELECT_RECORD_SIZES, **parameters)
+        }
+        found = [
+            PartSize(agent, project, sessions, messages, records.pop((agent, project), 0), newest_at)
+            for agent, project, sessions, messages, newest_at in await self._all(SELECT_SESSION_SIZES, **parameters)
+        ]
+        return [*found, *(PartSize(agent, project, records=count) for (agent, project), count in records.items())]
+
     async def totals(self, scope: Scope) -> dict[str, int]:
         [of_sessions] = await self._all(SELECT_TOTALS, owner=scope.owner, **limits_of(scope))
         [others] = await self._all(SELECT_OTHER_TOTALS, owner=scope.owner, **limits_of(scope))
@@ -167,10 +193,11 @@ class SessionQueries(Queries):
     ) -> Sequence[Session]:
         parameters = {"threshold": threshold, "max_summaries": max_summaries, "limit": limit}
         after_key = 0 if after is None else key_of(after)
-        return list(_sessions(await self._all(SELECT_OWING_SESSIONS, **parameters, after_key=after_key)))
+        return list(sessions_of(await self._all(SELECT_OWING_SESSIONS, **parameters, after_key=after_key)))
 
 
-def _sessions(rows: Iterable[Any]) -> Iterator[Session]:
+def sessions_of(rows: Iterable[Any]) -> Iterator[Session]:
+    """The sessions of rows with `SESSION_COLUMNS`."""
     for row in rows:
         fields = list(row)
         with intact_rows():

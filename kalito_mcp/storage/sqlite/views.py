@@ -7,6 +7,7 @@ from kalito_mcp.storage.sqlite.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.sqlite.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
+from kalito_mcp.storage.sqlite.given import GivenQueries, GivenStatements
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.sqlite.record_changes import RecordStatements
@@ -18,6 +19,7 @@ from kalito_mcp.storage.sqlite.sign_in import SignInQueries, SignInStatements
 from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
+from kalito_mcp.storage.sqlite.timeline import TimelineQueries
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_moves import VectorMoveStatements
 from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
@@ -46,6 +48,8 @@ class ReadViewOfSqlite:
         self.access = AccessQueries(connection)
         self.sign_in = SignInQueries(connection)
         self.audit = AuditQueries(connection)
+        self.timeline = TimelineQueries(connection)
+        self.given = GivenQueries(connection)
         self.connection = connection
 
 
@@ -67,3 +71,4 @@ class WriteTransactionOfSqlite:
         self.access = AccessStatements(connection)
         self.sign_in = SignInStatements(connection)
         self.audit = AuditStatements(connection)
+        self.given = GivenStatements(connection)

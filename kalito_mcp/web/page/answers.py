@@ -44,6 +44,12 @@ def static(request: Request, file: StaticFile) -> Response:
     return Response(file.content, 200, headers, file.media)
 
 
+def download_headers(name: str, media: str) -> Mapping[str, str]:
+    """The headers of a file that the browser keeps under this name, which is ASCII."""
+    named = {"content-type": media, "content-disposition": f'attachment; filename="{name}"'}
+    return {**_SAFE, **_NOT_KEPT, **named}
+
+
 def go_to(place: str) -> Response:
     """Have the browser show another view. `place` is a path of ours."""
     return Response(b"", SEE_OTHER, {**_SAFE, **_NOT_KEPT, "location": place})

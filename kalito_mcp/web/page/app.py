@@ -23,7 +23,7 @@ from kalito_mcp.web.forms import fields_of
 from kalito_mcp.web.guard import PRINCIPAL_KEY, REFUSED_KEY
 from kalito_mcp.web.limits import RateLimits
 from kalito_mcp.web.metrics import ROUTE_KEY
-from kalito_mcp.web.page.answers import go_to, html, local_path, static
+from kalito_mcp.web.page.answers import download_headers, go_to, html, local_path, static
 from kalito_mcp.web.page.browser import FIRST, Browser, rendered
 from kalito_mcp.web.page.cookies import (
     PAGE_COOKIE,
@@ -34,10 +34,11 @@ from kalito_mcp.web.page.cookies import (
     undo_cookie,
 )
 from kalito_mcp.web.page.static_files import static_files
-from kalito_mcp.web.page.view import Act, Fields, View, Visit, link
+from kalito_mcp.web.page.view import Act, Download, Fields, View, Visit, link
 from kalito_mcp.web.problems import Problem, problems
 from kalito_mcp.web.rest.requests import checked_pairs
 from kalito_mcp.web.routes import Routes
+from kalito_mcp.web.streaming import send_stream
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -87,7 +88,7 @@ class PageApp:
         self._secret: bytes | None = None
         self._limits = limits
         self._anyone = anyone
-        own = (Plain("GET", "/", _first), Plain("GET", "/static/{hash}/{file}", _static))
+        own = (Plain("GET", "/", first), Plain("GET", "/static/{hash}/{file}", _static))
         self._routes: Routes[Line | Plain] = Routes([*own, *plain, *table], "", "the page at /")
         paths = {one.path for one in table}
         self._navigation = [(path, name) for path, name in _NAVIGATION if path in paths]
@@ -121,12 +122,15 @@ class PageApp:
                 line, path = self._routes.find(scope)
                 scope[ROUTE_KEY] = line.path
                 answer = await self._answer(request, line, path)
+                if not isinstance(answer, Response):  # a refusal of its first piece has a status of its own
+                    await answer(scope, receive, send)
+                    return
         except Problem as problem:
             sent = dict(await fields_of(request, most=_MOST_FIELDS)) if scope["method"] == "POST" else {}
             answer = self._refused(request, problem, local_path(sent.get("back"), FIRST))
         await answer(scope, receive, send)
 
-    async def _answer(self, request: Request, line: Line | Plain, path: dict[str, str]) -> Response:
+    async def _answer(self, request: Request, line: Line | Plain, path: dict[str, str]) -> ASGIApp:
         if isinstance(line, Plain):
             return await line.answer(request, path)
         principal = request.scope.get(PRINCIPAL_KEY) or await self._principal(request)
@@ -157,13 +161,15 @@ class PageApp:
             said = f"too many requests; try again in {plural(seconds, 'second')}"
             raise Problem(429, "too_many_requests", said, {"retry-after": str(seconds)})
 
-    async def _show(self, request: Request, view: View[Any], path: dict[str, str], principal: Principal) -> Response:
+    async def _show(self, request: Request, view: View[Any], path: dict[str, str], principal: Principal) -> ASGIApp:
         try:
             pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         except ValueError:
             raise Problem(422, "invalid_input", f"this address has more than {_MOST_FIELDS:,} fields") from None
         visit = await self._visit(view.sent, pairs, path, principal)
         shown = await view.handler(visit)
+        if isinstance(shown, Download):
+            return _download(shown, view.name, principal)
         cookie = self._browser.cookie(request, PAGE_COOKIE)
         is_new = cookie is None
         cookie = cookie or secrets.token_urlsafe(16)
@@ -243,7 +249,18 @@ class PageApp:
         return self._secret
 
 
-async def _first(request: Request, path: dict[str, str]) -> Response:
+def _download(file: Download, name: str, principal: Principal) -> ASGIApp:
+    """The answer that sends a file, on the principal's behalf."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        with acting_as(principal, name), problems(name):
+            headers = download_headers(file.name, file.media)
+            await send_stream(name, file.pieces, headers, Request(scope, receive), send)
+
+    return answer
+
+
+async def first(request: Request, path: dict[str, str]) -> Response:
     """The beginning of the page."""
     return go_to(FIRST)
 

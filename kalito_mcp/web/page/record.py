@@ -8,7 +8,9 @@ from pydantic import Field
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, RecordType
 from kalito_mcp.domain.time import from_iso
+from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.memory.verbs import records
+from kalito_mcp.memory.verbs.shapes import Version
 from kalito_mcp.web.page.view import Shown, View, ViewFields, Visit
 
 _AROUND: Final = 3
@@ -20,7 +22,9 @@ class OneRecord(ViewFields):
     """How to show a record: as it was at a moment, or in a version; the difference between two; a long text whole."""
 
     as_of: Annotated[str | None, Field(max_length=40)] = None
-    version: Annotated[int | None, Field(ge=1, le=1_000_000_000)] = None
+    version: Version | None = None
+    old: Version | None = None
+    new: Version | None = None
     whole: bool = False
     edit: bool = False
 
@@ -40,8 +44,7 @@ async def record(visit: Visit[OneRecord]) -> Shown:
     """A record as it is or was, with all that is known of it."""
     record_id, sent = visit.path["record_id"], visit.sent
     now = await visit.memory.records.get(record_id)
-    asked = records.ReadRecord(record_id=now.id, as_of=sent.as_of, version=sent.version)
-    shown = await records.read_record(visit.caller(), asked) if sent.as_of or sent.version else now
+    shown, problem = await _as_asked(visit, now)
     pins, summaries = (await visit.memory.records.derived_from(now.id)) if now.type is RecordType.MESSAGE else ([], [])
     values: dict[str, Any] = {
         "record": shown,
@@ -49,12 +52,27 @@ async def record(visit: Visit[OneRecord]) -> Shown:
         "is_past": shown.revision != now.revision,
         "most": _WHOLE if sent.whole else _SHORT,
         "sent": sent,
+        "problem": problem,
+        "difference": await visit.memory.records.diff(now.id, sent.old, sent.new) if sent.old and sent.new else None,
         "history": await _history(visit, now),
         "around": await _around(visit, now),
         "made_from_it": [*pins, *summaries],
         "session_title": await _title(visit, now),
     }
     return Shown("record.html", f"{now.type} {now.id}", values)
+
+
+async def _as_asked(visit: Visit[OneRecord], now: MemoryRecord) -> tuple[MemoryRecord, str | None]:
+    """The record at the moment or in the version that was asked for. If it was not recorded yet, as it is now, and a
+    sentence that says so."""
+    sent = visit.sent
+    if not (sent.as_of or sent.version):
+        return now, None
+    asked = records.ReadRecord(record_id=now.id, as_of=sent.as_of, version=sent.version)
+    try:
+        return await records.read_record(visit.caller(), asked), None
+    except RecordNotFound as error:
+        return now, str(error)
 
 
 async def _history(visit: Visit[OneRecord], now: MemoryRecord) -> list[HistoryLine]:

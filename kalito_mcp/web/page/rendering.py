@@ -3,6 +3,7 @@
 Remembered text may be anything: what is invisible is written out, and a very long text is cut where it is shown.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -12,13 +13,18 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.safety.escaping import visible
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.web.page.static_files import static_url
 from kalito_mcp.web.page.view import link
 
 _MOST_CHARS: Final = 2_000
+_RECORD: Final = re.compile(rf"(?:{MESSAGE_ID_PREFIX}|(?:{'|'.join(RecordType)})_)\d")
+_OTHER: Final = re.compile(r"(?:tok|grant|project|graph|forgotten)_|passphrase of ")
+_UNITS: Final[Mapping[str, int]] = {"GB": 1_000_000_000, "MB": 1_000_000, "kB": 1_000}
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
@@ -33,6 +39,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     found.filters |= {"said": said, "moment": moment, "counted": plural, "record_url": record_url}
+    found.filters |= {"bytes": byte_count, "changed_url": changed_url}
     found.globals |= {"static": static_url, "session_url": session_url}
     return found
 
@@ -60,6 +67,21 @@ def moment(at_ms: int | None) -> Markup:
 def record_url(record_id: str) -> str:
     """The view of a record."""
     return f"/r/{quote(record_id, safe='')}"
+
+
+def changed_url(named: str) -> str | None:
+    """The view of what the audit log names: a record or a session. None for what has no view, such as a token."""
+    if _RECORD.match(named):
+        return record_url(named)
+    return None if _OTHER.match(named) else session_url(named)
+
+
+def byte_count(count: int) -> str:
+    """`640 bytes`, `12.3 MB`. A megabyte is a million bytes."""
+    for unit, size in _UNITS.items():
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return plural(count, "byte")
 
 
 def session_url(session_id: str, project: str | None = None) -> str:

@@ -3,7 +3,7 @@
 An act sends the browser back to the view that it came from, which shows what was done, and how to undo it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
@@ -73,6 +73,15 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Download:
+    """A view that is a file for the browser to keep: its name, its media type, and its pieces."""
+
+    name: str
+    media: str
+    pieces: AsyncGenerator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Undo:
     """What takes an act back: another act, and its fields. They are ids and numbers, never words of the memory, because
     a cookie keeps them."""
@@ -91,7 +100,7 @@ class Done:
     back: str | None = None
 
 
-ViewHandler = Callable[[Visit[Sent]], Awaitable[Shown]]
+ViewHandler = Callable[[Visit[Sent]], Awaitable[Shown | Download]]
 ActHandler = Callable[[Visit[Sent]], Awaitable[Done]]
 
 

@@ -2,13 +2,10 @@
 the principal's behalf, and answers.
 """
 
-import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-import anyio
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,14 +20,12 @@ from kalito_mcp.web.problems import Problem, forbidden, problems
 from kalito_mcp.web.rest import requests
 from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Exporter, InProject, Reply
 from kalito_mcp.web.routes import Routes
+from kalito_mcp.web.streaming import send_stream
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
-_log: Final = logging.getLogger("kalito.server")
 _ALL: Final = "*"
-_SLOW_S: Final = 30.0
-"""How long a client may take to read a piece of a stream. Until its end, the log of the database cannot be cut."""
 _READABLE: Final = {"cache-control": "private, no-cache", "vary": "authorization"}
 """A browser may keep an answer, and asks every time whether it is still the same."""
 _NOT_KEPT: Final = {"cache-control": "no-store"}
@@ -68,7 +63,8 @@ class RestApp:
                 if reply.stream is None:
                     answer = _answer(endpoint, reply, request.headers)
                 else:
-                    await _send_stream(reply.stream, endpoint, request, send)
+                    headers = {"content-type": endpoint.media, **_NOT_KEPT}
+                    await send_stream(endpoint.name, reply.stream, headers, request, send)
                     return
         except Problem as problem:
             answer = problem.answer()
@@ -116,32 +112,3 @@ def _answer(endpoint: AnyEndpoint, reply: Reply, headers: Headers) -> Response:
     if requests.has_none_match(headers, etag):
         return Response(b"", 304, {**_READABLE, **more})
     return Response(content, endpoint.status, {**_READABLE, **more}, endpoint.media)
-
-
-async def _send_stream(stream: AsyncGenerator[bytes], endpoint: AnyEndpoint, request: Request, send: Send) -> None:
-    """Send a stream piece by piece. Its first piece comes before the status, so that a refusal has a status of its own.
-    If the client is too slow or the stream fails, the answer stays incomplete, which the client can detect. Reading
-    stops once the client has left. HEAD gets the status alone."""
-    async with aclosing(stream):
-        first = await anext(stream, None)
-        headers = [(b"content-type", endpoint.media.encode()), (b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": endpoint.status, "headers": headers})
-        try:
-            with problems(endpoint.name):
-                piece = None if request.method == "HEAD" else first
-                while piece is not None:
-                    await _send_piece(piece, send)
-                    # `send` succeeds even after the client disconnects.
-                    if await request.is_disconnected():
-                        _log.info("%s was cut short: its reader has left", endpoint.name)
-                        return
-                    piece = await anext(stream, None)
-        except Problem as problem:
-            _log.warning("%s was cut short: %s", endpoint.name, problem)
-            return
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _send_piece(piece: bytes, send: Send) -> None:
-    with anyio.fail_after(_SLOW_S):
-        await send({"type": "http.response.body", "body": piece, "more_body": True})

@@ -38,14 +38,18 @@ ROWS = {
     "page /ask": Row(),
     "page /about": Row(),
     "page /r/{record_id}": Row(),
+    "page /timeline": Row(),
+    "page /s/{session_id}": Row(),
     "page forget": Row("write"),
     "page restore": Row("write", after="forget"),
     "page correct": Row("write"),
     "page revert": Row("write"),
     "page pin": Row("write"),
+    "page close": Row("write"),
+    "page move_session": Row("write", fields={"to": "personal"}),
     "page dismiss": Row("write", has_undo=False),
 }
-ID_FIELDS = ("record_id", "record_ids", "session", "session_id", "project", "agent", "agent_id")
+ID_FIELDS = ("record_id", "record_ids", "point_ids", "session", "session_id", "project", "agent", "agent_id")
 """Fields and parameters of paths that name something which may be another's."""
 PEOPLE = ("none", *map(str, Permission), "other owner", "other project")
 
@@ -88,7 +92,7 @@ def people(server: Served) -> Iterator[Mapping[str, Person]]:
 
 @pytest.fixture
 def given(client: httpx2.Client) -> Given:
-    """A note that was corrected once, in a project of its own, and a conversation beside it."""
+    """A note that was corrected once, in a project of its own, and a conversation with an open point beside it."""
     return make(client)
 
 
@@ -96,6 +100,9 @@ def make(client: httpx2.Client) -> Given:
     word, session, project = fresh("zanzibar"), fresh("talk"), fresh("garden")
     turn = {"messages": [{"role": "user", "text": f"We fly to {word}."}]}
     said(client.post(f"/api/sessions/{session}/messages", json=turn, params={"project": project}))
+    pinned = {"session_id": session, "content": f"Book a ferry to {word}.", "scope": "session"}
+    point = said(client.post("/api/memory/pins", json=pinned))["id"]
+    said(client.patch(f"/api/records/{point}", json={"kind": "open"}, headers={"if-match": '"1"'}))
     note = {"type": "note", "text": f"The hostel is in {word}."}
     record = said(client.post("/api/records", json=note, params={"project": project}))["id"]
     changed = client.patch(
@@ -107,6 +114,7 @@ def make(client: httpx2.Client) -> Given:
         {
             "record_id": record,
             "record_ids": [record],
+            "point_ids": [point],
             "session": session,
             "session_id": session,
             "project": project,
@@ -115,6 +123,7 @@ def make(client: httpx2.Client) -> Given:
             "revision": 2,
             "version": 1,
             "text": f"The inn is in {word}.",
+            "to": "personal",
         },
     )
 

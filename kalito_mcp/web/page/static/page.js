@@ -37,6 +37,7 @@
   const edit = () => {
     const details = current() && one("[data-edit]", current());
     if (!details) return;
+    if (details.matches("a")) { details.click(); return; }
     details.open = true;
     one("textarea", details).focus();
   };

@@ -1,6 +1,6 @@
-"""Uses are counted together, after the reads, and none is lost if the database cannot be written."""
+"""Notes are written together, after the reads, and none is lost if the database cannot be written."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,13 +9,15 @@ import anyio
 import pytest
 
 from kalito_mcp import Memory, SearchRequest, Settings, open_memory
+from kalito_mcp.domain.given import KEPT_DAYS, MOST_KEPT, GivenEntry, GivenKind
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.upkeep.usage_counter import UsageCounter, UsagePolicy
+from kalito_mcp.upkeep.answer_log import AnswerLog, UsagePolicy
 from tests import drafts
 from tests.scripted import START_MS, CountedIds, ScriptedClock
 from tests.stored import said
@@ -64,8 +66,8 @@ async def uses(store: SqliteStore) -> Mapping[str, int]:
     return {one: (await read(store, one)).usage_count for one in (FIRST, SECOND)}
 
 
-def counter(store: object, clock: ScriptedClock, policy: UsagePolicy = AT_ONCE) -> UsageCounter:
-    return UsageCounter(store, clock, policy)  # type: ignore[arg-type] - of a store it needs the writing
+def counter(store: object, clock: ScriptedClock, policy: UsagePolicy = AT_ONCE) -> AnswerLog:
+    return AnswerLog(store, clock, policy)  # type: ignore[arg-type] - of a store it needs the writing
 
 
 async def test_uses_are_written_together(stored: SqliteStore, clock: ScriptedClock) -> None:
@@ -108,6 +110,32 @@ async def test_a_failed_write_keeps_its_counts_for_the_next_time(stored: SqliteS
     assert await uses(stored) == {FIRST: 0, SECOND: 0}
     await usage.flush()
     assert await uses(stored) == {FIRST: 2, SECOND: 1}
+
+
+async def given(store: SqliteStore, owner: str = LOCAL_OWNER) -> Sequence[int]:
+    """The moments of what was given."""
+    found = await store.read(lambda view: view.given.entries(Scope(owner), limit=MOST_KEPT + 1))
+    return [one.at for one in found]
+
+
+async def test_what_was_given_is_written_with_the_uses_for_each_owner(
+    stored: SqliteStore, clock: ScriptedClock
+) -> None:
+    watched = Refusing(stored, 1)
+    log = counter(watched, clock)
+    now_ms = clock.now_ms()
+    for owner, at in ((LOCAL_OWNER, now_ms), ("ben", now_ms), (LOCAL_OWNER, now_ms - KEPT_DAYS * DAY_MS - 1)):
+        log.gave(owner, GivenEntry(GivenKind.SEARCH, at, 0))
+    log.used([FIRST])
+    await log.flush()
+    assert await given(stored) == [], "the database could not be written"
+    log.gave(LOCAL_OWNER, GivenEntry(GivenKind.SEARCH, now_ms + 1, 0))
+    await log.flush()
+    assert await given(stored) == [now_ms + 1, now_ms]
+    assert await given(stored, "ben") == [now_ms]
+    assert (await uses(stored))[FIRST] == 1
+    counter(stored, clock, UsagePolicy(enabled=False)).gave(LOCAL_OWNER, GivenEntry(GivenKind.SEARCH, 1, 0))
+    assert log.noted == 4
 
 
 async def test_switched_off_it_counts_nothing(stored: SqliteStore, clock: ScriptedClock) -> None:
@@ -189,7 +217,11 @@ async def test_what_cannot_be_written_is_read_and_not_counted(database: Path) ->
     try:
         usage = counter(store, ScriptedClock())
         usage.used(["msg_1"])
+        for at in range(MOST_KEPT + 5):
+            usage.gave(LOCAL_OWNER, GivenEntry(GivenKind.SEARCH, at, 0))
         await usage.flush()
         assert (await read(store, "msg_1")).usage_count == 0
+        assert await given(store) == []
+        assert [entry.at for _, entry in usage._given] == list(range(5, MOST_KEPT + 5)), "not more than are ever kept"
     finally:
         await store.close()

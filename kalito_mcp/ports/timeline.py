@@ -1,0 +1,57 @@
+"""What a person looks through: conversations with what came of them, what is open, and how much was said when."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kalito_mcp.domain.known import KnownRecord
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session, SessionCursor
+
+SLOT_MS: Final = 900_000
+"""A quarter of an hour. Days of every time zone begin with one."""
+
+
+@dataclass(frozen=True, slots=True)
+class BegunSession:
+    """A session, and the host that recorded its first message, if any named itself."""
+
+    session: Session
+    client: str | None
+
+
+class TimelineReader(Protocol):
+    """Reads of one consistent view. What is beyond the limits of a scope is neither returned nor counted.
+
+    A session is left out if it was erased: all its messages were, and it has no pins.
+    """
+
+    async def begun(self, scope: Scope) -> BegunSession | None:
+        """The session that the scope names, of any project; None if there is none."""
+
+    async def sessions(
+        self,
+        scope: Scope,
+        *,
+        client: str | None = None,
+        begun_until: int | None = None,
+        before: SessionCursor | None = None,
+        limit: int,
+    ) -> Sequence[BegunSession]:
+        """At most `limit` sessions, those with the newest message first (see `Session.said_at`), that follow the place
+        `before`: of this client, and begun at this moment or earlier."""
+
+    async def clients(self, scope: Scope, *, among: int) -> Sequence[str]:
+        """The clients of the newest `among` sessions, in order."""
+
+    async def notes(self, scope: Scope, session_ids: Sequence[str], *, limit: int) -> Sequence[KnownRecord]:
+        """Of each of these sessions, the summaries that no higher level covers, oldest first, and then its `limit` most
+        important pins. Forgotten, internal and superseded ones are left out."""
+
+    async def open_points(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
+        """The `limit` newest pins that say what was open at the end of their session, in its last six messages or after
+        them. Among the scope's newest 2,000 pins; forgotten and superseded ones are left out."""
+
+    async def messages_by_slot(self, scope: Scope, *, since: int) -> Mapping[int, int]:
+        """How many messages were said since this moment, by `SLOT_MS` since 1970. Forgotten and internal ones do not
+        count."""

@@ -1,0 +1,133 @@
+"""What the memory gave back."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.given import GivenEntry, GivenKind, GivenPart, LeftOut, PartName, Why
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.sqlite.numbered import message_key
+from kalito_mcp.storage.sqlite.queries import Queries, limits_of
+
+_PROJECT: Final = "CASE WHEN s.key IS NULL THEN g.project ELSE coalesce(p.id, 'personal') END"
+_COLUMNS: Final = f"""
+    g.kind, g.at, g.tokens, g.parts, g.left_out, g.agent, {_PROJECT}, g.session, g.client, g.budget, g.key
+"""
+_OF_SCOPE: Final = f"""
+FROM given g
+    LEFT JOIN sessions s ON s.owner = g.owner AND s.id = g.session LEFT JOIN projects p ON p.key = s.project_key
+WHERE g.owner = :owner AND (:agent IS NULL OR g.agent = :agent) AND (:session IS NULL OR g.session = :session)
+    AND (:project IS NULL OR {_PROJECT} IN (:project, 'personal'))
+    AND (:limit_agent IS NULL OR g.agent = :limit_agent)
+    AND (:limit_project IS NULL OR (
+        g.project IN (:limit_project, 'personal') AND {_PROJECT} IN (:limit_project, 'personal')
+    ))
+"""
+SELECT_GIVEN: Final = f"""
+SELECT {_COLUMNS} {_OF_SCOPE}
+    AND (:before IS NULL OR (g.at, g.key) < (SELECT at, key FROM given WHERE owner = :owner AND key = :before))
+    AND (:named IS NULL OR instr(g.parts, :named) > 0)
+ORDER BY g.at DESC, g.key DESC LIMIT :limit
+"""
+SELECT_GIVEN_ONCE: Final = f"SELECT {_COLUMNS} {_OF_SCOPE} AND g.key = :key"
+SELECT_GIVEN_TOKENS: Final = f"SELECT g.at, g.kind, g.tokens {_OF_SCOPE} ORDER BY g.at, g.key"
+# The number of an id is the key of a message, which has no id of its own.
+SELECT_REVISIONS: Final = """
+SELECT json_extract(named.value, '$[0]'), r.revision - (
+    SELECT count(*) FROM memory_edits e WHERE e.record_key = r.key AND e.edited_at > :at
+) FROM json_each(:ids) named CROSS JOIN records r ON r.key = coalesce(
+    json_extract(named.value, '$[1]'), (SELECT key FROM records WHERE id = json_extract(named.value, '$[0]'))
+)
+"""
+INSERT_GIVEN: Final = """
+INSERT INTO given (owner, agent, project, session, kind, at, client, budget, tokens, parts, left_out)
+VALUES (
+    :owner, coalesce(:agent, (
+        SELECT a.id FROM sessions s JOIN agents a ON a.key = s.agent_key WHERE s.owner = :owner AND s.id = :session
+    ), :default_agent),
+    :project, :session, :kind, :at, :client, :budget, :tokens, :parts, :left_out
+)
+"""
+DELETE_OLD_GIVEN: Final = "DELETE FROM given WHERE owner = :owner AND at < :since_ms"
+DELETE_MOST_GIVEN: Final = """
+DELETE FROM given WHERE owner = :owner AND (at, key) <= (
+    SELECT at, key FROM given WHERE owner = :owner ORDER BY at DESC, key DESC LIMIT 1 OFFSET :most
+)
+"""
+
+
+class GivenQueries(Queries):
+    """`ports.given.GivenReader`."""
+
+    async def entries(
+        self, scope: Scope, *, before: int | None = None, record_id: str | None = None, limit: int
+    ) -> Sequence[GivenEntry]:
+        # As `_parts_json` writes the end of a record; the name of a part is not followed by a bracket.
+        named = None if record_id is None else f",{json.dumps(record_id)}]"
+        rows = await self._all(SELECT_GIVEN, **_parameters(scope), before=before, named=named, limit=limit)
+        return list(map(_entry, rows))
+
+    async def entry(self, scope: Scope, entry_id: int) -> GivenEntry | None:
+        rows = await self._all(SELECT_GIVEN_ONCE, **_parameters(scope), key=entry_id)
+        return next(map(_entry, rows), None)
+
+    async def tokens(self, scope: Scope) -> Sequence[tuple[int, GivenKind, int]]:
+        rows = await self._all(SELECT_GIVEN_TOKENS, **_parameters(scope))
+        with intact_rows():
+            return [(at, GivenKind(kind), tokens) for at, kind, tokens in rows]
+
+
+class GivenStatements(GivenQueries):
+    """`ports.given.GivenWriter`."""
+
+    async def add(self, owner: str, entries: Sequence[GivenEntry], *, since_ms: int, most: int) -> None:
+        for one in entries:
+            numbered = json.dumps([[record_id, message_key(record_id)] for record_id in one.record_ids])
+            revisions = dict(await self._all(SELECT_REVISIONS, ids=numbered, at=one.at))
+            await self._all(
+                INSERT_GIVEN,
+                owner=owner,
+                agent=one.agent,
+                default_agent=DEFAULT_AGENT,
+                project=one.project,
+                session=one.session_id,
+                kind=one.kind,
+                at=one.at,
+                client=one.client,
+                budget=one.budget,
+                tokens=one.tokens,
+                parts=_parts_json(one.parts, revisions),
+                left_out=_json([out.part, out.why, out.count, *out.ids] for out in one.left_out),
+            )
+        await self._all(DELETE_OLD_GIVEN, owner=owner, since_ms=since_ms)
+        await self._all(DELETE_MOST_GIVEN, owner=owner, most=most)
+
+
+def _parameters(scope: Scope) -> dict[str, str | None]:
+    place = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, "project": scope.project}
+    return {**place, **limits_of(scope)}
+
+
+def _parts_json(parts: Iterable[GivenPart], revisions: Mapping[str, int]) -> str:
+    return _json(
+        [one.name, one.tokens, one.count, *([revisions.get(record_id), record_id] for record_id in one.ids)]
+        for one in parts
+    )
+
+
+def _json(rows: Iterable[Sequence[Any]]) -> str:
+    return json.dumps(list(rows), separators=(",", ":"))
+
+
+def _entry(row: Any) -> GivenEntry:
+    kind, at, tokens, parts, left_out, *others = row
+    with intact_rows():
+        given = tuple(
+            GivenPart(PartName(name), share, count, tuple(one[1] for one in records), tuple(one[0] for one in records))
+            for name, share, count, *records in json.loads(parts)
+        )
+        out = tuple(
+            LeftOut(PartName(part), Why(why), count, tuple(ids)) for part, why, count, *ids in json.loads(left_out)
+        )
+        return GivenEntry(GivenKind(kind), at, tokens, given, out, *others)

@@ -1,0 +1,147 @@
+"""Reads conversations with what came of them, for a person who looks through them. Implements `ports.timeline`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.kinds import Kind
+from kalito_mcp.domain.known import KnownRecord
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import SessionCursor
+from kalito_mcp.ports.timeline import SLOT_MS, BegunSession
+from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
+from kalito_mcp.storage.sqlite.records import AT_THE_END
+from kalito_mcp.storage.sqlite.sessions import NEWEST, SESSION_COLUMNS, sessions_of
+from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
+
+_IN_SCOPE: Final = f"""
+    s.owner = :owner AND (:agent IS NULL OR a.id = :agent)
+    AND (:project IS NULL OR s.project_key IS NULL OR s.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :project
+    )) AND {within("s")}
+"""
+_CLIENT: Final = """
+    (SELECT f.client FROM records f WHERE f.session_key = s.key AND f.type = 'message' AND f.seq = 1)
+"""
+_NOT_ERASED: Final = """
+    (s.message_count > s.hidden_count OR s.message_count = 0 OR s.pin_count > 0 OR EXISTS (
+        SELECT 1 FROM records k WHERE k.session_key = s.key AND k.type = 'message' AND k.purged_at IS NULL
+    ))
+"""
+SELECT_BEGUN: Final = f"""
+SELECT {_CLIENT}, {SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
+WHERE s.owner = :owner AND s.id = :session AND {within("s")} AND {_NOT_ERASED}
+"""
+SELECT_TIMELINE: Final = f"""
+SELECT {_CLIENT}, {SESSION_COLUMNS} FROM sessions s INDEXED BY sessions_said JOIN agents a ON a.key = s.agent_key
+WHERE {_IN_SCOPE} AND {_NOT_ERASED} AND (coalesce(s.newest_message_at, s.updated_at), s.key) < (
+        :said_at, coalesce((SELECT key FROM sessions WHERE owner = :owner AND id = :before), 0)
+    )
+    AND (:begun_until IS NULL OR coalesce(s.oldest_message_at, s.created_at) <= :begun_until)
+    AND (:client IS NULL OR {_CLIENT} = :client)
+ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :limit
+"""
+SELECT_CLIENTS: Final = f"""
+SELECT DISTINCT client FROM (
+    SELECT {_CLIENT} AS client FROM sessions s INDEXED BY sessions_said JOIN agents a ON a.key = s.agent_key
+    WHERE {_IN_SCOPE} ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :among
+) WHERE client IS NOT NULL ORDER BY client
+"""
+_NOTE: Final = """
+    r.id, r.type, coalesce(r.reach, 'session'), r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
+    (SELECT p.id FROM projects p WHERE p.key = r.project_key), CASE WHEN r.type = 'pin' THEN r.attributes END
+"""
+SELECT_NOTES: Final = f"""
+SELECT {_NOTE} FROM json_each(:sessions) named
+CROSS JOIN sessions s ON s.owner = :owner AND s.id = named.value
+CROSS JOIN records r ON r.key IN (
+    SELECT key FROM records WHERE session_key = s.key AND type = 'summary' AND is_covered = 0
+    UNION ALL
+    SELECT key FROM (
+        SELECT key FROM records
+        WHERE session_key = s.key AND type = 'pin' AND deleted_at IS NULL AND is_internal = 0
+        ORDER BY importance DESC, created_at DESC, key DESC LIMIT :limit
+    )
+)
+WHERE r.deleted_at IS NULL AND r.purged_at IS NULL AND r.is_internal = 0 AND {NOT_SUPERSEDED} AND {within("s")}
+    AND {within("r")}
+ORDER BY named.key, r.type DESC, CASE r.type WHEN 'summary' THEN r.seq END, r.importance DESC, r.created_at DESC,
+    r.key DESC
+"""
+SELECT_OPEN_POINTS: Final = f"""
+SELECT {_NOTE} FROM records r JOIN sessions s ON s.key = r.session_key JOIN agents a ON a.key = s.agent_key
+WHERE r.key IN (
+    SELECT key FROM records
+    WHERE agent_key IN (SELECT key FROM agents WHERE owner = :owner AND (:agent IS NULL OR id = :agent))
+        AND type = 'pin' AND id IS NOT NULL AND deleted_at IS NULL
+    ORDER BY key DESC LIMIT 2000
+) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') = '{Kind.OPEN}' AND r.is_internal = 0
+    AND {_IN_SCOPE} AND {NOT_SUPERSEDED} AND r.created_at >= coalesce((
+        SELECT m.created_at FROM records m WHERE m.session_key = r.session_key AND m.type = 'message'
+            AND m.deleted_at IS NULL ORDER BY m.seq DESC LIMIT 1 OFFSET {AT_THE_END - 1}
+    ), 0)
+ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
+"""
+# The index has all that is read: no row is touched.
+SELECT_MESSAGES_BY_SLOT: Final = f"""
+SELECT r.created_at / {SLOT_MS}, count(*) FROM records r INDEXED BY records_columns
+WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner AND (:agent IS NULL OR id = :agent))
+    AND r.type = 'message' AND r.deleted_at IS NULL AND r.is_internal = 0 AND r.created_at >= :since
+    AND (:project IS NULL OR r.project_key IS NULL OR r.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :project
+    )) AND {within("r")}
+GROUP BY 1
+"""
+
+
+class TimelineQueries(Queries):
+    """`ports.timeline.TimelineReader`."""
+
+    async def begun(self, scope: Scope) -> BegunSession | None:
+        found = await self._all(SELECT_BEGUN, owner=scope.owner, session=scope.session, **limits_of(scope))
+        return next(iter(_begun(found)), None)
+
+    async def sessions(
+        self,
+        scope: Scope,
+        *,
+        client: str | None = None,
+        begun_until: int | None = None,
+        before: SessionCursor | None = None,
+        limit: int,
+    ) -> Sequence[BegunSession]:
+        place = before or NEWEST
+        return _begun(
+            await self._all(
+                SELECT_TIMELINE,
+                client=client,
+                begun_until=begun_until,
+                said_at=place.said_at,
+                before=place.session_id,
+                limit=limit,
+                **_of(scope),
+            )
+        )
+
+    async def clients(self, scope: Scope, *, among: int) -> Sequence[str]:
+        return [client for [client] in await self._all(SELECT_CLIENTS, among=among, **_of(scope))]
+
+    async def notes(self, scope: Scope, session_ids: Sequence[str], *, limit: int) -> Sequence[KnownRecord]:
+        parameters = {"owner": scope.owner, "sessions": json.dumps(list(session_ids)), "limit": limit}
+        return [rows.known(row) for row in await self._all(SELECT_NOTES, **parameters, **limits_of(scope))]
+
+    async def open_points(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
+        return [rows.known(row) for row in await self._all(SELECT_OPEN_POINTS, limit=limit, **_of(scope))]
+
+    async def messages_by_slot(self, scope: Scope, *, since: int) -> Mapping[int, int]:
+        return dict(await self._all(SELECT_MESSAGES_BY_SLOT, since=since, **_of(scope)))
+
+
+def _of(scope: Scope) -> dict[str, str | None]:
+    return {"owner": scope.owner, "agent": scope.agent, "project": scope.project, **limits_of(scope)}
+
+
+def _begun(found: Sequence[Any]) -> list[BegunSession]:
+    sessions = sessions_of(row[1:] for row in found)
+    return [BegunSession(session, row[0]) for row, session in zip(found, sessions, strict=True)]

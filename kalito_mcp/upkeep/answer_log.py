@@ -1,0 +1,94 @@
+"""Notes what the memory gave back: how often each record was used, and what each answer was made of. Writes in the
+background, never during a read.
+
+Notes are collected in memory and written together some seconds after the first, in one transaction, because each write
+empties what contexts keep in memory. A crash may lose a few notes; it never loses a record.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import anyio
+
+from kalito_mcp.domain.given import KEPT_DAYS, MOST_KEPT, GivenEntry
+from kalito_mcp.domain.time import DAY_MS
+from kalito_mcp.domain.validation import Policy
+from kalito_mcp.errors import StorageError
+from kalito_mcp.ports.clock import Clock
+from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.upkeep.store_layers import no_new_words
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePolicy(Policy):
+    """If not `enabled`, nothing is noted. Notes are written `write_after_s` seconds after the first of them."""
+
+    enabled: bool = True
+    write_after_s: float = 10.0
+
+
+class AnswerLog:
+    """Collects notes and writes them in one task."""
+
+    def __init__(self, store: Store, clock: Clock, policy: UsagePolicy) -> None:
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+        self._uses: Counter[str] = Counter()
+        self._given: list[tuple[str, GivenEntry]] = []
+        self._waiting = anyio.Event()
+        self.noted = 0
+        """How many answers were noted since the memory was opened."""
+
+    def used(self, record_ids: Iterable[str]) -> None:
+        """Count one use of each record. Returns at once."""
+        if not self._policy.enabled:
+            return
+        self._uses.update(record_ids)
+        if self._uses:
+            self._waiting.set()
+
+    def gave(self, owner: str, entry: GivenEntry) -> None:
+        """Note what was given to an owner. Returns at once."""
+        if self._policy.enabled:
+            self.noted += 1
+            self._keep([(owner, entry)])
+            self._waiting.set()
+
+    async def run(self) -> None:
+        """Write notes until cancelled. Call `flush` afterwards to write the rest."""
+        while True:
+            await self._waiting.wait()
+            await anyio.sleep(self._policy.write_after_s)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write the notes now. If the database cannot be written, they are kept for the next flush."""
+        if self._waiting.is_set():  # otherwise `run` may be waiting on this event for the next note
+            self._waiting = anyio.Event()
+        uses, self._uses = self._uses, Counter()
+        given, self._given = self._given, []
+        if not uses and not given:
+            return
+        now_ms = self._clock.now_ms()
+
+        async def write(transaction: WriteTransaction) -> None:
+            await transaction.records.count_uses(uses, used_at=now_ms)
+            for owner in dict.fromkeys(owner for owner, _ in given):
+                theirs = [entry for of, entry in given if of == owner]
+                await transaction.given.add(owner, theirs, since_ms=now_ms - KEPT_DAYS * DAY_MS, most=MOST_KEPT)
+
+        try:
+            # Cancelled halfway, the notes would be neither kept nor written.
+            with anyio.CancelScope(shield=True), no_new_words():
+                await self._store.write(write)
+        except StorageError:
+            self._uses.update(uses)
+            given, self._given = self._given, given
+            self._keep(given)
+
+    def _keep(self, given: list[tuple[str, GivenEntry]]) -> None:
+        """Keep what is to be written: no more than the store would."""
+        self._given += given
+        del self._given[:-MOST_KEPT]
