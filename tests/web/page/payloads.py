@@ -138,22 +138,78 @@ ${{{m}}}
 ![{m}](//evil.example/{m})
 """.strip().splitlines()
 _CONTROL: Final = (
-    *("\x1b[31m{m}\x1b[0m", "\x1b]0;{m}\x07", "\x1b[2J{m}", "\x9b31m{m}", "\x1b]8;;//evil.example/{m}\x07x\x1b]8;;\x07"),
-    *("{m}\x00<b>", "\x00{m}", "<\x00script>{m}</script>", "{m}\x08\x08\x08", "\x07{m}", "{m}\x7f", "{m}\x0c<b>", "\x0b{m}"),
-    *("{m}\r\nset-cookie: a=b", "{m}\r\n\r\n<script>{m}</script>", "{m}\r<b>", "{m}\n<b>\n", "{m}\x85<b>", "{m}\u2028<b>"),
-    *("\u202e{m}<b>", "\u202d{m}", "\u2066{m}", "\u2067{m}\u2069", "\u200f{m}\u200e", "\u061c{m}", "{m}\u202c\u202c\u202c"),
+    *(
+        "\x1b[31m{m}\x1b[0m",
+        "\x1b]0;{m}\x07",
+        "\x1b[2J{m}",
+        "\x9b31m{m}",
+        "\x1b]8;;//evil.example/{m}\x07x\x1b]8;;\x07",
+    ),
+    *(
+        "{m}\x00<b>",
+        "\x00{m}",
+        "<\x00script>{m}</script>",
+        "{m}\x08\x08\x08",
+        "\x07{m}",
+        "{m}\x7f",
+        "{m}\x0c<b>",
+        "\x0b{m}",
+    ),
+    *(
+        "{m}\r\nset-cookie: a=b",
+        "{m}\r\n\r\n<script>{m}</script>",
+        "{m}\r<b>",
+        "{m}\n<b>\n",
+        "{m}\x85<b>",
+        "{m}\u2028<b>",
+    ),
+    *(
+        "\u202e{m}<b>",
+        "\u202d{m}",
+        "\u2066{m}",
+        "\u2067{m}\u2069",
+        "\u200f{m}\u200e",
+        "\u061c{m}",
+        "{m}\u202c\u202c\u202c",
+    ),
     *("\u200b{m}\u200b", "\ufeff{m}", "{m}\u00ad", "\u2060{m}", "\ufff9{m}\ufffa<b>\ufffb", "\U000e0041\U000e0042{m}"),
     *("\U000e0001{m}", "{m}\ufe0f", "\u115f{m}", "\u3164{m}", "{m}\u034f", "\ufffe{m}", "\uffff{m}", "\ufdd0{m}"),
-    *("{m}" + "\u0301" * 500, "\u0489" * 300 + "{m}", "{m}\U0001f468\u200d\U0001f469\u200d\U0001f467", "🏴\U000e0067{m}"),
+    *(
+        "{m}" + "\u0301" * 500,
+        "\u0489" * 300 + "{m}",
+        "{m}\U0001f468\u200d\U0001f469\u200d\U0001f467",
+        "🏴\U000e0067{m}",
+    ),
 )
 _BIG: Final = (
     *("{m}" + "x" * 5_000, "x" * 5_000 + "{m}", "{m} " + "<b>" * 2_000, "{m}" + "&" * 3_000, "{m}" + '"' * 3_000),
     *("{m}" + "漢" * 3_000, "{m}" + "\u202e" * 2_000, "{m}" + "\n" * 3_000, "{m} " + "a " * 3_000, "{m}" + "-" * 4_000),
-    *("<div>" * 1_500 + "{m}", "{m}" + "({" * 1_500, "{m}" + "\\" * 3_000, "{m}" + "👩‍👩‍👧‍👦" * 500, "{m}" + "\t" * 2_000),
+    *(
+        "<div>" * 1_500 + "{m}",
+        "{m}" + "({" * 1_500,
+        "{m}" + "\\" * 3_000,
+        "{m}" + "👩‍👩‍👧‍👦" * 500,
+        "{m}" + "\t" * 2_000,
+    ),
 )
 _ODD: Final = (
-    *("{m}\u0130\u0131\u017f\u212a", "{m} 𝓈𝒸𝓇𝒾𝓅𝓉", "ｊａｖａｓｃｒｉｐｔ：{m}", "{m}</ſcript>", "<ſcript>{m}</ſcript>", "{m}'\"`<>&"),
-    *("null {m}", "undefined {m}", "NaN {m}", "__proto__ {m}", "constructor {m}", "{m}; DROP TABLE records; --", "' OR '{m}'='"),
+    *(
+        "{m}\u0130\u0131\u017f\u212a",
+        "{m} 𝓈𝒸𝓇𝒾𝓅𝓉",
+        "ｊａｖａｓｃｒｉｐｔ：{m}",
+        "{m}</ſcript>",
+        "<ſcript>{m}</ſcript>",
+        "{m}'\"`<>&",
+    ),
+    *(
+        "null {m}",
+        "undefined {m}",
+        "NaN {m}",
+        "__proto__ {m}",
+        "constructor {m}",
+        "{m}; DROP TABLE records; --",
+        "' OR '{m}'='",
+    ),
 )
 TEMPLATES: Final = (*_MARKUP, *_ATTRIBUTES, *_LINKS, *_TEMPLATES, *_CONTROL, *_BIG, *_ODD)
 
@@ -162,7 +218,12 @@ def payloads() -> Iterator[tuple[str, str]]:
     """Each text with its mark, which is a word that no search takes apart."""
     for number, one in enumerate(TEMPLATES):
         mark = f"qz{number:03}mark"
-        yield mark, one.replace("{m}", mark).replace("{{", "{").replace("}}", "}") if one in _TEMPLATES else (
+        yield (
             mark,
-            one.replace("{m}", mark),
-        )[1]
+            one.replace("{m}", mark).replace("{{", "{").replace("}}", "}")
+            if one in _TEMPLATES
+            else (
+                mark,
+                one.replace("{m}", mark),
+            )[1],
+        )
