@@ -19,7 +19,6 @@ from kalito_mcp.upkeep.store_layers import no_new_words
 
 _NOTES_OF_ONE: Final = 8
 _NOTES_OF_SESSION: Final = 200
-_RECENT: Final = 200
 _RECENT: Final = 500
 _LISTENED: Final = 12
 """Sessions among which the newest messages are."""

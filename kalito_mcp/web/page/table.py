@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def page_table(machine: Machine | None = None, exporter: Exporter | None = None) -> tuple[Line, ...]:
     """The lines. `machine` is the one that the memory is on, and `exporter` writes archives; without them, their views
     say that they are not there."""
-    return (*ASK, *KNOWN, *TIMELINE, *SESSION, *RECORD, *HouseViews(machine, exporter).lines(), *ACTS)
-    return (*ASK, *NOW, *TIMELINE, *SESSION, *RECORD, *HouseViews(machine, exporter).lines(), *ACTS)
+    house = HouseViews(machine, exporter).lines()
+    return (*ASK, *NOW, *KNOWN, *TIMELINE, *SESSION, *RECORD, *house, *ACTS)
 
 
 PAGE: Final = page_table()

@@ -47,6 +47,7 @@ ROWS = {
     "page /about": Row(),
     "page /r/{record_id}": Row(),
     "page /known": Row(),
+    "page /now": Row(),
     "page /timeline": Row(),
     "page /s/{session_id}": Row(),
     "page /house": Row(),
@@ -81,8 +82,8 @@ ID_FIELDS = (
     "project",
     "agent",
     "agent_id",
+    "old",
 )
-ID_FIELDS = ("record_id", "record_ids", "point_ids", "session", "session_id", "project", "agent", "agent_id", "old")
 """Fields and parameters of paths that name something which may be another's."""
 PEOPLE = ("none", *map(str, Permission), "other owner", "other project")
 
