@@ -14,6 +14,7 @@ from kalito_mcp.memory.verbs.shapes import Version
 from kalito_mcp.web.page.view import Shown, View, ViewFields, Visit
 
 _AROUND: Final = 3
+_ANSWERS: Final = 20
 _WHOLE: Final = 2_000_000
 _SHORT: Final = 20_000
 
@@ -58,6 +59,7 @@ async def record(visit: Visit[OneRecord]) -> Shown:
         "around": await _around(visit, now),
         "made_from_it": [*pins, *summaries],
         "session_title": await _title(visit, now),
+        "given": await visit.memory.given.with_record(now.id, _ANSWERS),
     }
     return Shown("record.html", f"{now.type} {now.id}", values)
 
