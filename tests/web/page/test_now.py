@@ -96,7 +96,7 @@ async def test_what_was_left_out_is_shown_with_the_reason(at: Home) -> None:
     [entry, *_] = await at.memory.given.recent()
     async with visiting(at) as person:
         page = (await person.get(f"/given/{entry.id}")).text
-        assert re.search(r"<h3>found: \d+ records?, because they did not fit</h3>", page)
+        assert re.search(r"<h3>found: \d+ records?, did not fit</h3>", page)
         out = next(one for one in entry.left_out if one.part == "found")
         assert all(f'href="/r/{one}"' in page for one in out.ids)
         assert "left out" in (await person.get("/now")).text
