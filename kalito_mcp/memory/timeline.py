@@ -1,6 +1,5 @@
 """Conversations as a person looks through them: day by day, with what came of them and what is open."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +13,7 @@ from kalito_mcp.domain.sessions import Session, SessionCursor
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.ports.timeline import SLOT_MS, BegunSession
+from kalito_mcp.ports.timeline import BegunSession
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.upkeep.store_layers import no_new_words
 
@@ -161,27 +160,22 @@ class Timeline(Part):
         return await self.place.store.read(look)
 
     async def clients(self) -> Sequence[str]:
-        """The hosts that recorded the newest 500 sessions, in order of name."""
+        """The hosts that recorded the newest 200 sessions, in order of name."""
         return await self.place.store.read(lambda view: view.timeline.clients(self.place.scope(), among=_RECENT))
 
     async def open_points(self, *, limit: int) -> Sequence[KnownRecord]:
-        """The newest `limit` points that were open at the end of their sessions, among the newest 2,000 pins."""
+        """The newest `limit` points that were open at the end of their sessions, among the newest 1,000 pins."""
         return await self.place.store.read(lambda view: view.timeline.open_points(self.place.scope(), limit=limit))
 
     async def messages_by_day(self, *, days: int) -> Sequence[tuple[int, int]]:
         """Each of the last `days` days up to today, oldest first, with the number of its messages. A day is an ordinal
-        of `domain.zone`, in the user's time zone. Forgotten and internal messages do not count."""
+        of `domain.zone`, in the user's time zone. Forgotten messages do not count."""
         zone = self._services.zone
         today = zone.day(self.place.clock.now_ms())
         first = max(1, today - days + 1)
-        since = zone.first_ms(first)
-        by_slot = await self.place.store.read(
-            lambda view: view.timeline.messages_by_slot(self.place.scope(), since=since)
-        )
-        counts = Counter[int]()
-        for slot, count in by_slot.items():
-            counts[zone.day(slot * SLOT_MS)] += count
-        return [(day, counts[day]) for day in range(first, today + 1)]
+        begins = [zone.first_ms(day) for day in range(first, today + 2)]
+        counts = await self.place.store.read(lambda view: view.timeline.messages_between(self.place.scope(), begins))
+        return list(zip(range(first, today + 1), counts, strict=True))
 
     async def close(self, record_ids: Sequence[str], *, editor: Editor = PROGRAM) -> Sequence[str]:
         """Mark open points as done: no later conversation begins with them. `Memory.restore` opens them again. Unlike

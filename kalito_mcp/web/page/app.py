@@ -38,7 +38,7 @@ from kalito_mcp.web.page.static_files import static_files
 from kalito_mcp.web.page.view import Act, Download, Fields, View, Visit, link
 from kalito_mcp.web.problems import Problem, problems
 from kalito_mcp.web.rest.requests import checked_pairs
-from kalito_mcp.web.routes import Routes
+from kalito_mcp.web.routes import Routes, sent_path
 from kalito_mcp.web.streaming import send_stream
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class PageApp:
     def _has_no_cookie(self, request: Request, line: Line) -> Response:
         if isinstance(line, Act):
             raise Problem(401, "invalid_token", "you are not signed in, or no longer; sign in and try again")
-        place = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        place = sent_path(request.scope) + (f"?{request.url.query}" if request.url.query else "")
         if request.headers.get("sec-fetch-site") == "cross-site":
             # The browser kept the cookie back, because the link is on another site. Ours leads there, too.
             return html(request, rendered("again.html", {"place": local_path(place, FIRST)}))
@@ -256,8 +256,9 @@ class PageApp:
         def to(path: str, **query: Any) -> str:
             return link(path, **{"project": project, **query})
 
-        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return {"to": to, "project": project, "navigation": self._navigation, "here": here, "path": request.url.path}
+        path = sent_path(request.scope)
+        here = path + (f"?{request.url.query}" if request.url.query else "")
+        return {"to": to, "project": project, "navigation": self._navigation, "here": here, "path": path}
 
     async def _key(self) -> bytes:
         if self._secret is None:

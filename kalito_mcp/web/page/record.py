@@ -73,8 +73,8 @@ async def _as_asked(visit: Visit[OneRecord], now: MemoryRecord) -> tuple[MemoryR
     asked = records.ReadRecord(record_id=now.id, as_of=sent.as_of, version=sent.version)
     try:
         return await records.read_record(visit.caller(), asked), None
-    except RecordNotFound as error:
-        return now, str(error)
+    except RecordNotFound:
+        return now, f"On {sent.as_of} it was not recorded yet. This is how it is now."
 
 
 async def _history(visit: Visit[OneRecord], now: MemoryRecord) -> list[HistoryLine]:
