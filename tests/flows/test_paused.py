@@ -177,7 +177,7 @@ READS: Final = frozenset(
     "in_project in_project_of past_answers projects.all projects.named projects.sizes records.all records.as_of "
     "records.completions records.derived_from records.derived_from_all records.diff records.get records.get_all "
     "records.history records.page records.preview_forgetting records.profile records.tasks records.vectors "
-    "records.version search_memory".split()
+    "records.version search_memory timeline.heard timeline.newest".split()
 )
 MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.move_all"})
 SWITCHES: Final = frozenset({"projects.exclude", "projects.include", "projects.pause", "projects.resume"})

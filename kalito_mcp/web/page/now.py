@@ -174,7 +174,7 @@ async def given(visit: Visit[Nothing]) -> Shown:
     """One answer, with all that was in it and what was not."""
     number = visit.path["entry_id"]
     if not (number.isascii() and number.isdecimal() and len(number) < 16):  # noqa: PLR2004 - fits 64 bits
-        raise NotFound(f"nothing that was given has the number {number[:40]}")
+        raise NotFound(f"nothing that was given has the number {number[:40]}, or it is no longer kept")
     memory = visit.memory
     entry = await memory.given.get(int(number))
     shown = [record_id for part in entry.parts for record_id in part.ids[:_LINES]]
