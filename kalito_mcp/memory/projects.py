@@ -179,11 +179,11 @@ class Projects(Part):
         return not switch.is_paused(self.place.clock.now_ms())
 
     async def resume(self) -> int | None:
-        """Remember again. Returns until when it was paused, `FOR_EVER` if without an end; None if it was not. Raises as
-        `pause`."""
+        """Remember again. Returns the end of the last pause, `FOR_EVER` if it has none; None if there was none since
+        the last `resume`. Raises as `pause`."""
         self.place.limits.check_none("pausing the memory")
         switch = self.place.switch()
-        if not switch.is_paused(self.place.clock.now_ms()):
+        if switch.paused_until is None:
             return None
         self._services.keep_switch(replace(switch, paused_until=None))
         return switch.paused_until

@@ -188,6 +188,7 @@ READS: Final = frozenset(
     "records.history records.page records.preview_forgetting records.profile records.tasks records.vectors "
     "records.version search_memory timeline.clients timeline.messages_by_day timeline.open_points timeline.session "
     "timeline.sessions timeline.turns".split()
+    "records.version search_memory timeline.heard timeline.newest".split()
 )
 MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.move_all"})
 SWITCHES: Final = frozenset({"projects.exclude", "projects.include", "projects.pause", "projects.resume"})

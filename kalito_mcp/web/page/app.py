@@ -89,11 +89,11 @@ class PageApp:
         self._secret: bytes | None = None
         self._limits = limits
         self._anyone = anyone
-        self._streams = Live()
+        self._live = Live()
         own = (
             Plain("GET", "/", first),
             Plain("GET", "/static/{hash}/{file}", _static),
-            Plain("GET", "/live", self._live),
+            Plain("GET", "/now/feed", self._feed),
         )
         self._routes: Routes[Line | Plain] = Routes([*own, *plain, *table], "", "the page at /")
         paths = {one.path for one in table}
@@ -152,15 +152,15 @@ class PageApp:
                 return await self._act(request, line, path, principal)
             return await self._show(request, line, path, principal)
 
-    async def _live(self, request: Request, path: dict[str, str]) -> Response:
+    async def _feed(self, request: Request, path: dict[str, str]) -> Response:
         """The stream of changes for an open page."""
         principal = await self._principal(request)
         if principal is None:
             raise Problem(401, "invalid_token", "you are not signed in, or no longer")
         self._check_rate(principal, is_write=False)
-        with acting_as(principal, "page /live"):
+        with acting_as(principal, "page /now/feed"):
             memory = await self._memory()
-        return self._streams.stream(memory, request.query_params.get("since", ""))
+        return self._live.stream(memory, request.query_params.get("since"))
 
     async def _principal(self, request: Request) -> Principal | None:
         if self._anyone is not None:

@@ -43,12 +43,12 @@ class Live:
     def __init__(self) -> None:
         self._looks: defaultdict[str, _Look] = defaultdict(_Look)
 
-    def stream(self, memory: "Memory", since: str) -> EventSourceResponse:
+    def stream(self, memory: "Memory", since: str | None) -> EventSourceResponse:
         """The answer with the events."""
         return EventSourceResponse(self.events(memory, since), headers=_HEADERS)
 
-    async def events(self, memory: "Memory", since: str) -> AsyncIterator[Mapping[str, str]]:
-        """An event `changed` for each change of the memory since the version `since`."""
+    async def events(self, memory: "Memory", since: str | None = None) -> AsyncIterator[Mapping[str, str]]:
+        """An event `changed` for each change of the memory since the version `since`, or from now on."""
         ends_s = anyio.current_time() + _LASTS_S
         while anyio.current_time() < ends_s:
             try:
@@ -56,8 +56,8 @@ class Live:
             except KalitoError as error:
                 _log.info("an open page hears of no more changes: %s", error)
                 return
-            if version != since:
-                since = version
+            since, before = version, since
+            if before not in (None, version):
                 yield {"event": "changed", "data": version}
                 await anyio.sleep(_REST_S)
             await anyio.sleep(LOOK_S)

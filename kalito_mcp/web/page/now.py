@@ -43,9 +43,9 @@ _PARTS: Final[Mapping[str, str]] = {
 }
 _WHYS: Final[Mapping[str, str]] = {
     Why.DID_NOT_FIT: "did not fit",
-    Why.READS_LIKE_AN_INSTRUCTION: "read like an instruction",
-    Why.REPEATS_ANOTHER: "repeat what is shown",
-    Why.IN_THE_CONVERSATION: "the assistant sees them in the conversation",
+    Why.READS_LIKE_AN_INSTRUCTION: "like an instruction to the assistant, in the words of a tool or a document",
+    Why.REPEATS_ANOTHER: "the same as another that is shown",
+    Why.IN_THE_CONVERSATION: "in the conversation already",
 }
 
 
@@ -89,6 +89,11 @@ class Answer:
     def at(self) -> int:
         """When."""
         return self.entry.at
+
+    @property
+    def left_out(self) -> int:
+        """How many records were left out."""
+        return sum(one.count for one in self.entry.left_out)
 
     @property
     def words(self) -> str:
@@ -169,7 +174,7 @@ async def given(visit: Visit[Nothing]) -> Shown:
     """One answer, with all that was in it and what was not."""
     number = visit.path["entry_id"]
     if not (number.isascii() and number.isdecimal() and len(number) < 16):  # noqa: PLR2004 - fits 64 bits
-        raise NotFound(f"nothing that was given has the number {number[:40]}")
+        raise NotFound(f"nothing that was given has the number {number[:40]}, or it is no longer kept")
     memory = visit.memory
     entry = await memory.given.get(int(number))
     shown = [record_id for part in entry.parts for record_id in part.ids[:_LINES]]

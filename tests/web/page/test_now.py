@@ -96,7 +96,7 @@ async def test_what_was_left_out_is_shown_with_the_reason(at: Home) -> None:
     [entry, *_] = await at.memory.given.recent()
     async with visiting(at) as person:
         page = (await person.get(f"/given/{entry.id}")).text
-        assert re.search(r"<h3>found: \d+ records?, because they did not fit</h3>", page)
+        assert re.search(r"<h3>found: \d+ records?, did not fit</h3>", page)
         out = next(one for one in entry.left_out if one.part == "found")
         assert all(f'href="/r/{one}"' in page for one in out.ids)
         assert "left out" in (await person.get("/now")).text
@@ -181,7 +181,7 @@ async def test_a_project_is_left_out_from_here(at: Home) -> None:
 async def test_an_open_page_hears_of_each_change_within_a_second(at: Home) -> None:
     async with visiting(at) as person:
         page = await person.get("/now")
-        [since] = re.findall(r'hx-sse:connect="(/live\?since=[^"]+)"', page.text)
+        [since] = re.findall(r'hx-sse:connect="(/now/feed\?since=[^"]+)"', page.text)
         async with person.http.stream("GET", since) as stream:
             assert stream.headers["content-type"].startswith("text/event-stream")
             lines = stream.aiter_lines()
@@ -195,7 +195,7 @@ async def test_an_open_page_hears_of_each_change_within_a_second(at: Home) -> No
                 with anyio.fail_after(3):
                     assert await anext(one async for one in lines if one.startswith("event")) == "event: changed"
     async with httpx2.AsyncClient(base_url=at.base, trust_env=False) as stranger:
-        assert (await stranger.get("/live")).status_code == 401
+        assert (await stranger.get("/now/feed")).status_code == 401
 
 
 async def test_twenty_open_pages_share_one_look(at: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,10 @@ A new row needs a line in ROWS, and a value in `make` for a field that no row ha
 
 import os
 import re
+import sqlite3
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,9 @@ ROWS = {
     "page /r/{record_id}": Row(),
     "page /known": Row(),
     "page /now": Row(),
+    "page /given/{entry_id}": Row(),
+    "page pause": Row("admin", fields={"until": 1}, is_of_records=False, answers=WHOLE),
+    "page resume": Row("admin", after="pause", is_of_records=False, answers=WHOLE),
     "page /timeline": Row(),
     "page /s/{session_id}": Row(),
     "page /house": Row(),
@@ -79,6 +84,7 @@ ID_FIELDS = (
     "point_ids",
     "session",
     "session_id",
+    "entry_id",
     "project",
     "agent",
     "agent_id",
@@ -111,6 +117,20 @@ class Given:
             return lost.setdefault(value, f"{value[:-9]}{os.urandom(5).hex()[:9]}" if is_record else fresh("missing"))
 
         return Given(self.word, self.values | {name: other(self.values[name]) for name in ID_FIELDS})
+
+
+ENTRY = "987654321012"
+"""The number of something that was given, from all projects of the owner."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def entry(server: Served) -> None:
+    with closing(sqlite3.connect(server.database)) as database, database:
+        database.execute(
+            "INSERT INTO given (key, owner, agent, kind, at, tokens, parts, left_out)"
+            " VALUES (?, 'local', 'default', 'search', ?, 0, '[]', '[]')",
+            (int(ENTRY), time.time_ns() // 1_000_000),
+        )
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +172,7 @@ def make(client: httpx2.Client) -> Given:
             "point_ids": [point],
             "session": session,
             "session_id": session,
+            "entry_id": ENTRY,
             "project": project,
             "agent": "gardener",
             "agent_id": "gardener",
