@@ -185,9 +185,10 @@ class Memory(Part):
         session_id: str | None = None,
         agent_id: str | None = None,
         client: str | None = None,
+        is_preview: bool = False,
     ) -> SearchPage:
-        """Find records that match a query, best first: in one session, or in all of an agent's. The hits count as used,
-        and are noted as `given` to the program `client`. A text is a request for it, with the defaults.
+        """Find records that match a query, best first: in one session, or in all of an agent's. Except in a preview,
+        the hits count as used, and are noted as `given` to the program `client`. A text is a request for it.
 
         Raises:
             InvalidInput: the query is empty or too long, `k` is out of range, or the cursor is from another search.
@@ -197,7 +198,8 @@ class Memory(Part):
         page = await self._services.searcher.search(scope, search)
         if page.note is None and self._services.vectors is not None:
             page = replace(page, note=await self._services.vectors.absence())
-        self._answers.search(page.hits, session_id=scope.session, agent_id=agent_id, client=client)
+        if not is_preview:
+            self._answers.search(page.hits, session_id=scope.session, agent_id=agent_id, client=client)
         return replace(page, hits=await with_titles(self.place.store, scope, page.hits))
 
     async def past_answers(

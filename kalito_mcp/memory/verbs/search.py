@@ -131,8 +131,8 @@ class Feedback(Input):
     agent_id: AgentName = None
 
 
-async def search(caller: Caller, sent: Search) -> Found:
-    """One page of hits."""
+async def search(caller: Caller, sent: Search, *, is_preview: bool = False) -> Found:
+    """One page of hits; in a preview, none of them counts as used."""
     memory = caller.memory
     place, started_ms, zone = _parsed_cursor(sent.cursor, memory.zone)
     if sent.now is not None:
@@ -151,8 +151,13 @@ async def search(caller: Caller, sent: Search) -> Found:
         zone=zone,
         also=tuple(sent.also or ()),
     )
-    client = caller.editor.id
-    page = await memory.search_memory(request, session_id=sent.session_id, agent_id=sent.agent_id, client=client)
+    page = await memory.search_memory(
+        request,
+        session_id=sent.session_id,
+        agent_id=sent.agent_id,
+        client=caller.editor.id,
+        is_preview=is_preview,
+    )
     offset = "" if zone is memory.zone else zone.offset(now_ms)
     return Found(page, request, f"{page.next_cursor}@{now_ms}{offset}" if page.next_cursor else None)
 

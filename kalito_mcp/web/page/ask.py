@@ -106,7 +106,8 @@ async def _answers(visit: Visit[Ask], question: str, also: list[str]) -> Answers
         explain=True,
         cursor=visit.sent.cursor if question == visit.sent.q else None,
     )
-    found = await search.search(visit.caller(), sent)
+    # A person who looks is no assistant that was given something.
+    found = await search.search(visit.caller(), sent, is_preview=True)
     passages = [passage_of(hit) for hit in found.page.hits]
     near = tuple(one for one in passages if one.hit.score >= NEAR_FROM)
     far = tuple(one for one in passages if one.hit.score < NEAR_FROM)
