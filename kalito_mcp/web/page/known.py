@@ -17,7 +17,7 @@ from kalito_mcp.web.page.view import Act, Done, Shown, Undo, View, ViewFields, V
 _PAGE: Final = 50
 """Groups, found pins and pairs on one page. The undo of a whole page fits into a cookie."""
 _MOST_CHOSEN: Final = 100
-_TABS: Final = (("stated", "What is stated"), ("found", "Found, undecided"), ("disagree", "What disagrees"))
+_TABS: Final = (("stated", "Statements"), ("found", "Inbox"), ("disagree", "Disagreements"))
 _REACHES: Final = {Reach.PERSON: "in every project", Reach.PROJECT: "in its project", Reach.SESSION: "in its session"}
 
 

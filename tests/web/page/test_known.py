@@ -206,6 +206,8 @@ def test_what_was_found_comes_in_pages(client: httpx2.Client, person: Person, pr
     assert len(first) == 50
     assert rest
     assert not set(first) & set(rest)
+    ids = [one.get("id") for one in html.all("li") if one.has("data-item")]
+    assert ids == [f"found-{one}" for one in first], "a tick stays with its record when the list gets shorter"
     person.open("/known", show="found", project=project)
     person.press("/act/keep", record_ids=first)
     assert person.can_undo, "the undo of a whole page fits into its cookie"
