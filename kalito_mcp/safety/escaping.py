@@ -6,7 +6,7 @@ from typing import Any, Final
 
 # Runs of invisible characters: control characters except tab and newline, line separators, Unicode's format characters
 # (Cf) without the visible Arabic and Kaithi ones, its default-ignorable ones, and the blank Braille pattern.
-_INVISIBLE: Final = re.compile(
+INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
@@ -58,7 +58,7 @@ def visible(text: str) -> str:
         return text
     # Nothing that is escaped depends on another line.
     return "\n".join(
-        [line if _is_plain(line) else _INVISIBLE.sub(_escape_unless_joining, line) for line in text.split("\n")]
+        [line if _is_plain(line) else INVISIBLE.sub(_escape_unless_joining, line) for line in text.split("\n")]
     )
 
 

@@ -36,7 +36,7 @@ class Routes(Generic[Line]):
 
     def has(self, scope: Any) -> bool:
         """Whether the path of an HTTP request's scope is in the table."""
-        return bool(self._lines_at(_sent_path(scope)))
+        return bool(self._lines_at(sent_path(scope)))
 
     def find(self, scope: Any) -> tuple[Line, dict[str, str]]:
         """The line of an HTTP request's scope, and the parameters of its path.
@@ -44,7 +44,7 @@ class Routes(Generic[Line]):
         Raises:
             Problem: there is no such path, or it has no such method. InvalidInput: the path is not valid UTF-8.
         """
-        path = _sent_path(scope)
+        path = sent_path(scope)
         found = self._lines_at(path)
         if not found:
             raise Problem(404, "unknown_path", f"there is no {shown(path)}; {self._listed_at} lists what there is")
@@ -65,7 +65,8 @@ class Routes(Generic[Line]):
         return path.removeprefix(self._prefix).split("/")[1:]
 
 
-def _sent_path(scope: Any) -> str:
+def sent_path(scope: Any) -> str:
+    """The path of an HTTP request's scope as it was sent, with its percent signs."""
     raw = scope.get("raw_path")
     return raw.decode("latin-1") if raw else quote(scope["path"])
 

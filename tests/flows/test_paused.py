@@ -171,7 +171,8 @@ READS: Final = frozenset(
     "build_context changes.revision changes.versions conversations.agents conversations.begun_before "
     "conversations.get conversations.graph_overview conversations.messages conversations.recent "
     "conversations.stats conversations.titles conversations.totals conversations.transcript files.look "
-    "for_question hooks.conversation_of hooks.inject hooks.inject_known hooks.seen_parts hooks.unanswered "
+    "for_question given.asked given.get given.recent given.records given.tokens_by_day given.version given.with_record "
+    "hooks.conversation_of hooks.inject hooks.inject_known hooks.seen_parts hooks.unanswered "
     "hooks.warm_up imports.check_not_taken_in imports.files_read imports.project_of_document imports.sources "
     "in_project in_project_of past_answers projects.all projects.named projects.sizes records.all records.as_of "
     "records.completions records.derived_from records.derived_from_all records.diff records.get records.get_all "
@@ -179,7 +180,7 @@ READS: Final = frozenset(
     "records.version search_memory".split()
 )
 MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.move_all"})
-SWITCHES: Final = frozenset({"projects.exclude", "projects.include"})
+SWITCHES: Final = frozenset({"projects.exclude", "projects.include", "projects.pause", "projects.resume"})
 
 
 async def _previewed(memory: Memory, *, is_purge: bool) -> None:

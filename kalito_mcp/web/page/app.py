@@ -33,11 +33,12 @@ from kalito_mcp.web.page.cookies import (
     last_act,
     undo_cookie,
 )
+from kalito_mcp.web.page.live import Live
 from kalito_mcp.web.page.static_files import static_files
 from kalito_mcp.web.page.view import Act, Download, Fields, View, Visit, link
 from kalito_mcp.web.problems import Problem, problems
 from kalito_mcp.web.rest.requests import checked_pairs
-from kalito_mcp.web.routes import Routes
+from kalito_mcp.web.routes import Routes, sent_path
 from kalito_mcp.web.streaming import send_stream
 
 if TYPE_CHECKING:
@@ -88,7 +89,12 @@ class PageApp:
         self._secret: bytes | None = None
         self._limits = limits
         self._anyone = anyone
-        own = (Plain("GET", "/", first), Plain("GET", "/static/{hash}/{file}", _static))
+        self._streams = Live()
+        own = (
+            Plain("GET", "/", first),
+            Plain("GET", "/static/{hash}/{file}", _static),
+            Plain("GET", "/live", self._live),
+        )
         self._routes: Routes[Line | Plain] = Routes([*own, *plain, *table], "", "the page at /")
         paths = {one.path for one in table}
         self._navigation = [(path, name) for path, name in _NAVIGATION if path in paths]
@@ -145,6 +151,16 @@ class PageApp:
             if isinstance(line, Act):
                 return await self._act(request, line, path, principal)
             return await self._show(request, line, path, principal)
+
+    async def _live(self, request: Request, path: dict[str, str]) -> Response:
+        """The stream of changes for an open page."""
+        principal = await self._principal(request)
+        if principal is None:
+            raise Problem(401, "invalid_token", "you are not signed in, or no longer")
+        self._check_rate(principal, is_write=False)
+        with acting_as(principal, "page /live"):
+            memory = await self._memory()
+        return self._streams.stream(memory, request.query_params.get("since", ""))
 
     async def _principal(self, request: Request) -> Principal | None:
         if self._anyone is not None:
@@ -221,7 +237,7 @@ class PageApp:
     def _has_no_cookie(self, request: Request, line: Line) -> Response:
         if isinstance(line, Act):
             raise Problem(401, "invalid_token", "you are not signed in, or no longer; sign in and try again")
-        place = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        place = sent_path(request.scope) + (f"?{request.url.query}" if request.url.query else "")
         if request.headers.get("sec-fetch-site") == "cross-site":
             # The browser kept the cookie back, because the link is on another site. Ours leads there, too.
             return html(request, rendered("again.html", {"place": local_path(place, FIRST)}))
@@ -240,8 +256,9 @@ class PageApp:
         def to(path: str, **query: Any) -> str:
             return link(path, **{"project": project, **query})
 
-        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return {"to": to, "project": project, "navigation": self._navigation, "here": here, "path": request.url.path}
+        path = sent_path(request.scope)
+        here = path + (f"?{request.url.query}" if request.url.query else "")
+        return {"to": to, "project": project, "navigation": self._navigation, "here": here, "path": path}
 
     async def _key(self) -> bytes:
         if self._secret is None:

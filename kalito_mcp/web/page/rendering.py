@@ -1,6 +1,7 @@
 """Makes HTML from templates. Every value is escaped, and a value that a template misses is an error.
 
-Remembered text may be anything: what is invisible is written out, and a very long text is cut where it is shown.
+Remembered text may be anything: invisible characters of every value are written out, and a very long text is cut where
+it is shown. What a form sends back has the filter `exact`.
 """
 
 import re
@@ -8,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from unicodedata import category
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -16,7 +18,7 @@ from markupsafe import Markup, escape
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
-from kalito_mcp.safety.escaping import visible
+from kalito_mcp.safety.escaping import INVISIBLE, visible
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.web.page.static_files import static_url
 from kalito_mcp.web.page.view import link
@@ -34,12 +36,13 @@ def _environment() -> Environment:
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
     found.filters |= {"said": said, "moment": moment, "counted": plural, "record_url": record_url}
-    found.filters |= {"bytes": byte_count, "changed_url": changed_url}
+    found.filters |= {"exact": exact, "bytes": byte_count, "changed_url": changed_url}
     found.globals |= {"static": static_url, "session_url": session_url}
     return found
 
@@ -49,9 +52,28 @@ def rendered(template: str, values: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(values)
 
 
+def _shown(value: Any) -> Any:
+    """A value of a template, without invisible characters. What a filter made is safe already."""
+    return visible(_lines(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def exact(value: str | int) -> Markup:
+    """A value that a form sends back as it is: its invisible characters are references. Control characters, for which
+    HTML has none, are written out."""
+    return Markup(INVISIBLE.sub(_references, str(escape(_lines(str(value))))))  # noqa: S704 - escaped first
+
+
+def _references(found: re.Match[str]) -> str:
+    return "".join(visible(one) if category(one) == "Cc" else f"&#x{ord(one):x};" for one in found.group())
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def said(text: str | None, most: int = _MOST_CHARS) -> Markup:
     """Remembered text, in its own direction, at most `most` characters of it."""
-    text = text or ""
+    text = _lines(text or "")
     cut = text if len(text) <= most else f"{text[:most].rstrip()} …"
     return Markup('<bdi class="said">{}</bdi>').format(visible(cut))
 

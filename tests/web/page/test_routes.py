@@ -46,6 +46,8 @@ ROWS = {
     "page /ask": Row(),
     "page /about": Row(),
     "page /r/{record_id}": Row(),
+    "page /known": Row(),
+    "page /now": Row(),
     "page /timeline": Row(),
     "page /s/{session_id}": Row(),
     "page /house": Row(),
@@ -63,10 +65,25 @@ ROWS = {
     "page revert": Row("write"),
     "page pin": Row("write"),
     "page close": Row("write"),
+    "page keep": Row("write"),
+    "page go_back": Row("write"),
+    "page replace": Row("write"),
+    "page keep_both": Row("write"),
     "page move_session": Row("write", fields={"to": "personal"}),
     "page dismiss": Row("write", has_undo=False),
 }
-ID_FIELDS = ("record_id", "record_ids", "point_ids", "session", "session_id", "project", "agent", "agent_id", "old")
+ID_FIELDS = (
+    "record_id",
+    "record_ids",
+    "other_id",
+    "point_ids",
+    "session",
+    "session_id",
+    "project",
+    "agent",
+    "agent_id",
+    "old",
+)
 """Fields and parameters of paths that name something which may be another's."""
 PEOPLE = ("none", *map(str, Permission), "other owner", "other project")
 
@@ -131,6 +148,7 @@ def make(client: httpx2.Client) -> Given:
         {
             "record_id": record,
             "record_ids": [record],
+            "other_id": point,
             "point_ids": [point],
             "session": session,
             "session_id": session,
@@ -139,6 +157,7 @@ def make(client: httpx2.Client) -> Given:
             "agent_id": "gardener",
             "revision": 2,
             "version": 1,
+            "versions": [1],
             "text": f"The inn is in {word}.",
             "to": "personal",
             "old": project,
