@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Final
 
 from kalito_mcp.domain.arguments import checks_arguments
@@ -201,12 +202,14 @@ class Projects(Part):
         stays. Returns whether it was remembered before.
 
         Raises:
-            InvalidInput: the project is not a folder.
+            InvalidInput: it is not the whole path of a folder.
             ConfigurationError: the list of excluded folders cannot be read or written; nothing changed.
         """
         self.place.limits.check_none("excluding a folder")
-        if not is_path(folder):
-            raise InvalidInput(f"{folder!r} is not a folder, so no conversation can be left out by it")
+        if not PurePath(folder).is_absolute():
+            raise InvalidInput(
+                f"{folder!r} is not the whole path of a folder, so no conversation can be left out by it"
+            )
         switch = self.place.switch()
         if folder in switch.excluded:
             return False
