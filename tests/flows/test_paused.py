@@ -186,9 +186,8 @@ READS: Final = frozenset(
     "in_project in_project_of past_answers projects.all projects.named projects.sizes records.all records.as_of "
     "records.completions records.derived_from records.derived_from_all records.diff records.get records.get_all "
     "records.history records.page records.preview_forgetting records.profile records.tasks records.vectors "
-    "records.version search_memory timeline.clients timeline.messages_by_day timeline.open_points timeline.session "
-    "timeline.sessions timeline.turns".split()
-    "records.version search_memory timeline.heard timeline.newest".split()
+    "records.version search_memory timeline.clients timeline.heard timeline.messages_by_day timeline.newest "
+    "timeline.open_points timeline.session timeline.sessions timeline.turns".split()
 )
 MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.move_all"})
 SWITCHES: Final = frozenset({"projects.exclude", "projects.include", "projects.pause", "projects.resume"})
