@@ -38,12 +38,14 @@ def seeded(server: Served) -> Mapping[str, str]:
         pin = {"session_id": "website-launch", "content": "The user is a nurse, and launches a website."}
         said(client.post("/api/memory/pins", json=pin))
         lost = said(client.post("/api/records", json={"type": "note", "text": "The launch was in May."}))["id"]
+        said(client.post("/api/context", json={"session_id": "website-launch", "query": "When is the launch?"}))
         said(client.delete(f"/api/records/{lost}", headers={"if-match": '"1"'}))
     return {
         "record_id": kept,
         "session_id": "website-launch",
         "session": "website-launch",
         "project": "website",
+        "entry_id": "1",
         "forgotten": lost,
         "message": messages[0],
     }
