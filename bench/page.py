@@ -121,7 +121,7 @@ def feed(server: Served, seconds: float) -> dict[str, Any]:
             "record_messages", {"session_id": "new", "messages": [{"role": "user", "text": "Hello"}]}
         )
         started = time.perf_counter()
-        while b"Hello" not in streams[0].readline():
+        while b"changed" not in streams[0].readline():
             pass
         return {"open_pages_percent": idle, "event_s": time.perf_counter() - started}
 

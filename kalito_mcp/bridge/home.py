@@ -29,12 +29,11 @@ from kalito_mcp.bridge.replies import (
 )
 from kalito_mcp.errors import ConfigurationError, TextTooLarge
 from kalito_mcp.http_client import BodyTooLong, CertificatesUnreadable, HttpClient
+from kalito_mcp.server.app.lists import DECLARED
 from kalito_mcp.version import __version__
 
 PROTOCOL: Final = "2026-07-28"
 _META: Final = "io.modelcontextprotocol/"
-_APPS: Final = {f"{_META}ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
-"""How a host says that it shows MCP Apps."""
 _HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
@@ -73,7 +72,7 @@ class Caller:
         """The `_meta` of a request of this caller."""
         capabilities: dict[str, Any] = {} if self.elicitation is None else {"elicitation": dict(self.elicitation)}
         if self.shows_apps:
-            capabilities["extensions"] = _APPS
+            capabilities["extensions"] = DECLARED
         said: dict[str, Any] = {
             f"{_META}protocolVersion": PROTOCOL,
             f"{_META}clientInfo": dict(self.client or {"name": "kalito-bridge", "version": __version__}),

@@ -87,8 +87,9 @@ def choose(
     unshown = without_repeats(matching, [*shown, *(one.text for one in records)], most=len(matching))
     repeated = {one.record_id for one in matching} - {one.record_id for one in unshown}
     kept = [hit for hit in hits if hit.record_id not in repeated]
-    unshown_ids = sorted(repeated - {one.record_id for one in records})
-    return Chosen(records, kept, [*unshown_ids, *(one for hit in kept for one in hit.same)])
+    same = sorted(repeated) + [one for hit in kept for one in hit.same]
+    chosen = {one.record_id for one in records}
+    return Chosen(records, kept, [one for one in same if one not in chosen])
 
 
 def _order(one: KnownRecord) -> tuple[float, bool, int]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from kalito_mcp.domain.scope import DEFAULT_AGENT
+
 MOST_KEPT: Final = 2_000
 """Entries that are kept of each owner."""
 KEPT_DAYS: Final = 30
@@ -28,6 +30,9 @@ class GivenKind(StrEnum):
     START = "start"
     """An addition of hooks to the beginning of a conversation."""
     SEARCH = "search"
+
+
+OF_HOOKS: Final = frozenset({GivenKind.PROMPT, GivenKind.START})
 
 
 class PartName(StrEnum):
@@ -81,8 +86,7 @@ class GivenEntry:
 
     `tokens` counts all of it, and is an estimate for a search. `budget` is the most that it could have, None for a
     search. `client` is the program that it was given to, if it is known. `project` is the project of the session, else
-    the one that was read: `PERSONAL` for none, None for all. The store gives an entry its `id`, and the agent if none
-    was named.
+    the one that was read: `PERSONAL` for none, None for all. The store gives an entry its `id`.
     """
 
     kind: GivenKind
@@ -90,7 +94,7 @@ class GivenEntry:
     tokens: int
     parts: tuple[GivenPart, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    agent: str | None = None
+    agent: str = DEFAULT_AGENT
     project: str | None = None
     session_id: str | None = None
     client: str | None = None

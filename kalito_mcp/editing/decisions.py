@@ -14,20 +14,23 @@ from kalito_mcp.records.named import SUPERSEDES
 
 
 def kept(record: MemoryRecord, reach: Reach | None, now_ms: int) -> Mapping[str, Any]:
-    """A pin as if a person had asked for it, with this reach, or the one it has. It no longer follows its message.
+    """A pin or a note as if a person had asked for it, with this reach, or the one it has. A pin no longer follows its
+    message.
 
     Raises:
-        InvalidInput: it is no pin. Conflict: it is forgotten.
+        InvalidInput: it is of another type, or a document of several parts. Conflict: it is forgotten.
     """
     _check_stands(record)
-    if record.type is not RecordType.PIN:
-        raise InvalidInput(f"{record.id} is of type {record.type}; only pins are kept")
     content = record.content
+    if record.type not in (RecordType.PIN, RecordType.DOCUMENT) or content.get("total_chunks", 1) > 1:
+        raise InvalidInput(f"{record.id} is of type {record.type}; only pins and short notes are kept")
     changes = {
         KEPT_AT: content.get(KEPT_AT, now_ms),
         "importance_score": max(content["importance_score"], PIN_IMPORTANCE),
         "scope": content.get("scope") if reach is None else None if reach is Reach.SESSION else str(reach),
     }
+    if record.session_id is None and reach is Reach.PERSON:
+        changes["project"] = None
     return with_changes(content, changes)
 
 

@@ -91,10 +91,9 @@ class Answers(Part):
             tokens,
             tuple(parts),
             tuple(missing),
-            agent=place.limits.agent_of(agent_id),
             project=place.project,
             session_id=session_id,
             client=client,
             budget=budget,
         )
-        self._services.answers.gave(place.owner, entry)
+        self._services.answers.gave(place.scope(None, agent_id), entry)

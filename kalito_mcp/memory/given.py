@@ -1,14 +1,15 @@
 """What the memory gave back, for somebody who wants to know why the assistant said something."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kalito_mcp.domain.arguments import checks_arguments
-from kalito_mcp.domain.given import GivenEntry, GivenKind
+from kalito_mcp.domain.given import OF_HOOKS, GivenEntry, GivenKind
+from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, Role, full_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.zone import Zone
-from kalito_mcp.errors import InvalidInput, NotFound
+from kalito_mcp.errors import ConfigurationError, InvalidInput, NotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.ports.store import ReadView
 
@@ -85,12 +86,35 @@ class Given(Part):
             at = entry.at
             said = await view.conversations.messages(session, first_seq=max(1, newest - _ASKED_WITHIN), last_seq=newest)
             by_user = [one for one in said if one.role is Role.USER and not one.is_hidden]
-            if entry.kind in (GivenKind.PROMPT, GivenKind.START):
+            if entry.kind in OF_HOOKS:
                 following = (one for one in by_user if at <= one.created_at <= at + _RECORDED_WITHIN_MS)
                 return next(following, None)
             return next((one for one in reversed(by_user) if one.created_at <= at), None)
 
         return await self.place.store.read(read)
+
+    async def records(self, record_ids: Sequence[str]) -> Mapping[str, MemoryRecord | None]:
+        """The records of these ids as they are now, forgotten or not; None for one that is gone, or that is not within
+        the limits."""
+        scope = self.place.scope().anywhere()
+
+        async def read(view: ReadView) -> Mapping[str, MemoryRecord | None]:
+            found: dict[str, MemoryRecord | None] = {}
+            for record_id in dict.fromkeys(record_ids):
+                found[record_id] = await view.records.record(scope, record_id)
+            return found
+
+        return await self.place.store.read(read)
+
+    async def version(self) -> str:
+        """A text that changes with whatever is recorded, given or switched off. It may change needlessly, and is only
+        comparable within one process."""
+        revision = await self.place.store.revision(self.place.owner)
+        try:
+            switch = hash(self.place.switch())
+        except ConfigurationError:  # then nothing is remembered, which is one state
+            switch = 0
+        return f"{revision}.{self._services.answers.noted}.{switch:x}"
 
     async def tokens_by_day(self, zone: Zone | None = None) -> Sequence[DayTokens]:
         """The tokens of what is kept, by day and kind, oldest first. Days are days in the zone, or in the user's."""

@@ -187,8 +187,8 @@ class Memory(Part):
         client: str | None = None,
         is_preview: bool = False,
     ) -> SearchPage:
-        """Find records that match a query, best first: in one session, or in all of an agent's. Except in a preview, the
-        hits count as used, and are noted as `given` to the program `client`. A text is a request with the defaults.
+        """Find records that match a query, best first: in one session, or in all of an agent's. Except in a preview,
+        the hits count as used, and are noted as `given` to the program `client`. A text is a request for it.
 
         Raises:
             InvalidInput: the query is empty or too long, `k` is out of range, or the cursor is from another search.

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Final
 
 from kalito_mcp.domain.arguments import checks_arguments
@@ -15,6 +16,7 @@ from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.projects import is_path
 from kalito_mcp.safety.redaction import checked_handle
+from kalito_mcp.switch import FOR_EVER
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 _MOST_LISTED: Final = 1_000
@@ -165,6 +167,28 @@ class Projects(Part):
             moved += await self.place.store.write(move)
         return moved
 
+    async def pause(self, until_ms: int | None = None) -> bool:
+        """Remember nothing until this moment, or until `resume`, on this machine, for all owners. Returns whether
+        anything was remembered before.
+
+        Raises:
+            ConfigurationError: the switch cannot be read or written; nothing changed.
+        """
+        self.place.limits.check_none("pausing the memory")
+        switch = self.place.switch()
+        self._services.keep_switch(replace(switch, paused_until=FOR_EVER if until_ms is None else until_ms))
+        return not switch.is_paused(self.place.clock.now_ms())
+
+    async def resume(self) -> int | None:
+        """Remember again. Returns the end of the last pause, `FOR_EVER` if it has none; None if there was none since
+        the last `resume`. Raises as `pause`."""
+        self.place.limits.check_none("pausing the memory")
+        switch = self.place.switch()
+        if switch.paused_until is None:
+            return None
+        self._services.keep_switch(replace(switch, paused_until=None))
+        return switch.paused_until
+
     def excluded(self) -> Sequence[str]:
         """The folders in which, and below which, nothing is remembered on this machine.
 
@@ -178,12 +202,14 @@ class Projects(Part):
         stays. Returns whether it was remembered before.
 
         Raises:
-            InvalidInput: the project is not a folder.
+            InvalidInput: it is not the whole path of a folder.
             ConfigurationError: the list of excluded folders cannot be read or written; nothing changed.
         """
         self.place.limits.check_none("excluding a folder")
-        if not is_path(folder):
-            raise InvalidInput(f"{folder!r} is not a folder, so no conversation can be left out by it")
+        if not PurePath(folder).is_absolute():
+            raise InvalidInput(
+                f"{folder!r} is not the whole path of a folder, so no conversation can be left out by it"
+            )
         switch = self.place.switch()
         if folder in switch.excluded:
             return False

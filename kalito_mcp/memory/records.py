@@ -138,12 +138,12 @@ class Records(Part):
         return await self.place.reached(found[:limit])
 
     async def keep(self, record_id: str, reach: Reach | str | None = None, *, editor: Editor = PROGRAM) -> MemoryRecord:
-        """Keep a pin as if a person had asked for it: it is as important as that, and no longer follows the message it
-        was found in. `reach` says which conversations know it; None leaves that as it is. `revert` undoes it.
+        """Keep a pin or a note as if a person had asked for it: it is as important as that, and a pin no longer follows
+        the message it was found in. `reach` says which conversations know it; None leaves that. `revert` undoes it.
 
         Raises:
             RecordNotFound: no such record, or it was erased.
-            InvalidInput: it is no pin, the reach is unknown, or it shall be a project's and there is none.
+            InvalidInput: it is neither, the reach is unknown, or it shall be a project's and there is none.
             Conflict: it is forgotten.
         """
         wanted, now_ms = checked_reach(reach), self.place.clock.now_ms()

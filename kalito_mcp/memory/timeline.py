@@ -1,6 +1,5 @@
 """Conversations as a person looks through them: day by day, with what came of them and what is open."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,18 +8,20 @@ from typing import Final
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import PROGRAM, Editor
-from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.records import HOOK_KEY, MessageWithImportance
 from kalito_mcp.domain.sessions import Session, SessionCursor
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.ports.timeline import SLOT_MS, BegunSession
+from kalito_mcp.ports.timeline import BegunSession
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 _NOTES_OF_ONE: Final = 8
 _NOTES_OF_SESSION: Final = 200
 _RECENT: Final = 500
+_LISTENED: Final = 12
+"""Sessions among which the newest messages are."""
 
 
 class Hidden(StrEnum):
@@ -49,6 +50,26 @@ class Turns:
     hidden: Mapping[str, Hidden]
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, its session, and the host that recorded the first message of that."""
+
+    message: MessageWithImportance
+    session: Session
+    client: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A host whose hooks record: the session and the moment of its newest message, and since when, among the newest
+    sessions."""
+
+    client: str
+    session_id: str
+    newest_at: int
+    since: int
+
+
 @checks_arguments
 class Timeline(Part):
     """Reads sessions with what came of them, and closes open points. Erased sessions are left out."""
@@ -70,6 +91,47 @@ class Timeline(Part):
                 scope, client=client, begun_until=begun_until, before=before, limit=limit
             )
             return await self._with_notes(view, found, _NOTES_OF_ONE)
+
+        return await self.place.store.read(look)
+
+    async def newest(self, *, client: str | None = None, session_id: str | None = None, limit: int) -> Sequence[Said]:
+        """The newest messages that can be seen, newest first: at most `limit`, of the newest sessions of this host, or
+        of one session."""
+        scope = await self.place.of_session(session_id)
+
+        async def look(view: ReadView) -> Sequence[Said]:
+            if session_id is None:
+                among = await view.timeline.sessions(scope, client=client, limit=_LISTENED)
+            else:
+                begun = await view.timeline.begun(scope)
+                among = [] if begun is None else [begun]
+            said: list[Said] = []
+            for one in among:
+                newest = one.session.message_count
+                first_seq = max(1, newest - limit + 1)
+                messages = await view.conversations.messages(one.session, first_seq=first_seq, last_seq=newest)
+                said += [Said(message, one.session, one.client) for message in messages if not message.is_hidden]
+            return sorted(said, key=lambda one: (one.message.created_at, one.message.id), reverse=True)[:limit]
+
+        return await self.place.store.read(look)
+
+    async def heard(self) -> Sequence[Heard]:
+        """The hosts whose hooks recorded the newest 500 sessions, the one heard last first."""
+        scope = self.place.scope()
+
+        async def look(view: ReadView) -> Sequence[Heard]:
+            of_client: dict[str, list[Session]] = {}
+            for one in await view.timeline.sessions(scope, limit=_RECENT):
+                if one.client is not None:
+                    of_client.setdefault(one.client, []).append(one.session)
+            found: list[Heard] = []
+            for client, sessions in of_client.items():
+                newest = sessions[0]
+                first = await view.imports.turns(newest, after_seq=0, limit=1)
+                if any((one.client_key or "").startswith(HOOK_KEY) for one in first):
+                    since = min(one.created_at for one in sessions)
+                    found.append(Heard(client, newest.id, newest.said_at, since))
+            return found
 
         return await self.place.store.read(look)
 
@@ -98,27 +160,22 @@ class Timeline(Part):
         return await self.place.store.read(look)
 
     async def clients(self) -> Sequence[str]:
-        """The hosts that recorded the newest 500 sessions, in order of name."""
+        """The hosts that recorded the newest 200 sessions, in order of name."""
         return await self.place.store.read(lambda view: view.timeline.clients(self.place.scope(), among=_RECENT))
 
     async def open_points(self, *, limit: int) -> Sequence[KnownRecord]:
-        """The newest `limit` points that were open at the end of their sessions, among the newest 2,000 pins."""
+        """The newest `limit` points that were open at the end of their sessions, among the newest 1,000 pins."""
         return await self.place.store.read(lambda view: view.timeline.open_points(self.place.scope(), limit=limit))
 
     async def messages_by_day(self, *, days: int) -> Sequence[tuple[int, int]]:
         """Each of the last `days` days up to today, oldest first, with the number of its messages. A day is an ordinal
-        of `domain.zone`, in the user's time zone. Forgotten and internal messages do not count."""
+        of `domain.zone`, in the user's time zone. Forgotten messages do not count."""
         zone = self._services.zone
         today = zone.day(self.place.clock.now_ms())
         first = max(1, today - days + 1)
-        since = zone.first_ms(first)
-        by_slot = await self.place.store.read(
-            lambda view: view.timeline.messages_by_slot(self.place.scope(), since=since)
-        )
-        counts = Counter[int]()
-        for slot, count in by_slot.items():
-            counts[zone.day(slot * SLOT_MS)] += count
-        return [(day, counts[day]) for day in range(first, today + 1)]
+        begins = [zone.first_ms(day) for day in range(first, today + 2)]
+        counts = await self.place.store.read(lambda view: view.timeline.messages_between(self.place.scope(), begins))
+        return list(zip(range(first, today + 1), counts, strict=True))
 
     async def close(self, record_ids: Sequence[str], *, editor: Editor = PROGRAM) -> Sequence[str]:
         """Mark open points as done: no later conversation begins with them. `Memory.restore` opens them again. Unlike

@@ -1,15 +1,12 @@
 """What a person looks through: conversations with what came of them, what is open, and how much was said when."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor
-
-SLOT_MS: Final = 900_000
-"""A quarter of an hour. Days of every time zone begin with one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,8 @@ class TimelineReader(Protocol):
 
     async def open_points(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
         """The `limit` newest pins that say what was open at the end of their session, in its last six messages or after
-        them. Among the scope's newest 2,000 pins; forgotten and superseded ones are left out."""
+        them. Among the scope's newest 1,000 pins; forgotten and superseded ones are left out."""
 
-    async def messages_by_slot(self, scope: Scope, *, since: int) -> Mapping[int, int]:
-        """How many messages were said since this moment, by `SLOT_MS` since 1970. Forgotten and internal ones do not
-        count."""
+    async def messages_between(self, scope: Scope, moments: Sequence[int]) -> Sequence[int]:
+        """How many messages were said from each of these moments until the next; there is one number less than moments.
+        The moments ascend and are full quarters of an hour. Forgotten messages do not count."""

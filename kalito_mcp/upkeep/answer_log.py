@@ -7,11 +7,12 @@ empties what contexts keep in memory. A crash may lose a few notes; it never los
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
-from kalito_mcp.domain.given import KEPT_DAYS, MOST_KEPT, GivenEntry
+from kalito_mcp.domain.given import KEPT_DAYS, MOST_KEPT, OF_HOOKS, GivenEntry
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.domain.validation import Policy
 from kalito_mcp.errors import StorageError
@@ -36,7 +37,7 @@ class AnswerLog:
         self._clock = clock
         self._policy = policy
         self._uses: Counter[str] = Counter()
-        self._given: list[tuple[str, GivenEntry]] = []
+        self._given: list[tuple[Scope, GivenEntry]] = []
         self._waiting = anyio.Event()
         self.noted = 0
         """How many answers were noted since the memory was opened."""
@@ -49,11 +50,12 @@ class AnswerLog:
         if self._uses:
             self._waiting.set()
 
-    def gave(self, owner: str, entry: GivenEntry) -> None:
-        """Note what was given to an owner. Returns at once."""
+    def gave(self, scope: Scope, entry: GivenEntry) -> None:
+        """Note what was given to a caller with the owner, the agent, if one was named, and the limits of the scope.
+        Returns at once."""
         if self._policy.enabled:
             self.noted += 1
-            self._keep([(owner, entry)])
+            self._keep([(scope, entry)])
             self._waiting.set()
 
     async def run(self) -> None:
@@ -75,8 +77,8 @@ class AnswerLog:
 
         async def write(transaction: WriteTransaction) -> None:
             await transaction.records.count_uses(uses, used_at=now_ms)
-            for owner in dict.fromkeys(owner for owner, _ in given):
-                theirs = [entry for of, entry in given if of == owner]
+            for owner in dict.fromkeys(scope.owner for scope, _ in given):
+                theirs = [await _placed(transaction, scope, one) for scope, one in given if scope.owner == owner]
                 await transaction.given.add(owner, theirs, since_ms=now_ms - KEPT_DAYS * DAY_MS, most=MOST_KEPT)
 
         try:
@@ -88,7 +90,22 @@ class AnswerLog:
             given, self._given = self._given, given
             self._keep(given)
 
-    def _keep(self, given: list[tuple[str, GivenEntry]]) -> None:
+    def _keep(self, given: list[tuple[Scope, GivenEntry]]) -> None:
         """Keep what is to be written: no more than the store would."""
         self._given += given
         del self._given[:-MOST_KEPT]
+
+
+async def _placed(transaction: WriteTransaction, scope: Scope, entry: GivenEntry) -> GivenEntry:
+    """The entry with its agent, and with the session that the caller meant, if there is one within the limits. Hooks
+    add to the first prompt of a session before it is recorded."""
+    agent, named = scope.agent or scope.limits.agent or DEFAULT_AGENT, entry.session_id
+    if named is None:
+        return replace(entry, agent=agent)
+    own = scope.limits.own_session(named)
+    for session_id in dict.fromkeys((named, own)):
+        session = await transaction.sessions.get(scope.of_session(session_id))
+        if session is not None:
+            return replace(entry, session_id=session.id, agent=session.agent)
+    is_new = entry.kind in OF_HOOKS and await transaction.sessions.get(Scope(scope.owner, session=own)) is None
+    return replace(entry, session_id=own if is_new else None, agent=agent)

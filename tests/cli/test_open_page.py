@@ -97,6 +97,16 @@ def test_a_server_that_runs_already_is_opened(tmp_path: Path, invoke: Invoke) ->
         assert enters(database, [outcome.out.strip()]) == [True]
 
 
+def test_the_link_leads_to_the_page_and_needs_no_code_where_everybody_may_call(tmp_path: Path, invoke: Invoke) -> None:
+    for login, status in ((True, 200), (False, 303)):
+        database = tmp_path / f"{login}.db"
+        with web("http", database, login=login), httpx2.Client() as http:
+            link = invoke("open", "--no-browser", "--database", str(database)).out.strip()
+            assert http.get(link).status_code == status
+            house = http.get(f"{link.partition('/enter/')[0]}/house")
+            assert (house.status_code, "<h1>House</h1>" in house.text) == (200, True)
+
+
 def test_the_browser_gets_the_link_and_nothing_else_does(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     with opening(database, **browser(tmp_path)) as process:

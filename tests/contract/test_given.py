@@ -88,9 +88,10 @@ async def test_a_record_has_the_revision_that_it_had_then(store: Store) -> None:
     assert (entry.parts[0].ids, entry.parts[0].revisions) == ((task, message, "pin_gone"), (3, 1, None))
 
 
-async def test_it_belongs_to_the_agent_and_the_project_of_its_session(store: Store) -> None:
+async def test_it_belongs_to_its_agent_and_to_the_project_of_its_session(store: Store) -> None:
     await in_session(store, "trip", "/p")
-    await add(store, replace(given(), session_id="trip", project=PERSONAL), replace(given(), session_id="not yet"))
+    in_trip = replace(given(), session_id="trip", project=PERSONAL, agent="coder")
+    await add(store, in_trip, replace(given(), session_id="not yet"))
     assert [(one.agent, one.project) for one in await read(store)] == [("default", None), ("coder", "/p")]
     assert [one.session_id for one in await read(store, Scope(agent="coder"))] == ["trip"]
     assert [one.session_id for one in await read(store, OWNER.of_session("not yet"))] == ["not yet"]
@@ -118,7 +119,7 @@ async def test_a_project_that_is_renamed_and_a_session_that_moves_take_it_along(
 
 async def test_within_limits_there_is_only_what_was_read_within_them(store: Store) -> None:
     await in_session(store, "trip", "/p")
-    in_trip = replace(given(), session_id="trip")
+    in_trip = replace(given(), session_id="trip", agent="coder")
     await add(
         store,
         replace(given("all"), project=None),

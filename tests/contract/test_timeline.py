@@ -10,7 +10,7 @@ from kalito_mcp.domain.records import Reach
 from kalito_mcp.domain.scope import PERSONAL, Limits, Scope
 from kalito_mcp.ports.conversations import MessageDraft, PinDraft
 from kalito_mcp.ports.store import Store
-from kalito_mcp.ports.timeline import SLOT_MS, TimelineReader
+from kalito_mcp.ports.timeline import TimelineReader
 from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.contract.test_known import change
@@ -18,6 +18,7 @@ from tests.contract.test_limits import LIMITS, filled, within
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
+HOUR_MS = 3_600_000
 IN_A, IN_B, ELSEWHERE = Scope(session="a", project="A"), Scope(session="b", project="B"), Scope(session="c")
 
 
@@ -134,25 +135,29 @@ async def test_open_points_are_those_at_the_end_of_their_sessions_of_all_project
     assert await waiting(Scope()) == ["d waits", "c waits"]
 
 
-async def test_messages_are_counted_by_the_quarter_hour_in_which_they_were_said(store: Store) -> None:
-    first = START_MS // SLOT_MS
-    moments = {"a": (0, 1, SLOT_MS), "b": (SLOT_MS,), "c": (2 * SLOT_MS, 3 * SLOT_MS)}
-    for scope in (IN_A, IN_B, ELSEWHERE):
-        later = moments[scope.session or ""]
-        await said(store, scope, *(drafts.message("x", created_at=first * SLOT_MS + one) for one in later))
-    await said(store, IN_A, drafts.message("thought", details={"visibility": "internal"}), drafts.pin("a pin"))
-    await change(store, "msg_6", {DELETED_AT: START_MS}, edit_type=EditType.DELETE)
+async def test_messages_are_counted_between_moments(store: Store) -> None:
+    first = START_MS // HOUR_MS * HOUR_MS
+    moments = {"a": (0, 1, HOUR_MS), "b": (HOUR_MS,), "c": (2 * HOUR_MS, 3 * HOUR_MS - 1), "d": (-1, 3 * HOUR_MS)}
+    for scope in (IN_A, IN_B, ELSEWHERE, Scope(session="d")):
+        said_at = moments[scope.session or ""]
+        await said(store, scope, *(drafts.message("x", created_at=first + one) for one in said_at))
+    await said(store, Scope(session="empty"))
+    await said(store, IN_A, drafts.pin("a pin"))
 
-    async def counted(scope: Scope, since: int = 0) -> dict[int, int]:
+    async def counted(scope: Scope, first_hour: int = 0, last_hour: int = 3) -> Sequence[int]:
+        hours = [first + hour * HOUR_MS for hour in range(first_hour, last_hour + 1)]
         async with store.view() as view:
-            found = await view.timeline.messages_by_slot(scope, since=since)
-        return {slot - first: count for slot, count in found.items()}
+            return await view.timeline.messages_between(scope, hours)
 
-    assert await counted(Scope()) == {0: 2, 1: 2, 2: 1}
-    assert await counted(Scope(), (first + 1) * SLOT_MS) == {1: 2, 2: 1}
-    assert await counted(Scope(project="A")) == {0: 2, 1: 1, 2: 1}
-    assert await counted(Scope(limits=Limits(project="B"))) == {1: 1, 2: 1}
-    assert await counted(Scope(agent="coach")) == await counted(Scope(owner="ann")) == {}
+    assert await counted(Scope()) == [2, 2, 2]
+    assert await counted(Scope(), 1, 2) == [2]
+    assert await counted(Scope(), -1, 4) == [1, 2, 2, 2, 1]
+    assert await counted(Scope(project="A")) == [2, 1, 2]
+    assert await counted(Scope(limits=Limits(project="B"))) == [0, 1, 2]
+    assert await counted(Scope(agent="coach")) == await counted(Scope(owner="ann")) == [0, 0, 0]
+    for number in (1, 6):
+        await change(store, f"msg_{number}", {DELETED_AT: START_MS}, edit_type=EditType.DELETE)
+    assert await counted(Scope()) == [1, 2, 1]
 
 
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
@@ -168,5 +173,5 @@ async def test_a_timeline_stays_within_limits(store: Store, limits: Limits) -> N
         assert {one.session_id for one in noted} == reached
         waiting = await view.timeline.open_points(anywhere, limit=99)
         assert {one.session_id for one in waiting} == reached
-        counted = await view.timeline.messages_by_slot(anywhere, since=0)
-        assert sum(counted.values()) == len(reached)
+        counted = await view.timeline.messages_between(anywhere, [0, 2 * START_MS // HOUR_MS * HOUR_MS])
+        assert list(counted) == [len(reached)]

@@ -211,6 +211,8 @@ class World:
             "json": lambda: memory.build_context(session, 900, query=query, as_json=True),
             "inject": lambda: memory.hooks.inject(session or "new", query),
             "known": memory.hooks.inject_known,
+            "given": memory.given.recent,
+            "given of a record": lambda: memory.given.with_record(f"msg_{self.chance.randrange(1, 200)}"),
             "profile": lambda: memory.records.profile(agent_id=agent),
             "tasks": lambda: memory.records.tasks(agent_id=agent),
             "sessions": lambda: memory.conversations.recent(agent_id=agent),

@@ -80,7 +80,8 @@ def folder(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def remembering(tmp_path: Path, folder: Path) -> AsyncIterator[tuple[Harness, Memory]]:
-    """A server with all its tools over a memory of this folder, which remembers a conversation and a file."""
+    """A server with all its tools over a memory of this folder, which remembers a conversation, its open point and a
+    file."""
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[Memory]:
@@ -93,8 +94,10 @@ async def remembering(tmp_path: Path, folder: Path) -> AsyncIterator[tuple[Harne
         turns = [{"role": "user", "text": "We fly to Oslo."}, {"role": "assistant", "text": "Noted."}]
         await h.text("record_messages", session_id="s", messages=turns)
         await h.text("memory", command="create", path=FILE, file_text="To Oslo.")
+        memory = await server.opened.memory()
+        await memory.keep_digest("s", Digest(open=("The hotel must be booked.",)))
         await h.settled()
-        yield h, await server.opened.memory()
+        yield h, memory
 
 
 def written_below(folder: Path, word: str) -> list[str]:
@@ -131,6 +134,11 @@ async def _revoked(memory: Memory) -> object:
     return await memory.access.revoke_token((await memory.access.tokens())[0].id)
 
 
+async def _closed(memory: Memory) -> object:
+    [point] = await memory.conversations.timeline.open_points(limit=9)
+    return await memory.conversations.timeline.close([point.record_id])
+
+
 REFUSED: Final[Mapping[str, Verb]] = {
     "record_messages": lambda memory: memory.record_messages("s", [NewMessage(Role.USER, TEXT)]),
     "create_pin": lambda memory: memory.create_pin(CreatePinRequest("s", TEXT)),
@@ -150,6 +158,7 @@ REFUSED: Final[Mapping[str, Verb]] = {
     "imports.keep_file_read": lambda memory: memory.imports.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
 }
 GOES_ON_TOO: Final[Mapping[str, Verb]] = {
+    "timeline.close": _closed,
     "conversations.score": lambda memory: memory.conversations.score("s"),
     "conversations.move": lambda memory: memory.conversations.move("s", None),
     "files.rename": lambda memory: memory.files.rename(lambda _: {FILE: "/memories/trips.md"}),
@@ -171,15 +180,17 @@ READS: Final = frozenset(
     "build_context changes.revision changes.versions conversations.agents conversations.begun_before "
     "conversations.get conversations.graph_overview conversations.messages conversations.recent "
     "conversations.stats conversations.titles conversations.totals conversations.transcript files.look "
-    "for_question hooks.conversation_of hooks.inject hooks.inject_known hooks.seen_parts hooks.unanswered "
+    "for_question given.asked given.get given.recent given.records given.tokens_by_day given.version given.with_record "
+    "hooks.conversation_of hooks.inject hooks.inject_known hooks.seen_parts hooks.unanswered "
     "hooks.warm_up imports.check_not_taken_in imports.files_read imports.project_of_document imports.sources "
     "in_project in_project_of past_answers projects.all projects.named projects.sizes records.all records.as_of "
     "records.completions records.derived_from records.derived_from_all records.diff records.get records.get_all "
     "records.history records.page records.preview_forgetting records.profile records.tasks records.vectors "
-    "records.version search_memory".split()
+    "records.version search_memory timeline.clients timeline.heard timeline.messages_by_day timeline.newest "
+    "timeline.open_points timeline.session timeline.sessions timeline.turns".split()
 )
 MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.move_all"})
-SWITCHES: Final = frozenset({"projects.exclude", "projects.include"})
+SWITCHES: Final = frozenset({"projects.exclude", "projects.include", "projects.pause", "projects.resume"})
 
 
 async def _previewed(memory: Memory, *, is_purge: bool) -> None:

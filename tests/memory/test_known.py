@@ -128,10 +128,19 @@ async def test_whose_it_is_is_decided_and_taken_back(memory: Memory) -> None:
         await memory.records.keep(pin, Reach.PROJECT)
     with pytest.raises(InvalidInput, match="planet"):
         await memory.records.keep(pin, "planet")
-    with pytest.raises(InvalidInput, match="only pins"):
+    with pytest.raises(InvalidInput, match="only pins and short notes"):
         await memory.records.keep("msg_1")
     with pytest.raises(RecordNotFound):
         await memory.records.keep("pin_x")
+
+
+async def test_a_note_is_made_the_persons_and_goes_back_to_its_project(memory: Memory) -> None:
+    here = await memory.in_project("boat")
+    [note] = await here.remember("note", {"text": "The mast is red."})
+    await here.records.keep(note.id, Reach.PERSON)
+    assert [(one.project, one.first.record.id) for one in await memory.records.statements()] == [(None, note.id)]
+    back = await here.records.revert(note.id, note.revision)
+    assert (back.content, back.project) == (note.content, "boat")
 
 
 async def test_only_a_person_says_that_something_is_kept(memory: Memory) -> None:

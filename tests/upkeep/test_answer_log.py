@@ -12,10 +12,11 @@ from kalito_mcp import Memory, SearchRequest, Settings, open_memory
 from kalito_mcp.domain.given import KEPT_DAYS, MOST_KEPT, GivenEntry, GivenKind
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.time import DAY_MS
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.ports.store import WriteTransaction
+from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep.answer_log import AnswerLog, UsagePolicy
 from tests import drafts
@@ -125,17 +126,55 @@ async def test_what_was_given_is_written_with_the_uses_for_each_owner(
     log = counter(watched, clock)
     now_ms = clock.now_ms()
     for owner, at in ((LOCAL_OWNER, now_ms), ("ben", now_ms), (LOCAL_OWNER, now_ms - KEPT_DAYS * DAY_MS - 1)):
-        log.gave(owner, GivenEntry(GivenKind.SEARCH, at, 0))
+        log.gave(Scope(owner), GivenEntry(GivenKind.SEARCH, at, 0))
     log.used([FIRST])
     await log.flush()
     assert await given(stored) == [], "the database could not be written"
-    log.gave(LOCAL_OWNER, GivenEntry(GivenKind.SEARCH, now_ms + 1, 0))
+    log.gave(Scope(), GivenEntry(GivenKind.SEARCH, now_ms + 1, 0))
     await log.flush()
     assert await given(stored) == [now_ms + 1, now_ms]
     assert await given(stored, "ben") == [now_ms]
     assert (await uses(stored))[FIRST] == 1
-    counter(stored, clock, UsagePolicy(enabled=False)).gave(LOCAL_OWNER, GivenEntry(GivenKind.SEARCH, 1, 0))
+    counter(stored, clock, UsagePolicy(enabled=False)).gave(Scope(), GivenEntry(GivenKind.SEARCH, 1, 0))
     assert log.noted == 4
+
+
+async def test_a_session_beyond_the_limits_or_of_another_agent_is_not_named(
+    stored: SqliteStore, clock: ScriptedClock
+) -> None:
+    async with stored.transaction() as transaction:
+        place = Scope(agent="coder", session="trip", project="/p")
+        await ensure_session(transaction.sessions, place, now_ms=START_MS)
+        await ensure_session(
+            transaction.sessions, Scope(agent="cook", session=Limits("cook").own_session("soup")), now_ms=START_MS
+        )
+    log = counter(stored, clock)
+    prompt, search = GivenKind.PROMPT, GivenKind.SEARCH
+    for kind, limits, agent, named in (
+        (search, NO_LIMITS, None, "trip"),
+        (prompt, NO_LIMITS, "cook", "trip"),
+        (prompt, NO_LIMITS, None, "new"),
+        (search, NO_LIMITS, None, "new"),
+        (prompt, Limits("cook"), None, "trip"),
+        (search, Limits("cook"), None, "trip"),
+        (search, Limits("coder"), None, "trip"),
+        (search, Limits("cook"), None, "soup"),
+        (search, NO_LIMITS, "cook", None),
+    ):
+        log.gave(Scope(agent=agent, limits=limits), GivenEntry(kind, clock.now_ms(), 0, session_id=named))
+    await log.flush()
+    entries = await stored.read(lambda view: view.given.entries(Scope(), limit=9))
+    assert [(one.agent, one.session_id) for one in reversed(entries)] == [
+        ("coder", "trip"),
+        ("cook", None),
+        ("default", "new"),
+        ("default", None),
+        ("cook", Limits("cook").own_session("trip")),
+        ("cook", None),
+        ("coder", "trip"),
+        ("cook", Limits("cook").own_session("soup")),
+        ("cook", None),
+    ]
 
 
 async def test_switched_off_it_counts_nothing(stored: SqliteStore, clock: ScriptedClock) -> None:
@@ -218,7 +257,7 @@ async def test_what_cannot_be_written_is_read_and_not_counted(database: Path) ->
         usage = counter(store, ScriptedClock())
         usage.used(["msg_1"])
         for at in range(MOST_KEPT + 5):
-            usage.gave(LOCAL_OWNER, GivenEntry(GivenKind.SEARCH, at, 0))
+            usage.gave(Scope(), GivenEntry(GivenKind.SEARCH, at, 0))
         await usage.flush()
         assert (await read(store, "msg_1")).usage_count == 0
         assert await given(store) == []

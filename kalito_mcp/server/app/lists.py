@@ -1,10 +1,11 @@
 """How the lists differ for a host that shows MCP Apps. Pure, and uses the standard library alone."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-EXTENSION: str = "io.modelcontextprotocol/ui"
-"""What a host declares that shows MCP Apps, and what it is told then."""
+EXTENSION: Final = "io.modelcontextprotocol/ui"
+DECLARED: Final = {EXTENSION: {"mimeTypes": ["text/html;profile=mcp-app"]}}
+"""The extensions of a host that shows MCP Apps and nothing else."""
 
 
 def with_app(method: str, result: dict[str, Any], app: Mapping[str, Any]) -> dict[str, Any]:

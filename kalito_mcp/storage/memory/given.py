@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kalito_mcp.domain.given import GivenEntry, GivenKind
-from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
+from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.storage.memory.state import Tables
 
 
@@ -32,14 +32,12 @@ class GivenBack(Tables):
 
     async def add(self, owner: str, entries: Sequence[GivenEntry], *, since_ms: int, most: int) -> None:
         for one in entries:
-            session = self._state.sessions.get((owner, one.session_id or ""))
-            agent = one.agent or (session and session.agent) or DEFAULT_AGENT
             parts = [
                 replace(part, revisions=tuple(self._revision(record_id, one.at) for record_id in part.ids))
                 for part in one.parts
             ]
             key = self._state.next_key("given")
-            self._state.given[owner, key] = replace(one, parts=tuple(parts), agent=agent, id=key)
+            self._state.given[owner, key] = replace(one, parts=tuple(parts), id=key)
         theirs = sorted((entry.at, key) for (of, key), entry in self._state.given.items() if of == owner)
         for place, (at, key) in enumerate(reversed(theirs)):
             if place >= most or at < since_ms:

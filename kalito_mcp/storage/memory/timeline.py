@@ -1,7 +1,7 @@
 """Conversations with what came of them, for a person who looks through them. Implements `ports.timeline`."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
@@ -10,12 +10,12 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor
-from kalito_mcp.ports.timeline import SLOT_MS, BegunSession
+from kalito_mcp.ports.timeline import BegunSession
 from kalito_mcp.storage.memory.records import Records
 from kalito_mcp.storage.memory.sessions import Sessions
 from kalito_mcp.storage.memory.state import StoredRecord, Tables, is_within, reads
 
-_RECENT_PINS: Final = 2_000
+_RECENT_PINS: Final = 1_000
 
 
 class Timeline(Tables):
@@ -83,24 +83,19 @@ class Timeline(Tables):
             if one.reach is Reach.SESSION
             and not one.is_internal
             and one.content.get("kind") == Kind.OPEN
-            and is_within(scope, one)
-            and reads(scope, one.project)
+            and _is_in(scope, one)
         ]
         at_the_end = [one for one in records.standing(left) if one.created_at >= records.last_messages_from(one)]
         at_the_end.sort(key=lambda one: -one.created_at)
         return [records.known_record(scope, one) for one in at_the_end[:limit]]
 
-    async def messages_by_slot(self, scope: Scope, *, since: int) -> Mapping[int, int]:
-        return Counter(
-            one.created_at // SLOT_MS
-            for one in self._state.records.values()
-            if one.type is RecordType.MESSAGE
-            and _is_shown(one)
-            and one.created_at >= since
-            and scope.agent in (None, one.agent_id)
-            and is_within(scope, one)
-            and reads(scope, one.project)
-        )
+    async def messages_between(self, scope: Scope, moments: Sequence[int]) -> Sequence[int]:
+        counts = [0] * (len(moments) - 1)
+        for one in self._state.records.values():
+            is_meant = one.type is RecordType.MESSAGE and not one.is_deleted and one.purged_at is None
+            if is_meant and moments[0] <= one.created_at < moments[-1] and _is_in(scope, one):
+                counts[bisect_right(moments, one.created_at) - 1] += 1
+        return counts
 
     def _begun(self, session: Session) -> BegunSession:
         messages = self._state.of_session(session, RecordType.MESSAGE)
@@ -109,6 +104,11 @@ class Timeline(Tables):
     def _is_erased(self, session: Session) -> bool:
         messages = self._state.of_session(session, RecordType.MESSAGE)
         return bool(messages) and session.pin_count == 0 and all(one.purged_at is not None for one in messages)
+
+
+def _is_in(scope: Scope, stored: StoredRecord) -> bool:
+    is_of_agent = scope.agent in (None, stored.agent_id)
+    return is_of_agent and is_within(scope, stored) and reads(scope, stored.project)
 
 
 def _begun_at(session: Session) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.given import GivenEntry, GivenKind, GivenPart, LeftOut, PartName, Why
-from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.storage.sqlite.failures import intact_rows
 from kalito_mcp.storage.sqlite.numbered import message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of
@@ -42,12 +42,7 @@ SELECT json_extract(named.value, '$[0]'), r.revision - (
 """
 INSERT_GIVEN: Final = """
 INSERT INTO given (owner, agent, project, session, kind, at, client, budget, tokens, parts, left_out)
-VALUES (
-    :owner, coalesce(:agent, (
-        SELECT a.id FROM sessions s JOIN agents a ON a.key = s.agent_key WHERE s.owner = :owner AND s.id = :session
-    ), :default_agent),
-    :project, :session, :kind, :at, :client, :budget, :tokens, :parts, :left_out
-)
+VALUES (:owner, :agent, :project, :session, :kind, :at, :client, :budget, :tokens, :parts, :left_out)
 """
 DELETE_OLD_GIVEN: Final = "DELETE FROM given WHERE owner = :owner AND at < :since_ms"
 DELETE_MOST_GIVEN: Final = """
@@ -89,7 +84,6 @@ class GivenStatements(GivenQueries):
                 INSERT_GIVEN,
                 owner=owner,
                 agent=one.agent,
-                default_agent=DEFAULT_AGENT,
                 project=one.project,
                 session=one.session_id,
                 kind=one.kind,

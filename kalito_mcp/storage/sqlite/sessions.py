@@ -84,14 +84,14 @@ SELECT_TOTALS: Final = f"""
 SELECT count(*), total(s.message_count - s.hidden_count), total(s.pin_count), total(s.summary_count) FROM sessions s
 WHERE s.owner = :owner AND {within("s")}
 """
-# The index has the types. A document has a row for each part, and a note is one whose source begins with "note:".
+# The index has no message. A document has a row for each part, and a note is one whose source begins with "note:".
 SELECT_OTHER_TOTALS: Final = f"""
 SELECT count(DISTINCT CASE WHEN r.type = 'document' AND r.source LIKE 'note:%' THEN r.source END),
     count(CASE WHEN r.type = 'task' THEN 1 END),
     count(DISTINCT CASE WHEN r.type = 'document' AND r.source NOT LIKE 'note:%' THEN r.source END)
-FROM records r INDEXED BY records_columns
+FROM records r INDEXED BY records_of_types
 WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.type IN ('document', 'task')
-    AND r.deleted_at IS NULL AND {within("r")}
+    AND r.id IS NOT NULL AND r.deleted_at IS NULL AND {within("r")}
 """
 SELECT_SESSION_SIZES: Final = f"""
 SELECT a.id, p.id, count(*), sum(s.message_count - s.hidden_count), max(s.updated_at)
@@ -101,9 +101,9 @@ WHERE s.owner = :owner AND {within("s")} GROUP BY s.agent_key, s.project_key
 SELECT_RECORD_SIZES: Final = f"""
 SELECT a.id, p.id, c.records FROM (
     SELECT r.agent_key AS agent_key, r.project_key AS project_key, count(*) AS records
-    FROM records r INDEXED BY records_columns
-    WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.session_key IS NULL
-        AND r.deleted_at IS NULL AND {within("r")}
+    FROM records r INDEXED BY records_of_types
+    WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.type IN ('document', 'task', 'thought')
+        AND r.id IS NOT NULL AND r.deleted_at IS NULL AND r.session_key IS NULL AND {within("r")}
     GROUP BY r.agent_key, r.project_key
 ) c JOIN agents a ON a.key = c.agent_key LEFT JOIN projects p ON p.key = c.project_key
 """

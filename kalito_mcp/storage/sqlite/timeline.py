@@ -1,20 +1,22 @@
 """Reads conversations with what came of them, for a person who looks through them. Implements `ports.timeline`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionCursor
-from kalito_mcp.ports.timeline import SLOT_MS, BegunSession
+from kalito_mcp.ports.timeline import BegunSession
 from kalito_mcp.storage.sqlite import record_rows as rows
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.records import AT_THE_END
 from kalito_mcp.storage.sqlite.sessions import NEWEST, SESSION_COLUMNS, sessions_of
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
 
+_QUARTER_MS: Final = 900_000
 _IN_SCOPE: Final = f"""
     s.owner = :owner AND (:agent IS NULL OR a.id = :agent)
     AND (:project IS NULL OR s.project_key IS NULL OR s.project_key = (
@@ -75,7 +77,7 @@ WHERE r.key IN (
     SELECT key FROM records
     WHERE agent_key IN (SELECT key FROM agents WHERE owner = :owner AND (:agent IS NULL OR id = :agent))
         AND type = 'pin' AND id IS NOT NULL AND deleted_at IS NULL
-    ORDER BY key DESC LIMIT 2000
+    ORDER BY key DESC LIMIT 1000
 ) AND r.reach IS NULL AND json_extract(r.attributes, '$.kind') = '{Kind.OPEN}' AND r.is_internal = 0
     AND {_IN_SCOPE} AND {NOT_SUPERSEDED} AND r.created_at >= coalesce((
         SELECT m.created_at FROM records m WHERE m.session_key = r.session_key AND m.type = 'message'
@@ -83,14 +85,15 @@ WHERE r.key IN (
     ), 0)
 ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """
-# The index has all that is read: no row is touched.
-SELECT_MESSAGES_BY_SLOT: Final = f"""
-SELECT r.created_at / {SLOT_MS}, count(*) FROM records r INDEXED BY records_columns
-WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner AND (:agent IS NULL OR id = :agent))
-    AND r.type = 'message' AND r.deleted_at IS NULL AND r.is_internal = 0 AND r.created_at >= :since
-    AND (:project IS NULL OR r.project_key IS NULL OR r.project_key = (
-        SELECT key FROM projects WHERE owner = :owner AND id = :project
-    )) AND {within("r")}
+SELECT_SPANS: Final = f"""
+SELECT s.key, s.oldest_message_at, s.newest_message_at, s.message_count - s.hidden_count
+FROM sessions s INDEXED BY sessions_said JOIN agents a ON a.key = s.agent_key
+WHERE {_IN_SCOPE} AND coalesce(s.newest_message_at, s.updated_at) >= :since AND s.oldest_message_at < :until
+"""
+SELECT_QUARTERS: Final = f"""
+SELECT r.created_at / {_QUARTER_MS} * {_QUARTER_MS}, count(*) FROM json_each(:sessions) named
+CROSS JOIN records r ON r.session_key = named.value AND r.type = 'message'
+WHERE r.deleted_at IS NULL AND r.created_at >= :since AND r.created_at < :until
 GROUP BY 1
 """
 
@@ -134,8 +137,20 @@ class TimelineQueries(Queries):
     async def open_points(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
         return [rows.known(row) for row in await self._all(SELECT_OPEN_POINTS, limit=limit, **_of(scope))]
 
-    async def messages_by_slot(self, scope: Scope, *, since: int) -> Mapping[int, int]:
-        return dict(await self._all(SELECT_MESSAGES_BY_SLOT, since=since, **_of(scope)))
+    async def messages_between(self, scope: Scope, moments: Sequence[int]) -> Sequence[int]:
+        counts = [0] * (len(moments) - 1)
+        ends = {"since": moments[0], "until": moments[-1]}
+        across: list[int] = []
+        # Most conversations are of one day, and their row says how many messages they have.
+        for key, oldest, newest, count in await self._all(SELECT_SPANS, **ends, **_of(scope)):
+            place = bisect_right(moments, newest) - 1
+            if bisect_right(moments, oldest) - 1 == place and 0 <= place < len(counts):
+                counts[place] += count
+            else:
+                across.append(key)
+        for moment, count in await self._all(SELECT_QUARTERS, sessions=json.dumps(across), **ends):
+            counts[bisect_right(moments, moment) - 1] += count
+        return counts
 
 
 def _of(scope: Scope) -> dict[str, str | None]:

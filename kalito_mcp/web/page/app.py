@@ -33,6 +33,7 @@ from kalito_mcp.web.page.cookies import (
     last_act,
     undo_cookie,
 )
+from kalito_mcp.web.page.live import Live
 from kalito_mcp.web.page.static_files import static_files
 from kalito_mcp.web.page.view import Act, Download, Fields, View, Visit, link
 from kalito_mcp.web.problems import Problem, problems
@@ -88,7 +89,12 @@ class PageApp:
         self._secret: bytes | None = None
         self._limits = limits
         self._anyone = anyone
-        own = (Plain("GET", "/", first), Plain("GET", "/static/{hash}/{file}", _static))
+        self._live = Live()
+        own = (
+            Plain("GET", "/", first),
+            Plain("GET", "/static/{hash}/{file}", _static),
+            Plain("GET", "/now/feed", self._feed),
+        )
         self._routes: Routes[Line | Plain] = Routes([*own, *plain, *table], "", "the page at /")
         paths = {one.path for one in table}
         self._navigation = [(path, name) for path, name in _NAVIGATION if path in paths]
@@ -145,6 +151,16 @@ class PageApp:
             if isinstance(line, Act):
                 return await self._act(request, line, path, principal)
             return await self._show(request, line, path, principal)
+
+    async def _feed(self, request: Request, path: dict[str, str]) -> Response:
+        """The stream of changes for an open page."""
+        principal = await self._principal(request)
+        if principal is None:
+            raise Problem(401, "invalid_token", "you are not signed in, or no longer")
+        self._check_rate(principal, is_write=False)
+        with acting_as(principal, "page /now/feed"):
+            memory = await self._memory()
+        return self._live.stream(memory, request.query_params.get("since"))
 
     async def _principal(self, request: Request) -> Principal | None:
         if self._anyone is not None:

@@ -131,7 +131,7 @@ class HouseViews:
             "imports": imports,
             "is_importing": bool(imports) and memory.place.clock.now_ms() - imports[0].read_at < _RUNS_MS,
             "may_move": is_whole and visit.may(Permission.WRITE),
-            "may_exclude": is_whole and visit.may(Permission.ADMIN),
+            "may_exclude": self._sees_machine(visit),
             "has_machine": self._sees_machine(visit),
             "can_export": self._exporter is not None and is_whole and visit.may(Permission.ADMIN),
             "entries": [],
@@ -197,7 +197,8 @@ class HouseViews:
         return Done(f"{_said(moved)} back", Undo("move_back", {"key": self._keep(visit, kept.new, kept.old, moved)}))
 
     async def exclude(self, visit: Visit[Folder]) -> Done:
-        """Remember nothing in a folder."""
+        """Remember nothing in a folder of this machine, for all owners."""
+        self._checked(visit)
         folder = visit.sent.folder
         if not await visit.memory.projects.exclude(folder):
             return Done("It is left out already")
@@ -206,6 +207,7 @@ class HouseViews:
 
     async def include(self, visit: Visit[Folder]) -> Done:
         """Remember again what is said in a folder."""
+        self._checked(visit)
         folder = visit.sent.folder
         if not await visit.memory.projects.include(folder):
             return Done("It is not left out")

@@ -14,6 +14,7 @@ from kalito_mcp.memory.verbs.shapes import Version
 from kalito_mcp.web.page.view import Shown, View, ViewFields, Visit
 
 _AROUND: Final = 3
+_ANSWERS: Final = 20
 _WHOLE: Final = 2_000_000
 _SHORT: Final = 20_000
 
@@ -58,6 +59,7 @@ async def record(visit: Visit[OneRecord]) -> Shown:
         "around": await _around(visit, now),
         "made_from_it": [*pins, *summaries],
         "session_title": await _title(visit, now),
+        "given": await visit.memory.given.with_record(now.id, _ANSWERS),
     }
     return Shown("record.html", f"{now.type} {now.id}", values)
 
@@ -71,8 +73,8 @@ async def _as_asked(visit: Visit[OneRecord], now: MemoryRecord) -> tuple[MemoryR
     asked = records.ReadRecord(record_id=now.id, as_of=sent.as_of, version=sent.version)
     try:
         return await records.read_record(visit.caller(), asked), None
-    except RecordNotFound as error:
-        return now, str(error)
+    except RecordNotFound:
+        return now, f"On {sent.as_of} it was not recorded yet. This is how it is now."
 
 
 async def _history(visit: Visit[OneRecord], now: MemoryRecord) -> list[HistoryLine]:

@@ -12,11 +12,14 @@ from kalito_mcp.web.page.view import Act, Done, Shown, Undo, View, ViewFields, V
 
 _TURNS: Final = 50
 _TURN_CHARS: Final = 1_500
+_FEW: Final = 5
+"""Notes below a heading; the others are folded."""
 
 
 class Place(ViewFields):
-    """The message to show, by its place in the conversation."""
+    """Which part of the conversation to show, from 1, or the one with a message, by its place in the conversation."""
 
+    page: Annotated[int, Field(ge=1, le=1_000_000_000)] = 1
     at: Annotated[int | None, Field(ge=1, le=1_000_000_000)] = None
 
 
@@ -34,8 +37,9 @@ async def session(visit: Visit[Place]) -> Shown:
     told = memory.conversations.timeline
     found = await told.session(visit.path["session_id"])
     one = found.session
-    place = min(visit.sent.at or 1, max(one.message_count, 1))
-    first = place - (place - 1) % _TURNS
+    pages = max(1, -(-one.message_count // _TURNS))
+    page = min(visit.sent.page if visit.sent.at is None else -(-visit.sent.at // _TURNS), pages)
+    first = (page - 1) * _TURNS + 1
     turns = await told.turns(one.id, first_seq=first, last_seq=first + _TURNS - 1)
     titles = await memory.conversations.titles([one.id])
     title = titles.get(one.id) or one.id
@@ -49,8 +53,10 @@ async def session(visit: Visit[Place]) -> Shown:
         "first_turn": first,
         "last_turn": min(first + _TURNS - 1, one.message_count),
         "at": visit.sent.at,
-        "step": _TURNS,
+        "page": page,
+        "pages": pages,
         "most": _TURN_CHARS,
+        "few": _FEW,
         "count": one.message_count - one.hidden_count,
     }
     return Shown("session.html", title, values)

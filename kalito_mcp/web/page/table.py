@@ -12,7 +12,9 @@ from kalito_mcp.web.page.ask import ASK
 from kalito_mcp.web.page.browser import Browser
 from kalito_mcp.web.page.entrance import Entrance
 from kalito_mcp.web.page.house import HouseViews
+from kalito_mcp.web.page.known import KNOWN
 from kalito_mcp.web.page.machine import Machine
+from kalito_mcp.web.page.now import NOW
 from kalito_mcp.web.page.record import RECORD
 from kalito_mcp.web.page.session import SESSION
 from kalito_mcp.web.page.timeline import TIMELINE
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 def page_table(machine: Machine | None = None, exporter: Exporter | None = None) -> tuple[Line, ...]:
     """The lines. `machine` is the one that the memory is on, and `exporter` writes archives; without them, their views
     say that they are not there."""
-    return (*ASK, *TIMELINE, *SESSION, *RECORD, *HouseViews(machine, exporter).lines(), *ACTS)
+    house = HouseViews(machine, exporter).lines()
+    return (*ASK, *NOW, *KNOWN, *TIMELINE, *SESSION, *RECORD, *house, *ACTS)
 
 
 PAGE: Final = page_table()

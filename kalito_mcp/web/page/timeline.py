@@ -1,5 +1,6 @@
 """Timeline: what was talked about day by day, what came of it, and what is still open."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -26,6 +27,7 @@ _DAYS: Final = 90
 _OPEN_SHOWN: Final = 3
 _MOST_OPEN: Final = 200
 _MOST_CLOSED: Final = 1_000
+_CURSOR: Final = re.compile(r"(-?[0-9]{1,15})\.(.+)")
 _LINES: Final = 4
 """What a session in the list says of itself, at most."""
 _HEADINGS: Final[Mapping[str, frozenset[Kind]]] = {
@@ -209,11 +211,10 @@ def _day_of(text: str | None) -> int | None:
 def _place(text: str | None) -> SessionCursor | None:
     if text is None:
         return None
-    said_at, _, session_id = text.partition(".")
-    try:
-        return SessionCursor(int(said_at), session_id)
-    except ValueError:
-        raise InvalidInput("this link is cut off; open the timeline from its beginning") from None
+    found = _CURSOR.fullmatch(text)
+    if found is None:
+        raise InvalidInput("this link is not whole; open the timeline from its beginning")
+    return SessionCursor(int(found[1]), found[2])
 
 
 def _written(cursor: SessionCursor) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.server.app.standin import CHROMIUM
+from tests.server.wire import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -14,6 +15,7 @@ def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM}; `apt install chromium`")
     with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE_S * 1_000)
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield opened
         opened.close()

@@ -194,3 +194,33 @@ def test_all_is_done_by_keyboard_alone(browser: Browser, memory: Served) -> None
         expect(opened.app.get_by_role("status")).to_contain_text("forgotten.")
         undo(opened)
         status(opened, "")
+
+
+def test_a_host_that_passes_on_text_alone_can_do_the_same(browser: Browser, memory: Served) -> None:
+    def bare(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        answer = memory.call(name, arguments)
+        return {name: value for name, value in answer.items() if name in ("content", "isError")}
+
+    with host(browser, bare) as opened:
+        show(opened, memory, "search_memory", {"query": "the vet and the cat Minou"})
+        press(opened, "Pin", beside="Minou")
+        press(opened, "Pin it")
+        status(opened, "Pinned.")
+        press(opened, "Pin", beside="Minou")
+        press(opened, "Pin it")
+        status(opened, "Not done: it is known already")
+        press(opened, "Cancel")
+        undo_button = opened.app.get_by_role("button", name="Undo")
+        undo_button.click()
+        status(opened, "")
+        press(opened, "Forget everything about…")
+        opened.app.get_by_role("textbox").fill("Lyon")
+        press(opened, "Show what would go")
+        expect(opened.app.get_by_role("checkbox").first).to_be_checked()
+        expect(opened.app.locator("li").first).to_contain_text("I live in Lyon")
+        opened.app.locator("#body").get_by_role("button").first.click()
+        expect(opened.app.get_by_role("status")).to_contain_text("forgotten.")
+        assert memory.found("Lyon Mercière") & {LYON, NANTES} == set()
+        undo(opened)
+        status(opened, "")
+        assert memory.found("Lyon Mercière") >= {LYON, NANTES}

@@ -17,7 +17,11 @@ def test_a_conversation_is_shown_in_parts_of_fifty_turns(client: httpx2.Client, 
     talk(client, session, *(f"Turn {number}." for number in range(1, 121)))
     person.open(f"/s/{session}")
     assert turns(person) == [f"turn-{number}" for number in range(1, 51)]
-    assert f"/s/{session}?at=51" in person.html.links()
+    assert f"/s/{session}?page=2" in person.html.links()
+    assert person.html.all("li", aria_current="true") == []
+    person.open(f"/s/{session}", page=2)
+    assert turns(person) == [f"turn-{number}" for number in range(51, 101)]
+    assert {f"/s/{session}", f"/s/{session}?page=1", f"/s/{session}?page=3"} <= set(person.html.links())
     person.open(f"/s/{session}", at=70)
     assert turns(person) == [f"turn-{number}" for number in range(51, 101)]
     [marked] = person.html.all("li", aria_current="true")
@@ -108,7 +112,7 @@ def test_a_record_is_shown_as_it_was_and_two_versions_are_compared(client: httpx
     for revision, text in enumerate(("The key is in the shed.", "The key is with Ada."), 1):
         said(client.patch(f"/api/records/{record_id}", json={"text": text}, headers={"if-match": f'"{revision}"'}))
     html = person.open(f"/r/{record_id}", as_of="2001-01-01")
-    assert "did not exist on 2001-01-01" in html.words
+    assert "On 2001-01-01 it was not recorded yet" in html.words
     assert "it was as it is now" in person.open(f"/r/{record_id}", as_of="2999-01-01").words
     html = person.open(f"/r/{record_id}", old=1, new=3)
     changed = html.all("pre")[0].text

@@ -80,7 +80,7 @@ def test_a_day_shows_what_had_begun_by_then(client: httpx2.Client, person: Perso
 
 
 def test_a_day_that_cannot_be_one_is_refused_in_words(person: Person) -> None:
-    for query in ("day=yesterday", "after=lost"):
+    for query in ("day=yesterday", "day=2026-02-30", "after=lost", f"after={9**30}.x"):
         assert person.get(f"/timeline?{query}").status_code == 422
 
 
@@ -133,7 +133,7 @@ def test_an_open_point_that_is_done_goes_and_comes_back(client: httpx2.Client, p
     assert person.said == "1 point done"
     assert shown_points(person) == points[:0:-1]
     # The same words may come again: it is done, not forgotten.
-    said(client.post(f"/api/sessions/{session}/messages", json={"messages": [{"role": "user", "text": AGAIN}]}))
+    said(client.post(f"/api/sessions/{session}/messages", json={"messages": [{"role": "assistant", "text": AGAIN}]}))
     assert AGAIN in person.open(f"/s/{session}").words
     person.undo()
     assert points[0] in shown_points(person)

@@ -76,6 +76,8 @@
     if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
   });
 
+  const marked = one(".turn.here");
+  if (marked && !location.hash) marked.scrollIntoView({ block: "center" });
   localise();
   document.addEventListener("htmx:after:swap", localise);
   document.addEventListener("DOMContentLoaded", localise);
