@@ -1,6 +1,6 @@
-"""Two hundred hostile texts, each with a mark of its own by which a test finds it again."""
+"""Two hundred hostile texts, and a few very long ones, each with a mark by which a test finds it again."""
 
-from collections.abc import Iterator
+import re
 from typing import Final
 
 _MARKUP: Final = """
@@ -115,25 +115,25 @@ view-source:{m}
 mailto:a@evil.example?subject={m}
 """.strip("\n").splitlines()
 _TEMPLATES: Final = """
-{{{{ {m} }}}}
-{{{{ 7 * 7 }}}} {m}
-{{% raw %}}{m}
-{{% include '/etc/passwd' %}}{m}
-{{% extends "base.html" %}}{m}
-{{% set form_key = 1 %}}{m}
-{{# {m} #}}
-{{{{ ''.__class__.__mro__[1].__subclasses__() }}}}{m}
-{{{{ config }}}}{m}
-{{{{ form_key }}}}{m}
-${{{m}}}
-#{{{m}}}
+{{ {m} }}
+{{ 7 * 7 }} {m}
+{% raw %}{m}
+{% include '/etc/passwd' %}{m}
+{% extends "base.html" %}{m}
+{% set form_key = 1 %}{m}
+{# {m} #}
+{{ ''.__class__.__mro__[1].__subclasses__() }}{m}
+{{ config }}{m}
+{{ form_key }}{m}
+${{m}}
+#{{m}}
 <%= {m} %>
-{{{{{{{m}}}}}}}
-{{{{constructor.constructor('{m}')()}}}}
+{{{{m}}}}
+{{constructor.constructor('{m}')()}}
 %s %d %n {m}
-{{0}} {{title}} {m}
+{0} {title} {m}
 `{m}` $({m})
-{{"record_ids": ["{m}"]}}
+{"record_ids": ["{m}"]}
 [{m}](javascript:{m})
 ![{m}](//evil.example/{m})
 """.strip().splitlines()
@@ -210,20 +210,20 @@ _ODD: Final = (
         "{m}; DROP TABLE records; --",
         "' OR '{m}'='",
     ),
+    *("{m}\U0001d165", "\u2800{m}\u2800", "\ud7ff{m}\ue000", "{m}" + "\u00ad<" * 50),
 )
-TEMPLATES: Final = (*_MARKUP, *_ATTRIBUTES, *_LINKS, *_TEMPLATES, *_CONTROL, *_BIG, *_ODD)
+TEXTS: Final = (*_MARKUP, *_ATTRIBUTES, *_LINKS, *_TEMPLATES, *_CONTROL, *_BIG, *_ODD)
+LINES: Final = tuple(
+    f"{{m}} {(one * 300_000).encode()[:500_000].decode(errors='ignore')}"
+    for one in ("long words ", "x", '<b>&"', "\u202e\u05d0")
+)
+"""Lines of half a megabyte, as long as a message may be."""
+MARK: Final = re.compile(r"q[a-z]+z\d{3}")
 
 
-def payloads() -> Iterator[tuple[str, str]]:
-    """Each text with its mark, which is a word that no search takes apart."""
-    for number, one in enumerate(TEMPLATES):
-        mark = f"qz{number:03}mark"
-        yield (
-            mark,
-            one.replace("{m}", mark).replace("{{", "{").replace("}}", "}")
-            if one in _TEMPLATES
-            else (
-                mark,
-                one.replace("{m}", mark),
-            )[1],
-        )
+def payload(number: int, field: str, most: int = 600_000, *, is_name: bool = False) -> str:
+    """The text of a number for a field, with a mark of the two. A name has no ASCII control characters."""
+    mark = f"q{field}z{number:03}"
+    text = (*TEXTS, *LINES)[number].replace("{m}", mark)
+    text = re.sub("[\x00-\x1f\x7f]", "", text).strip() if is_name else text
+    return text[:most] if mark in text[:most] else f"{mark} {text}"[:most]
