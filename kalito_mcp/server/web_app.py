@@ -89,7 +89,7 @@ def http_app(
     )
     sign_in_paths = {route.path for route in login.routes}
     guard = Guard(
-        page.recognising(WholeRequests(_chosen(_counted(rest, server.draining), page, needs))),
+        page.recognising(WholeRequests(_chosen(_counted(rest, server.draining), page, needs, server.draining))),
         policy,
         limits=limits,
         is_write=rest.may_write,
@@ -133,13 +133,18 @@ def _counted(app: ASGIApp, draining: Draining) -> ASGIApp:
     return answer
 
 
-def _chosen(rest: ASGIApp, page: PageApp, other: ASGIApp) -> ASGIApp:
+def _chosen(rest: ASGIApp, page: PageApp, other: ASGIApp, draining: Draining) -> ASGIApp:
     """Gives `rest` what is below /api, and `page` what is its. Starlette's own mounts match no path with a line break
     in it."""
+    counted_page = _counted(page, draining)
 
     def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        is_rest = scope["type"] == "http" and scope["path"].startswith("/api/")
-        return (rest if is_rest else page if page.has(scope) else other)(scope, receive, send)
+        app = other
+        if scope["type"] == "http" and scope["path"].startswith("/api/"):
+            app = rest
+        elif page.has(scope):
+            app = page if page.is_stream(scope) else counted_page
+        return app(scope, receive, send)
 
     return choose
 

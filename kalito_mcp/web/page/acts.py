@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from kalito_mcp.memory.verbs import forgetting, records
+from kalito_mcp.memory.verbs import forgetting, records, search
 from kalito_mcp.memory.verbs.shapes import ReachName, RecordName, Text, Version
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.web.page.view import Act, Done, Nothing, Undo, ViewFields, Visit
@@ -31,6 +31,12 @@ class EarlierVersion(ViewFields):
 
     record_id: RecordName
     version: Version
+
+
+class Rated(ViewFields):
+    """A message that did not help, or did."""
+
+    message_id: RecordName
 
 
 class NewPin(ViewFields):
@@ -87,6 +93,20 @@ async def pin(visit: Visit[NewPin]) -> Done:
     return Done("It is known already" if made.is_known else "Pinned", undo)
 
 
+async def not_this(visit: Visit[Rated]) -> Done:
+    """Note that a passage did not help. Similar questions get other answers first."""
+    message_id = visit.sent.message_id
+    await search.record_feedback(visit.caller(), search.Feedback(target_id=message_id, label="down"))
+    return Done("Noted: not this", Undo("after_all", {"message_id": message_id}))
+
+
+async def after_all(visit: Visit[Rated]) -> Done:
+    """Take that back."""
+    message_id = visit.sent.message_id
+    await visit.memory.conversations.withdraw_feedback(message_id, "down")
+    return Done("Taken back", Undo("not_this", {"message_id": message_id}))
+
+
 async def dismiss(visit: Visit[Nothing]) -> Done:
     """Close the undo bar."""
     return Done("")
@@ -98,5 +118,7 @@ ACTS: Final = (
     Act("correct", correct, Correction),
     Act("revert", revert, EarlierVersion),
     Act("pin", pin, NewPin),
+    Act("not_this", not_this, Rated),
+    Act("after_all", after_all, Rated),
     Act("dismiss", dismiss, Nothing),
 )

@@ -52,6 +52,7 @@ _NAVIGATION: Final = (
     ("/timeline", "Timeline"),
     ("/house", "House"),
 )
+_FEED: Final = "/now/feed"
 _UNDO_S: Final = 86_400
 _CHANGED: Final = "it was changed since you opened it; look at it again, and if your change is still needed, repeat it"
 
@@ -93,7 +94,7 @@ class PageApp:
         own = (
             Plain("GET", "/", first),
             Plain("GET", "/static/{hash}/{file}", _static),
-            Plain("GET", "/now/feed", self._feed),
+            Plain("GET", _FEED, self._feed),
         )
         self._routes: Routes[Line | Plain] = Routes([*own, *plain, *table], "", "the page at /")
         paths = {one.path for one in table}
@@ -102,6 +103,10 @@ class PageApp:
     def has(self, scope: Scope) -> bool:
         """Whether a request is for the page."""
         return scope["type"] == "http" and self._routes.has(scope)
+
+    def is_stream(self, scope: Scope) -> bool:
+        """Whether a request is for the changes, whose answer ends only with its reader or the server."""
+        return bool(scope["path"] == _FEED)
 
     def recognising(self, app: ASGIApp) -> ASGIApp:
         """The app, which learns who sends a form of the page before it reads it: a stranger may send few bytes."""
@@ -158,7 +163,7 @@ class PageApp:
         if principal is None:
             raise Problem(401, "invalid_token", "you are not signed in, or no longer")
         self._check_rate(principal, is_write=False)
-        with acting_as(principal, "page /now/feed"):
+        with acting_as(principal, f"page {_FEED}"):
             memory = await self._memory()
         return self._live.stream(memory, request.query_params.get("since"))
 

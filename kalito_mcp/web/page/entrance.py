@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kalito_mcp.access.page_sessions import COOKIE_S
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import TooManyAttempts
@@ -63,7 +64,7 @@ class Entrance:
             request.scope[REFUSED_KEY] = "sign_in"
             return await self._form(request, form.get("back"), _WRONG, 403)
         answer = go_to(local_path(form.get("back"), FIRST))
-        self._browser.set_cookie(answer, PAGE_COOKIE, cookie)
+        self._browser.set_cookie(answer, PAGE_COOKIE, cookie, max_age=COOKIE_S)
         return answer
 
     async def follow(self, request: Request, path: dict[str, str]) -> Response:
@@ -78,7 +79,7 @@ class Entrance:
         if found is None:
             request.scope[REFUSED_KEY] = "sign_in"
             raise Problem(403, "link_used", _USED)
-        self._browser.set_cookie(going_on, PAGE_COOKIE, found.text)
+        self._browser.set_cookie(going_on, PAGE_COOKIE, found.text, max_age=COOKIE_S)
         return going_on
 
     async def leave(self, request: Request, path: dict[str, str]) -> Response:

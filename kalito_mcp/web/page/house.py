@@ -22,7 +22,7 @@ from kalito_mcp.memory.projects import Moved
 from kalito_mcp.projects import is_path
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.web.page.chart import DayBar, day_bars
-from kalito_mcp.web.page.machine import Machine
+from kalito_mcp.web.page.machine import Machine, checked_machine, sees_machine
 from kalito_mcp.web.page.view import PERSON, Act, Done, Download, Nothing, Shown, Undo, View, ViewFields, Visit
 from kalito_mcp.web.rest.endpoint import Exporter
 
@@ -68,12 +68,6 @@ class KeptMove(ViewFields):
     key: Annotated[str, Field(min_length=1, max_length=40)]
 
 
-class Folder(ViewFields):
-    """The folder of a project."""
-
-    folder: ProjectId
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """A project or an agent with its size. `is_folder`: it can be left out by its folder."""
@@ -111,8 +105,6 @@ class HouseViews:
             View("/house/export", self.export, Nothing, Permission.ADMIN),
             Act("rename_project", self.rename, Renaming),
             Act("move_back", self.move_back, KeptMove),
-            Act("exclude_folder", self.exclude, Folder, Permission.ADMIN),
-            Act("include_folder", self.include, Folder, Permission.ADMIN),
         )
 
     async def house(self, visit: Visit[House]) -> Shown:
@@ -131,8 +123,8 @@ class HouseViews:
             "imports": imports,
             "is_importing": bool(imports) and memory.place.clock.now_ms() - imports[0].read_at < _RUNS_MS,
             "may_move": is_whole and visit.may(Permission.WRITE),
-            "may_exclude": self._sees_machine(visit),
-            "has_machine": self._sees_machine(visit),
+            "may_exclude": sees_machine(visit, self._machine),
+            "has_machine": sees_machine(visit, self._machine),
             "can_export": self._exporter is not None and is_whole and visit.may(Permission.ADMIN),
             "entries": [],
             "tokens": [],
@@ -145,7 +137,7 @@ class HouseViews:
 
     async def machine(self, visit: Visit[Nothing]) -> Shown:
         """Hosts, backups and files of the machine that the memory is on, and the vectors."""
-        machine = self._checked(visit)
+        machine = checked_machine(visit, self._machine)
         folder, backups = await anyio.to_thread.run_sync(machine.backups)
         values = {
             "hosts": await anyio.to_thread.run_sync(machine.hosts),
@@ -158,7 +150,7 @@ class HouseViews:
 
     async def check(self, visit: Visit[Nothing]) -> Shown:
         """Check the database now."""
-        found = await anyio.to_thread.run_sync(self._checked(visit).check, abandon_on_cancel=True)
+        found = await anyio.to_thread.run_sync(checked_machine(visit, self._machine).check, abandon_on_cancel=True)
         return Shown("house_check.html", "Is all well?", {"findings": found})
 
     async def log(self, visit: Visit[LogPage]) -> Shown:
@@ -195,34 +187,6 @@ class HouseViews:
             raise NotFound("the server was restarted since, so it no longer knows what was moved; move it yourself")
         moved = await visit.memory.projects.move_all(kept.new, kept.old, only=kept.moved, editor=PERSON)
         return Done(f"{_said(moved)} back", Undo("move_back", {"key": self._keep(visit, kept.new, kept.old, moved)}))
-
-    async def exclude(self, visit: Visit[Folder]) -> Done:
-        """Remember nothing in a folder of this machine, for all owners."""
-        self._checked(visit)
-        folder = visit.sent.folder
-        if not await visit.memory.projects.exclude(folder):
-            return Done("It is left out already")
-        await visit.memory.access.log("page exclude_folder")
-        return Done("Nothing is remembered there from now on", Undo("include_folder", {"folder": folder}))
-
-    async def include(self, visit: Visit[Folder]) -> Done:
-        """Remember again what is said in a folder."""
-        self._checked(visit)
-        folder = visit.sent.folder
-        if not await visit.memory.projects.include(folder):
-            return Done("It is not left out")
-        await visit.memory.access.log("page include_folder")
-        return Done("Remembering there again", Undo("exclude_folder", {"folder": folder}))
-
-    def _sees_machine(self, visit: Visit[Any]) -> bool:
-        """Whether the machine is the person's."""
-        is_theirs = self._machine is not None and visit.principal.owner == self._machine.owner
-        return is_theirs and visit.principal.limits == NO_LIMITS and visit.may(Permission.ADMIN)
-
-    def _checked(self, visit: Visit[Any]) -> Machine:
-        if self._machine is None or not self._sees_machine(visit):
-            raise NotFound("this machine is not yours")
-        return self._machine
 
     def _keep(self, visit: Visit[Any], old: str, new: str, moved: Moved) -> str:
         """Keep what was moved. Its key."""

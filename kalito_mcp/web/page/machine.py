@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.backups import Backup
 from kalito_mcp.domain.findings import Finding
+from kalito_mcp.domain.scope import NO_LIMITS
 from kalito_mcp.domain.sizes import StoredFiles
+from kalito_mcp.errors import NotFound
+from kalito_mcp.web.page.view import Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +46,16 @@ class Machine(Protocol):
 
     def check(self) -> Sequence[Finding]:
         """Check the database, which takes seconds if it is large. Changes nothing."""
+
+
+def sees_machine(visit: Visit[Any], machine: Machine | None) -> bool:
+    """Whether the machine is the person's."""
+    is_theirs = machine is not None and visit.principal.owner == machine.owner
+    return is_theirs and visit.principal.limits == NO_LIMITS and visit.may(Permission.ADMIN)
+
+
+def checked_machine(visit: Visit[Any], machine: Machine | None) -> Machine:
+    """The machine. Raises NotFound if it is not the person's."""
+    if machine is None or not sees_machine(visit, machine):
+        raise NotFound("this machine is not yours")
+    return machine

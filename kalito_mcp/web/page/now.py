@@ -5,19 +5,19 @@ An answer opens to its parts: each record as it is now, what was left out and wh
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.given import GivenEntry, GivenKind, LeftOut, PartName, Why
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.scope import NO_LIMITS
 from kalito_mcp.errors import ConfigurationError, NotFound
 from kalito_mcp.memory.verbs.shapes import SessionName
 from kalito_mcp.projects import is_path
 from kalito_mcp.switch import FOR_EVER, Switch
-from kalito_mcp.web.page.view import Act, Done, Nothing, Shown, Undo, View, ViewFields, Visit
+from kalito_mcp.web.page.machine import Machine, sees_machine
+from kalito_mcp.web.page.view import Nothing, Shown, View, ViewFields, Visit
 
 _ITEMS: Final = 30
 _LINES: Final = 40
@@ -26,7 +26,6 @@ _OUT_LINES: Final = 8
 _FULL: Final = 100.0
 _MOST_OUT: Final = 30.0
 """Of a bar, in hundredths, for what was left out."""
-_LATEST_MS: Final = 1 << 53
 _KINDS: Final[Mapping[str, str]] = {
     GivenKind.CONTEXT: "Context",
     GivenKind.PROMPT: "Added to a prompt",
@@ -55,13 +54,6 @@ class Now(ViewFields):
     session: SessionName | None = None
     host: Annotated[str | None, Field(max_length=200)] = None
     before: Annotated[int | None, Field(ge=1, le=1_000_000_000_000)] = None
-
-
-class Pause(ViewFields):
-    """The end of a pause, in milliseconds since 1970; 0 or nothing: none. Or for how many minutes."""
-
-    until: Annotated[int | None, Field(ge=0, le=_LATEST_MS)] = None
-    minutes: Annotated[int | None, Field(ge=1, le=525_600)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +134,7 @@ class OpenedOut:
     others: tuple[str, ...]
 
 
-async def now(visit: Visit[Now]) -> Shown:
+async def now(machine: Machine | None, visit: Visit[Now]) -> Shown:
     """The feed, with what is needed to trust it."""
     sent, memory = visit.sent, visit.memory
     version = await memory.given.version()  # before what it is the version of
@@ -165,7 +157,7 @@ async def now(visit: Visit[Now]) -> Shown:
         "legend": _PARTS,
         "heard": await told.heard() if is_first else [],
         "before": entries[-1].id if len(entries) == _ITEMS else None,
-        **_pause_values(visit, switch),
+        **_pause_values(visit, switch, machine),
     }
     return Shown("now.html", "Now", values)
 
@@ -204,26 +196,6 @@ async def given(visit: Visit[Nothing]) -> Shown:
     return Shown("given.html", f"{_KINDS[entry.kind]} {entry.id}", values)
 
 
-async def pause(visit: Visit[Pause]) -> Done:
-    """Remember nothing for a while, or until somebody resumes."""
-    until = visit.sent.until
-    if visit.sent.minutes is not None:
-        until = visit.memory.place.clock.now_ms() + visit.sent.minutes * 60_000
-    if not await visit.memory.projects.pause(until or None):
-        return Done("It was paused already, and now is until then" if until else "It was paused already")
-    await visit.memory.access.log("page pause")
-    return Done("Paused: nothing is remembered", Undo("resume", {}))
-
-
-async def resume(visit: Visit[Nothing]) -> Done:
-    """Remember again."""
-    before = await visit.memory.projects.resume()
-    if before is None:
-        return Done("It was not paused")
-    await visit.memory.access.log("page resume")
-    return Done("Remembering again", Undo("pause", {"until": before}))
-
-
 def answer_of(entry: GivenEntry, title: str | None = None) -> Answer:
     """An entry with its bar: what was left out has the share of its records, at most a third; the parts share the rest
     by their tokens."""
@@ -255,7 +227,7 @@ def _switch(visit: Visit[Any]) -> Switch | None:
         return None
 
 
-def _pause_values(visit: Visit[Any], switch: Switch | None) -> dict[str, Any]:
+def _pause_values(visit: Visit[Any], switch: Switch | None, machine: Machine | None) -> dict[str, Any]:
     now_ms, project = visit.memory.place.clock.now_ms(), visit.project
     is_paused = switch is None or switch.is_paused(now_ms)
     until = None if switch is None or not is_paused or switch.paused_until == FOR_EVER else switch.paused_until
@@ -263,15 +235,12 @@ def _pause_values(visit: Visit[Any], switch: Switch | None) -> dict[str, Any]:
     return {
         "is_paused": is_paused,
         "paused_until": until,
-        "may_pause": visit.may(Permission.ADMIN) and visit.principal.limits == NO_LIMITS,
+        "may_pause": sees_machine(visit, machine),
         "folder": project if project is not None and is_path(project) else None,
         "is_excluded": project in excluded,
     }
 
 
-NOW: Final = (
-    View("/now", now, Now),
-    View("/given/{entry_id}", given, Nothing),
-    Act("pause", pause, Pause, Permission.ADMIN),
-    Act("resume", resume, Nothing, Permission.ADMIN),
-)
+def now_views(machine: Machine | None) -> "tuple[View[Any], ...]":
+    """The lines of the table. The pause is for who has the machine."""
+    return (View("/now", partial(now, machine), Now), View("/given/{entry_id}", given, Nothing))

@@ -14,9 +14,10 @@ from kalito_mcp.web.page.entrance import Entrance
 from kalito_mcp.web.page.house import HouseViews
 from kalito_mcp.web.page.known import KNOWN
 from kalito_mcp.web.page.machine import Machine
-from kalito_mcp.web.page.now import NOW
+from kalito_mcp.web.page.now import now_views
 from kalito_mcp.web.page.record import RECORD
 from kalito_mcp.web.page.session import SESSION
+from kalito_mcp.web.page.switching import Switching
 from kalito_mcp.web.page.timeline import TIMELINE
 from kalito_mcp.web.rest.endpoint import Exporter
 from kalito_mcp.web.urls import ServerUrls
@@ -29,7 +30,8 @@ def page_table(machine: Machine | None = None, exporter: Exporter | None = None)
     """The lines. `machine` is the one that the memory is on, and `exporter` writes archives; without them, their views
     say that they are not there."""
     house = HouseViews(machine, exporter).lines()
-    return (*ASK, *NOW, *KNOWN, *TIMELINE, *SESSION, *RECORD, *house, *ACTS)
+    now, switching = now_views(machine), Switching(machine).lines()
+    return (*ASK, *now, *KNOWN, *TIMELINE, *SESSION, *RECORD, *house, *ACTS, *switching)
 
 
 PAGE: Final = page_table()

@@ -217,3 +217,14 @@ def test_what_was_found_comes_in_pages(client: httpx2.Client, person: Person, pr
 def test_what_is_of_another_project_is_not_shown(client: httpx2.Client, person: Person, project: str) -> None:
     pinned(client, "The mast is red.", project)
     assert listed(person.open("/known", project=fresh("elsewhere"))) == []
+
+
+def test_markup_in_a_statement_is_text_in_each_part(client: httpx2.Client, person: Person, project: str) -> None:
+    mark = "'><img src=x onerror=alert(1)> <b>'"
+    found(client, person, project, f"We never paint {mark} the mast.")
+    for place in ("Oslo", "Bergen"):
+        pinned(client, f"The boat {mark} lies in {place}.", project)
+    for show in ("stated", "found", "disagree"):
+        html = person.open("/known", show=show, project=project)
+        assert mark in html.words, show
+        assert "<img src=x" not in html.source, show

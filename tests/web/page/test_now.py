@@ -9,10 +9,13 @@ import httpx2
 import pytest
 
 from kalito_mcp import CreatePinRequest, NewMessage, Role
+from kalito_mcp.cli.this_machine import ThisMachine
+from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.records import HOOK_KEY
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.memory.given import Given
+from kalito_mcp.runtime.database_address import DatabaseAddress
 from kalito_mcp.web.page.live import Live
 from tests.sign_in.harness import Home, home
 from tests.stored import said
@@ -26,7 +29,8 @@ ASKED = "when does the ferry to Oslo leave from the northern pier?"
 @pytest.fixture
 async def at(tmp_path: Path) -> AsyncIterator[Home]:
     """A memory with an earlier conversation, and one with a pin, whose context was given."""
-    async with home(tmp_path) as served:
+    machine = ThisMachine(Settings(database=DatabaseAddress(tmp_path / "memory.db")), None)
+    async with home(tmp_path, machine=machine) as served:
         boat = await served.memory.in_project(BOAT)
         await boat.record_messages("sail", said("The ferry to Oslo leaves at nine from the northern pier.", "Noted."))
         await boat.record_messages("oars", said("We need tickets.", "How many?"), client="codex")

@@ -51,8 +51,8 @@ ROWS = {
     "page /known": Row(),
     "page /now": Row(),
     "page /given/{entry_id}": Row(),
-    "page pause": Row("admin", fields={"until": 1}, is_of_records=False, answers=WHOLE),
-    "page resume": Row("admin", after="pause", is_of_records=False, answers=WHOLE),
+    "page pause": Row("admin", fields={"until": 1}, is_of_records=False, answers=ELSEWHERE),
+    "page resume": Row("admin", after="pause", is_of_records=False, answers=ELSEWHERE),
     "page /timeline": Row(),
     "page /s/{session_id}": Row(),
     "page /house": Row(),
@@ -75,6 +75,8 @@ ROWS = {
     "page replace": Row("write"),
     "page keep_both": Row("write"),
     "page move_session": Row("write", fields={"to": "personal"}),
+    "page not_this": Row("write", is_of_records=False),
+    "page after_all": Row("write", after="not_this", is_of_records=False),
     "page dismiss": Row("write", has_undo=False),
 }
 ID_FIELDS = (
@@ -85,6 +87,7 @@ ID_FIELDS = (
     "session",
     "session_id",
     "entry_id",
+    "message_id",
     "project",
     "agent",
     "agent_id",
@@ -153,7 +156,8 @@ def given(client: httpx2.Client) -> Given:
 def make(client: httpx2.Client) -> Given:
     word, session, project = fresh("zanzibar"), fresh("talk"), fresh("garden")
     turn = {"messages": [{"role": "user", "text": f"We fly to {word}."}]}
-    said(client.post(f"/api/sessions/{session}/messages", json=turn, params={"project": project}))
+    sent = client.post(f"/api/sessions/{session}/messages", json=turn, params={"project": project})
+    [message] = said(sent)["message_ids"]
     pinned = {"session_id": session, "content": f"Book a ferry to {word}.", "scope": "session"}
     point = said(client.post("/api/memory/pins", json=pinned))["id"]
     said(client.patch(f"/api/records/{point}", json={"kind": "open"}, headers={"if-match": '"1"'}))
@@ -173,6 +177,7 @@ def make(client: httpx2.Client) -> Given:
             "session": session,
             "session_id": session,
             "entry_id": ENTRY,
+            "message_id": message,
             "project": project,
             "agent": "gardener",
             "agent_id": "gardener",
