@@ -101,6 +101,11 @@ class Tab:
             self.page.screenshot(path=Path(folder) / f"{name}.png")
 
 
+def _failure(url: str, why: str | None) -> list[str]:
+    """What to complain of. A request that was cut off because the page was left is none."""
+    return [] if why == "net::ERR_ABORTED" else [f"failed: {url} {why}"]
+
+
 def _axe() -> str:
     found = find_spec("axe_playwright_python")
     assert found is not None
@@ -150,7 +155,7 @@ def tab_of(
     tab = Tab(context.new_page(), server.origin)
     tab.page.on("console", lambda one: tab.complaints.append(f"{one.type}: {one.text}"))
     tab.page.on("pageerror", lambda one: tab.complaints.append(f"error: {one}"))
-    tab.page.on("requestfailed", lambda one: tab.complaints.append(f"failed: {one.url} {one.failure}"))
+    tab.page.on("requestfailed", lambda one: tab.complaints.extend(_failure(one.url, one.failure)))
     tab.page.on("dialog", lambda one: (tab.complaints.append(f"dialog: {one.message}"), one.dismiss()))
     yield tab
     context.close()

@@ -1,5 +1,6 @@
 """The page in a real browser: each view, each act and its undo, by mouse, by keys and without scripts."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ import pytest
 
 from kalito_mcp.web.page.table import PAGE
 from kalito_mcp.web.page.view import Act
+from tests.web.page import example
 from tests.web.page.browser import Tab, aside, browsing, needs_browser, tab_of
 from tests.web.page.visiting import made_link
 from tests.web.rest.served import Served, record, said
@@ -18,41 +20,16 @@ if TYPE_CHECKING:
 
 pytestmark = needs_browser
 LONG = "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch" * 8
-TALK = (
-    "We launch the website on 14 March. The logo is teal, #0f766e.",
-    "Noted: launch on 14 March, with a teal logo.",
-    f"The build failed with {LONG} and \u202eevil\u202c <b>signs</b>.",
-    "I will look at the build.",
-    "The launch is at noon, and Ann cuts the ribbon.",
-)
+BUILD = (f"The build failed with {LONG} and \u202eevil\u202c <b>signs</b>.", "I will look at the build.")
 
 
 @pytest.fixture(scope="module")
 def seeded(server: Served) -> Mapping[str, str]:
     """What the memory has, by the names of parameters and fields."""
+    found = example.fill(server.database)
     with server.client() as client:
-        messages = record(client, "website-launch", *TALK)
-        note = {"type": "note", "text": "The launch party is in the boathouse."}
-        kept = said(client.post("/api/records", json=note, params={"project": "website"}))["id"]
-        _correct(client, kept, "The launch party is in the old boathouse.", 1)
-        pin = {"session_id": "website-launch", "content": "The user is a nurse, and launches a website."}
-        said(client.post("/api/memory/pins", json=pin))
-        lost = said(client.post("/api/records", json={"type": "note", "text": "The launch was in May."}))["id"]
-        said(client.post("/api/context", json={"session_id": "website-launch", "query": "When is the launch?"}))
-        said(client.delete(f"/api/records/{lost}", headers={"if-match": '"1"'}))
-    return {
-        "record_id": kept,
-        "session_id": "website-launch",
-        "session": "website-launch",
-        "project": "website",
-        "entry_id": "1",
-        "forgotten": lost,
-        "message": messages[0],
-    }
-
-
-def _correct(client: httpx2.Client, record_id: str, text: str, revision: int) -> None:
-    said(client.patch(f"/api/records/{record_id}", json={"text": text}, headers={"if-match": f'"{revision}"'}))
+        record(client, "build", *BUILD)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +39,12 @@ def chromium(seeded: Mapping[str, str]) -> "Iterator[Browser]":
 
 
 MORE = {
-    "/ask": ("?q=launch", "?q=launch&q2=ribbon&also=website", "?q=zzzz", f"?q={LONG}", "?q=launch&project=website"),
+    "/ask": ("?q=launch", "?q=launch&q2=biscuit&also=website", "?q=zzzz", f"?q={LONG}", "?q=launch&session=launch"),
     "/about": ("?about=launch", "?identifier=zzzz"),
-    "/r/{record_id}": ("?version=1", "?edit=1"),
+    "/r/{record_id}": ("?version=1", "?edit=1", "?old=1&new=2#history", "?as_of=2001-01-01"),
+    "/known": ("?show=found", "?show=disagree", "?gone=1"),
+    "/timeline": ("?open=1", "?host=codex", "?day=2001-01-01"),
+    "/s/{session_id}": ("?at=2",),
 }
 """Other addresses of a view, each with something else to see."""
 
@@ -72,11 +52,12 @@ MORE = {
 def addresses(seeded: Mapping[str, str]) -> Iterator[str]:
     """The address of each view, and what else there is to see in it."""
     for line in PAGE:
-        if not isinstance(line, Act):
+        if not isinstance(line, Act) and line.path != "/house/export":
             for more in ("", *MORE.get(line.path, ())):
                 yield line.path.format(**seeded) + more
     yield f"/r/{seeded['forgotten']}"
     yield f"/r/{seeded['message']}"
+    yield "/s/build"
 
 
 LOOKS = [
@@ -126,27 +107,42 @@ def test_the_entrance_is_readable_and_leads_in(chromium: "Browser", server: Serv
 
 @dataclass(frozen=True)
 class Click:
-    """Where the button of an act is; what must be clicked before; what is typed into its form."""
+    """Where the button of an act is, which is the first of its form or of these words; what its form gets; whether it
+    ticks a box first; whether the view itself shows the change; and the act that takes it back."""
 
     address: str
-    after: str | None = None
+    undo: str | None
+    button: str = "button"
     typed: Mapping[str, str] = field(default_factory=dict[str, str])
-    has_undo: bool = True
+    ticks: bool = False
+    is_seen: bool = True
 
 
 CLICKS = {
-    "forget": Click("/ask?q=ribbon"),
-    "restore": Click("/r/{forgotten}"),
-    "correct": Click("/ask?q=ribbon", typed={"text": "The launch is at one, and Ann cuts the ribbon."}),
-    "revert": Click("/r/{record_id}"),
-    "pin": Click("/ask?q=ribbon"),
-    "dismiss": Click("/r/{message}", after="pin", has_undo=False),
+    "forget": Click("/ask?q=biscuit", "restore"),
+    "restore": Click("/r/{forgotten}", "forget"),
+    "correct": Click("/ask?q=ribbon", "revert", typed={"text": "We launch on 14 March, and\nEve cuts the ribbon."}),
+    "revert": Click("/r/{record_id}", "revert"),
+    "pin": Click("/r/{message}", "forget", is_seen=False),
+    "keep": Click("/known?show=found", "go_back", button="button:has-text('Keep')", ticks=True),
+    "replace": Click("/known?show=disagree", "go_back"),
+    "keep_both": Click("/known?show=disagree", "go_back"),
+    "close": Click("/timeline?open=1", "restore", button="button:has-text('Done')"),
+    "move_session": Click("/s/walk", "move_session"),
+    "rename_project": Click("/house", "move_back", typed={"old": example.ALLOTMENT, "new": example.CLOCK}),
+    "exclude_folder": Click("/house", "include_folder"),
+    "pause": Click("/now", "resume"),
 }
-"""A place with the button of each act."""
+"""The first button of each act, and what takes it back. Every undo is one of them, or one of the next."""
+UNDO_ALONE = {"go_back", "move_back", "include_folder", "resume"}
+"""Acts that take another one back, and have no button until then."""
 
 
 def test_each_act_has_a_button_here() -> None:
-    assert {one.act for one in PAGE if isinstance(one, Act)} == set(CLICKS)
+    acts = {one.act for one in PAGE if isinstance(one, Act)}
+    assert acts == {*CLICKS, *UNDO_ALONE, "dismiss"}
+    assert {one.undo for one in CLICKS.values()} <= acts
+    assert {one.undo for one in CLICKS.values()} >= UNDO_ALONE
 
 
 def test_each_act_and_its_undo_by_clicking(chromium: "Browser", server: Served, seeded: Mapping[str, str]) -> None:
@@ -154,37 +150,46 @@ def test_each_act_and_its_undo_by_clicking(chromium: "Browser", server: Served, 
         for act, click in CLICKS.items():
             tab.open(click.address.format(**seeded))
             tab.says("window.same = true")
-            if click.after is not None:
-                press(tab, click.after, CLICKS[click.after])
-                tab.one(".undo button:has-text('Undo')").wait_for()
-            before = tab.page.locator("main .text").all_inner_texts()
+            before = shown(tab)
             press(tab, act, click)
-            if not click.has_undo:
-                tab.one(".undo").wait_for(state="detached")
-                continue
-            done = tab.one(".undo > span").inner_text()
+            assert tab.page.locator("[role=status] > .undo").count() == 1, act
+            assert tab.one(".undo form").get_attribute("action") == f"/act/{click.undo}", act
+            assert (shown(tab) != before) is click.is_seen, act
+            assert tab.says("document.activeElement !== document.body"), f"{act}: the focus is lost"
             tab.photograph(f"act-{act}")
+            done = tab.one(".undo > span").inner_text()
             tab.clicks(".undo button:has-text('Undo')")
             tab.page.locator(".undo > span", has_not_text=done).first.wait_for()
-            assert tab.page.locator("main .text").all_inner_texts() == before, act
+            assert shown(tab) == before, act
+            assert tab.says("document.activeElement !== document.body"), f"undo of {act}: the focus is lost"
             assert tab.says("window.same"), f"{act}: the view was loaded as a whole"
-            tab.open("/ask")
-            press(tab, "dismiss", CLICKS["dismiss"])
+            tab.clicks(".undo button:has-text('Close')")
             tab.one(".undo").wait_for(state="detached")
         assert tab.complaints == []
 
 
+def shown(tab: Tab) -> str:
+    """What the view shows, without what every change moves on."""
+    text = str(tab.says("document.getElementById('main').textContent"))
+    return re.sub(r"\s+", " ", re.sub(r"(?s)History.*|Who changed what.*|Tokens and browsers.*|Shown.*?Tags", "", text))
+
+
 def press(tab: Tab, act: str, click: Click) -> None:
     """Fill in the first form of an act, send it, and wait for what the bar says."""
-    form = tab.page.locator(f"form[action='/act/{act}']").first
+    form = tab.page.locator(f"form[action='/act/{act}'], form:has(button[hx-post='/act/{act}'])").first
     form.evaluate(
         "one => { for (let at = one; at; at = at.parentElement) if (at.tagName === 'DETAILS') at.open = true; }"
     )
     for name, text in click.typed.items():
-        form.locator(f"[name={name}]").first.fill(text)
-    form.locator("button").first.click()
-    if click.has_undo:
-        tab.one(".undo").wait_for()
+        control = form.locator(f"[name={name}]").first
+        if control.evaluate("one => one.tagName") == "SELECT":
+            control.select_option(text)
+        else:
+            control.fill(text)
+    if click.ticks:
+        form.locator("input[name=record_ids]").first.check()
+    form.locator(click.button).first.click()
+    tab.one(".undo").wait_for()
 
 
 def test_the_whole_of_it_by_keys_alone(chromium: "Browser", server: Served, client: httpx2.Client) -> None:
@@ -254,8 +259,10 @@ def test_it_can_be_read_and_changed_without_scripts(
 ) -> None:
     [first] = record(client, "canoes", "The canoe is blue.")
     with tab_of(chromium, server, has_scripts=False, width=360) as tab:
-        for address in addresses(seeded):
-            tab.open(address)
+        for line in PAGE:
+            if isinstance(line, Act) or line.path == "/house/export":
+                continue
+            tab.open(address := line.path.format(**seeded))
             assert tab.page.locator("main").inner_text().strip(), address
         tab.open("/ask")
         tab.one("input[name=q]").fill("canoe")
@@ -288,7 +295,7 @@ def test_moments_are_in_the_zone_of_the_reader(chromium: "Browser", server: Serv
             moment = tab.one("article time")
             assert moment.inner_text() == shown
             assert (moment.get_attribute("datetime") or "").startswith("2026-03-01T23:30:00")
-            press(tab, "correct", Click("", typed={"text": f"The ferry leaves late, as in {zone}."}))
+            press(tab, "correct", Click("", "revert", typed={"text": f"The ferry leaves late, as in {zone}."}))
             tab.comes_to_say("article", zone)
             assert tab.one("article time").inner_text() == shown, "after a change, too"
     with tab_of(chromium, server, has_scripts=False) as tab:
@@ -304,7 +311,7 @@ def test_two_browsers_see_one_memory_and_each_its_own_undo(
     with tab_of(chromium, server) as one, tab_of(chromium, server) as other:
         for tab in (one, other):
             tab.open(address)
-        press(one, "correct", Click(address, typed={"text": "The sledge is old."}))
+        press(one, "correct", Click(address, "revert", typed={"text": "The sledge is old."}))
         one.comes_to_say("article", "The sledge is old.")
         # The other browser still shows what was there.
         form = other.page.locator("form[action='/act/correct']").first
@@ -340,6 +347,6 @@ def test_a_page_elsewhere_can_link_here_but_neither_frame_it_nor_act(
         tab.page.goto("http://elsewhere.test/", wait_until="load")
         tab.one("a").click()
         tab.page.wait_for_url(link)
-        tab.comes_to_say("main", TALK[0])
+        tab.comes_to_say("main", "Biscuit is my dog")
         assert tab.page.locator(".old").count() == 0
         tab.complaints.clear()

@@ -18,7 +18,7 @@
     }
   };
 
-  const shown = (element) => element.getClientRects().length > 0;
+  const shown = (element) => element.checkVisibility();
   const items = () => all("[data-item]").filter(shown);
   const current = () => document.activeElement && document.activeElement.closest("[data-item]");
   const move = (step) => {
@@ -29,6 +29,14 @@
     const target = next.matches("label") ? one("input", next) : next;
     target.focus();
     next.scrollIntoView({ block: "nearest" });
+  };
+  // An act may take away what has the focus: then what comes in its place gets it.
+  let acted = null;
+  const keepFocus = () => {
+    const holder = document.activeElement;
+    const isKept = holder && holder !== document.body && shown(holder);
+    if (acted !== null && !isKept) (items()[acted] || one("#main")).focus({ preventScroll: true });
+    acted = null;
   };
   const press = (key) => {
     const button = one(`[data-key="${key}"]`, key === "u" ? document : current() || document.createElement("p"));
@@ -72,6 +80,9 @@
     const ticks = event.target.closest("[data-ticks]");
     if (ticks) for (const box of all("input[type=checkbox]", ticks.closest("form"))) box.checked = ticks.checked;
   });
+  addEventListener("submit", (event) => {
+    if (event.target.method === "post") acted = items().indexOf(event.target.closest("[data-item]"));
+  }, true);
   addEventListener("change", (event) => {
     if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
   });
@@ -79,6 +90,6 @@
   const marked = one(".turn.here");
   if (marked && !location.hash) marked.scrollIntoView({ block: "center" });
   localise();
-  document.addEventListener("htmx:after:swap", localise);
+  document.addEventListener("htmx:after:swap", () => { localise(); keepFocus(); });
   document.addEventListener("DOMContentLoaded", localise);
 })();
