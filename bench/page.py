@@ -132,8 +132,9 @@ def feed(server: Served, seconds: float) -> dict[str, Any]:
         stream = open_pages.enter_context(Visitor(server).follow(_FEED))
         time.sleep(_LOOK_S)
         turn = {"session_id": "new", "messages": [{"role": "user", "text": "Hello"}]}
-        HttpClient(server).call("record_messages", turn)
+        tool = HttpClient(server)
         started = time.perf_counter()
+        tool.call("record_messages", turn)
         while b"changed" not in stream.readline():
             pass
         return {"open_pages_percent": idle, "event_s": time.perf_counter() - started}
