@@ -43,5 +43,5 @@ UNDO_ALONE = {"go_back", "move_back", "after_all", "include_folder", "resume"}
 
 def without_moved(text: str) -> str:
     """The text of a view, without what every change moves on."""
-    moved = r"(?s)History.*|Who changed what.*|Tokens and browsers.*|Shown.*?Tags"
+    moved = r"(?s)History.*|This machine.*|Assistants\s.*|Who changed what.*|Tokens and browsers.*|Shown.*?Tags"
     return " ".join(re.sub(moved, "", text).split())
