@@ -2,7 +2,8 @@
 
 The processor time of its process for the first HTML of each view, for a question next to the same search as a tool, and
 while many pages are open and nothing happens. `over_tool_ms` is Ask with a query less the tool's search. Bytes of a
-visit are compressed: `first` with style, scripts and icon, `later` without.
+visit are compressed: `first` with style, scripts and icon, `later` without. Use KALITO_MODELS_EMBEDDER=none: the
+server would embed what was filled in while it is measured.
 """
 
 import gzip
@@ -21,6 +22,7 @@ import anyio
 from bench.filler import Filler
 from bench.over_http import HttpClient, Served, served
 from bench.report import emit, options, progress
+from kalito_mcp.domain.access import Permission
 from kalito_mcp.web.page.table import PAGE
 from kalito_mcp.web.page.view import View
 
@@ -36,8 +38,8 @@ _RECORDS: Final = 100_000
 _QUERY: Final = "what did we say about the ferry"
 _OPEN_PAGES: Final = 20
 _FEED: Final = "/now/feed"
-_NOT_VIEWED: Final = {_FEED, "/house/check", "/house/export"}
-"""What lasts, or takes as long as the memory is large."""
+_LOOK_S: Final = 3.0
+_IDLE: Final = 0.02
 
 
 class Visitor:
@@ -88,9 +90,8 @@ def views(server: Served, rounds: int) -> dict[str, Any]:
     """The figures of each view."""
     visitor, tool = Visitor(server), HttpClient(server)
     found: dict[str, Any] = {}
-    for path in (
-        line.path for line in PAGE if isinstance(line, View) and "{" not in line.path and line.path not in _NOT_VIEWED
-    ):
+    views = (line for line in PAGE if isinstance(line, View) and line.permission is Permission.READ)
+    for path in (line.path for line in views if "{" not in line.path):
         page = visitor.get(path)
         files = re.findall(r'"(/static/[^"]+)"', gzip.decompress(page).decode())
         found[path] = {
@@ -109,19 +110,31 @@ def views(server: Served, rounds: int) -> dict[str, Any]:
     return found
 
 
+def settle(process_id: int) -> None:
+    """Wait until the server has done the work that it owes for what was filled in."""
+    while True:
+        before = processor_s(process_id)
+        time.sleep(_LOOK_S)
+        if processor_s(process_id) - before < _LOOK_S * _IDLE:
+            return
+
+
 def feed(server: Served, seconds: float) -> dict[str, Any]:
     """What open pages cost while nothing happens, and how soon an event comes."""
+    settle(server.process_id)
     with ExitStack() as open_pages:
-        streams = [open_pages.enter_context(Visitor(server).follow(_FEED)) for _ in range(_OPEN_PAGES)]
-        time.sleep(2)
+        for _ in range(_OPEN_PAGES):
+            open_pages.enter_context(Visitor(server).follow(_FEED))
+        time.sleep(_LOOK_S)
         before = processor_s(server.process_id)
         time.sleep(seconds)
         idle = 100 * (processor_s(server.process_id) - before) / seconds
-        HttpClient(server).call(
-            "record_messages", {"session_id": "new", "messages": [{"role": "user", "text": "Hello"}]}
-        )
+        stream = open_pages.enter_context(Visitor(server).follow(_FEED))
+        time.sleep(_LOOK_S)
+        turn = {"session_id": "new", "messages": [{"role": "user", "text": "Hello"}]}
+        HttpClient(server).call("record_messages", turn)
         started = time.perf_counter()
-        while b"changed" not in streams[0].readline():
+        while b"changed" not in stream.readline():
             pass
         return {"open_pages_percent": idle, "event_s": time.perf_counter() - started}
 

@@ -18,6 +18,7 @@ from kalito_mcp.domain.validation import Policy
 from kalito_mcp.errors import StorageError
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.safety.redaction import redact
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 
@@ -98,8 +99,10 @@ class AnswerLog:
 
 async def _placed(transaction: WriteTransaction, scope: Scope, entry: GivenEntry) -> GivenEntry:
     """The entry with its agent, and with the session that the caller meant, if there is one within the limits. Hooks
-    add to the first prompt of a session before it is recorded."""
-    agent, named = scope.agent or scope.limits.agent or DEFAULT_AGENT, entry.session_id
+    add to the first prompt of a session before it is recorded. Names that only the caller knows are stored without
+    secrets."""
+    agent, named = redact(scope.agent or scope.limits.agent or DEFAULT_AGENT).text, entry.session_id
+    entry = replace(entry, client=entry.client and redact(entry.client).text)
     if named is None:
         return replace(entry, agent=agent)
     own = scope.limits.own_session(named)
@@ -108,4 +111,4 @@ async def _placed(transaction: WriteTransaction, scope: Scope, entry: GivenEntry
         if session is not None:
             return replace(entry, session_id=session.id, agent=session.agent)
     is_new = entry.kind in OF_HOOKS and await transaction.sessions.get(Scope(scope.owner, session=own)) is None
-    return replace(entry, session_id=own if is_new else None, agent=agent)
+    return replace(entry, session_id=redact(own).text if is_new else None, agent=agent)

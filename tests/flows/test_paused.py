@@ -96,6 +96,7 @@ async def remembering(tmp_path: Path, folder: Path) -> AsyncIterator[tuple[Harne
         await h.text("memory", command="create", path=FILE, file_text="To Oslo.")
         memory = await server.opened.memory()
         await memory.keep_digest("s", Digest(open=("The hotel must be booked.",)))
+        await memory.record_feedback("msg_2", "up")
         await h.settled()
         yield h, memory
 
@@ -134,6 +135,11 @@ async def _revoked(memory: Memory) -> object:
     return await memory.access.revoke_token((await memory.access.tokens())[0].id)
 
 
+async def _decided(memory: Memory, decide: Callable[[str], Awaitable[object]]) -> object:
+    [point] = await memory.conversations.timeline.open_points(limit=9)
+    return await decide(point.record_id)
+
+
 async def _closed(memory: Memory) -> object:
     [point] = await memory.conversations.timeline.open_points(limit=9)
     return await memory.conversations.timeline.close([point.record_id])
@@ -158,6 +164,10 @@ REFUSED: Final[Mapping[str, Verb]] = {
     "imports.keep_file_read": lambda memory: memory.imports.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
 }
 GOES_ON_TOO: Final[Mapping[str, Verb]] = {
+    "records.keep": lambda memory: _decided(memory, memory.records.keep),
+    "records.keep_both": lambda memory: _decided(memory, lambda pin: memory.records.keep_both(pin, "msg_1")),
+    "records.replace": lambda memory: _decided(memory, lambda pin: memory.records.replace(pin, "msg_1")),
+    "conversations.withdraw_feedback": lambda memory: memory.conversations.withdraw_feedback("msg_2", "up"),
     "timeline.close": _closed,
     "conversations.score": lambda memory: memory.conversations.score("s"),
     "conversations.move": lambda memory: memory.conversations.move("s", None),
@@ -184,10 +194,11 @@ READS: Final = frozenset(
     "hooks.conversation_of hooks.inject hooks.inject_known hooks.seen_parts hooks.unanswered "
     "hooks.warm_up imports.check_not_taken_in imports.files_read imports.project_of_document imports.sources "
     "in_project in_project_of past_answers projects.all projects.named projects.sizes records.all records.as_of "
-    "records.completions records.derived_from records.derived_from_all records.diff records.get records.get_all "
-    "records.history records.page records.preview_forgetting records.profile records.tasks records.vectors "
-    "records.version search_memory timeline.clients timeline.heard timeline.messages_by_day timeline.newest "
-    "timeline.open_points timeline.session timeline.sessions timeline.turns".split()
+    "records.completions records.derived_from records.derived_from_all records.diff records.disagreements records.get "
+    "records.get_all records.history records.inbox records.page records.preview_forgetting records.profile "
+    "records.statements records.tasks records.vectors records.version search_memory timeline.clients "
+    "timeline.heard timeline.messages_by_day timeline.newest timeline.open_points timeline.session "
+    "timeline.sessions timeline.turns".split()
 )
 MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.move_all"})
 SWITCHES: Final = frozenset({"projects.exclude", "projects.include", "projects.pause", "projects.resume"})

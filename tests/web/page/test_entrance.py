@@ -166,7 +166,7 @@ def test_a_cookie_is_for_this_page_alone(server: Served, secured: Served) -> Non
         answer = person.enter(token=server.tokens[Permission.ADMIN])
         [(name, (value, attributes))] = cookies(answer).items()
         assert name == "kalito-page"
-        assert attributes == {"HttpOnly", "Path=/", "SameSite=strict"}
+        assert attributes == {"HttpOnly", "Max-Age=2592000", "Path=/", "SameSite=strict"}
         assert server.tokens[Permission.ADMIN] not in value
         person.open("/ask")
         done = cookies(person.send(person.form("dismiss")))
@@ -177,7 +177,7 @@ def test_a_cookie_is_for_this_page_alone(server: Served, secured: Served) -> Non
         answer = person.http.post("/enter", data=sent, headers=https)
         [(name, (value, attributes))] = cookies(answer).items()
         assert name == "__Host-kalito-page"
-        assert attributes == {"HttpOnly", "Path=/", "SameSite=strict", "Secure"}
+        assert attributes == {"HttpOnly", "Max-Age=2592000", "Path=/", "SameSite=strict", "Secure"}
         shown = person.http.get("/ask", headers={**https, "cookie": f"{name}={value}"})
         assert shown.status_code == 200
         plain = person.http.get("/ask", headers={**https, "cookie": f"kalito-page={value}"})
