@@ -153,7 +153,8 @@ def tab_of(
         context.add_cookies([{**kept, "sameSite": "Strict", "httpOnly": True}])  # type: ignore[list-item]
     context.add_init_script(_WATCH)
     tab = Tab(context.new_page(), server.origin)
-    tab.page.on("console", lambda one: tab.complaints.append(f"{one.type}: {one.text}"))
+    # Chromium also notes that it left the focus where a person had put it.
+    tab.page.on("console", lambda one: tab.complaints.extend([] if one.type == "info" else [f"{one.type}: {one.text}"]))
     tab.page.on("pageerror", lambda one: tab.complaints.append(f"error: {one}"))
     tab.page.on("requestfailed", lambda one: tab.complaints.extend(_failure(one.url, one.failure)))
     tab.page.on("dialog", lambda one: (tab.complaints.append(f"dialog: {one.message}"), one.dismiss()))

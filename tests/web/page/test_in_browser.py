@@ -1,8 +1,6 @@
 """The page in a real browser: each view, each act and its undo, by mouse, by keys and without scripts."""
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -12,6 +10,7 @@ from kalito_mcp.web.page.table import PAGE
 from kalito_mcp.web.page.view import Act
 from tests.web.page import example
 from tests.web.page.browser import Tab, aside, browsing, needs_browser, tab_of
+from tests.web.page.clicks import CLICKS, Click, without_moved
 from tests.web.page.visiting import made_link
 from tests.web.rest.served import Served, record, said
 
@@ -105,46 +104,6 @@ def test_the_entrance_is_readable_and_leads_in(chromium: "Browser", server: Serv
         assert tab.complaints == []
 
 
-@dataclass(frozen=True)
-class Click:
-    """Where the button of an act is, which is the first of its form or of these words; what its form gets; whether it
-    ticks a box first; whether the view itself shows the change; and the act that takes it back."""
-
-    address: str
-    undo: str | None
-    button: str = "button"
-    typed: Mapping[str, str] = field(default_factory=dict[str, str])
-    ticks: bool = False
-    is_seen: bool = True
-
-
-CLICKS = {
-    "forget": Click("/ask?q=biscuit", "restore"),
-    "restore": Click("/r/{forgotten}", "forget"),
-    "correct": Click("/ask?q=ribbon", "revert", typed={"text": "We launch on 14 March, and\nEve cuts the ribbon."}),
-    "revert": Click("/r/{record_id}", "revert"),
-    "pin": Click("/r/{message}", "forget", is_seen=False),
-    "keep": Click("/known?show=found", "go_back", button="button:has-text('Keep')", ticks=True),
-    "replace": Click("/known?show=disagree", "go_back"),
-    "keep_both": Click("/known?show=disagree", "go_back"),
-    "close": Click("/timeline?open=1", "restore", button="button:has-text('Done')"),
-    "move_session": Click("/s/walk", "move_session"),
-    "rename_project": Click("/house", "move_back", typed={"old": example.ALLOTMENT, "new": example.CLOCK}),
-    "exclude_folder": Click("/house", "include_folder"),
-    "pause": Click("/now", "resume"),
-}
-"""The first button of each act, and what takes it back. Every undo is one of them, or one of the next."""
-UNDO_ALONE = {"go_back", "move_back", "include_folder", "resume"}
-"""Acts that take another one back, and have no button until then."""
-
-
-def test_each_act_has_a_button_here() -> None:
-    acts = {one.act for one in PAGE if isinstance(one, Act)}
-    assert acts == {*CLICKS, *UNDO_ALONE, "dismiss"}
-    assert {one.undo for one in CLICKS.values()} <= acts
-    assert {one.undo for one in CLICKS.values()} >= UNDO_ALONE
-
-
 def test_each_act_and_its_undo_by_clicking(chromium: "Browser", server: Served, seeded: Mapping[str, str]) -> None:
     with tab_of(chromium, server) as tab:
         for act, click in CLICKS.items():
@@ -170,8 +129,7 @@ def test_each_act_and_its_undo_by_clicking(chromium: "Browser", server: Served, 
 
 def shown(tab: Tab) -> str:
     """What the view shows, without what every change moves on."""
-    text = str(tab.says("document.getElementById('main').textContent"))
-    return re.sub(r"\s+", " ", re.sub(r"(?s)History.*|Who changed what.*|Tokens and browsers.*|Shown.*?Tags", "", text))
+    return without_moved(str(tab.says("document.getElementById('main').textContent")))
 
 
 def press(tab: Tab, act: str, click: Click) -> None:

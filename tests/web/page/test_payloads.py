@@ -268,7 +268,7 @@ def test_questions_and_what_they_find_are_texts(person: Person, seeded: Seeded) 
     for numbers in bundles():
         several = " ".join(payload(number, "text", 300) for number in numbers)
         other = " ".join(payload(number, "note", 300) for number in numbers)
-        also = "\n".join(payload(number, "name", 100) for number in numbers[:2])
+        also = "\n".join(payload(number, "wording", 100) for number in numbers[:2])
         seen.get("/ask", "/ask", {"q": several[:4_000], "q2": other[:4_000], "also": also})
     for number in range(0, COUNT, 11):
         seen.get("/about", "/about", {"about": payload(number, "text", 200)})
