@@ -58,6 +58,8 @@ class Routes(Generic[Line]):
         return line, {name[1:-1]: _decoded(part) for name, part in parts if name.startswith("{")}
 
     def _lines_at(self, path: str) -> list[Line]:
+        if not path.startswith("/"):  # what reads it decoded would see another path
+            return []
         sent = self._split(path)
         return [one for one in self._lines if _fits(self._parts[one.path], sent)]
 

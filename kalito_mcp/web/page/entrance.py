@@ -16,7 +16,7 @@ from kalito_mcp.web.forms import fields_of
 from kalito_mcp.web.guard import REFUSED_KEY, Authenticate
 from kalito_mcp.web.page.answers import go_to, html, local_path
 from kalito_mcp.web.page.browser import FIRST, Browser, rendered
-from kalito_mcp.web.page.cookies import PAGE_COOKIE, is_form_key
+from kalito_mcp.web.page.cookies import PAGE_COOKIE, UNDO_COOKIE, is_form_key
 from kalito_mcp.web.problems import Problem
 from kalito_mcp.web.sign_in import caller_of
 
@@ -93,6 +93,7 @@ class Entrance:
         await memory.access.pages.leave(cookie)
         answer = go_to("/enter")
         self._browser.set_cookie(answer, PAGE_COOKIE, "", max_age=0)
+        self._browser.set_cookie(answer, UNDO_COOKIE, "", max_age=0)
         return answer
 
     async def _with_token(self, token: str) -> str | None:

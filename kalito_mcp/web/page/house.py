@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
+import anyio
 import anyio.to_thread
 from pydantic import Field
 
@@ -94,6 +95,7 @@ class HouseViews:
         self._machine = machine
         self._exporter = exporter
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._checks = anyio.CapacityLimiter(1)
 
     def lines(self) -> "tuple[View[Any] | Act[Any], ...]":
         """Their lines of the table."""
@@ -149,8 +151,9 @@ class HouseViews:
         return Shown("house_machine.html", "This machine", values)
 
     async def check(self, visit: Visit[Nothing]) -> Shown:
-        """Check the database now."""
-        found = await anyio.to_thread.run_sync(checked_machine(visit, self._machine).check, abandon_on_cancel=True)
+        """Check the database now. Each check is a process, so there is one at a time; others wait for theirs."""
+        check = checked_machine(visit, self._machine).check
+        found = await anyio.to_thread.run_sync(check, abandon_on_cancel=True, limiter=self._checks)
         return Shown("house_check.html", "Is all well?", {"findings": found})
 
     async def log(self, visit: Visit[LogPage]) -> Shown:

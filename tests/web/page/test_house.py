@@ -2,14 +2,17 @@
 
 import json
 import re
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from kalito_mcp.cli.this_machine import ThisMachine
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.findings import Finding
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import Limits
@@ -134,6 +137,24 @@ async def test_the_database_is_checked_on_demand(at: Home) -> None:
         page = await person.get("/house/check")
     assert "structure: " in page.text
     assert "Yes: no check failed." in page.text
+
+
+async def test_there_is_one_check_at_a_time(at: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[int] = []
+    most: list[int] = []
+
+    def check(machine: ThisMachine) -> list[Finding]:
+        running.append(1)
+        most.append(len(running))
+        threading.Event().wait(0.05)
+        running.pop()
+        return []
+
+    monkeypatch.setattr(ThisMachine, "check", check)
+    async with visiting(at) as person, anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(person.get, "/house/check")
+    assert most == [1] * 5
 
 
 async def test_the_log_comes_in_pages_with_links_to_what_changed(at: Home) -> None:
