@@ -1,13 +1,14 @@
 """What a person does to records on the page. Each act hands back the one that undoes it."""
 
 from typing import Annotated, Final
+from urllib.parse import quote
 
 from pydantic import Field
 
 from kalito_mcp.memory.verbs import forgetting, records, search
 from kalito_mcp.memory.verbs.shapes import ReachName, RecordName, Text, Version
 from kalito_mcp.text.plurals import plural
-from kalito_mcp.web.page.view import Act, Done, Nothing, Undo, ViewFields, Visit
+from kalito_mcp.web.page.view import Act, Done, Nothing, Undo, ViewFields, Visit, link
 
 _MOST: Final = 1_000
 
@@ -71,7 +72,8 @@ async def correct(visit: Visit[Correction]) -> Done:
     )
     if changed.revision == sent.revision:
         return Done("Nothing changed: these are its words already")
-    return Done("Corrected", Undo("revert", {"record_id": sent.record_id, "version": sent.revision}))
+    undo = Undo("revert", {"record_id": sent.record_id, "version": sent.revision})
+    return Done("Corrected", undo, more=link(f"/r/{quote(sent.record_id, safe='')}", like=sent.revision))
 
 
 async def revert(visit: Visit[EarlierVersion]) -> Done:

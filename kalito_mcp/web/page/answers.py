@@ -19,6 +19,7 @@ _SAFE: Final[Mapping[str, str]] = {
     "referrer-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
 }
 _NOT_KEPT: Final = {"cache-control": "no-store"}
 _KEPT: Final = {"cache-control": "public, max-age=31536000, immutable"}

@@ -132,6 +132,7 @@ class PageApp:
             with problems("the page"):
                 line, path = self._routes.find(scope)
                 scope[ROUTE_KEY] = line.path
+                self._browser.check_may_read(request)
                 answer = await self._answer(request, line, path)
                 if not isinstance(answer, Response):  # a refusal of its first piece has a status of its own
                     await answer(scope, receive, send)
@@ -165,7 +166,11 @@ class PageApp:
         self._check_rate(principal, is_write=False)
         with acting_as(principal, f"page {_FEED}"):
             memory = await self._memory()
-        return self._live.stream(memory, request.query_params.get("since"))
+
+        async def may_go_on() -> bool:
+            return await self._principal(request) == principal
+
+        return self._live.stream(memory, principal.id, may_go_on, request.query_params.get("since"))
 
     async def _principal(self, request: Request) -> Principal | None:
         if self._anyone is not None:
@@ -199,7 +204,7 @@ class PageApp:
             **self._frame(request, visit.project),
             "title": shown.title,
             "form_key": form_key(key, cookie),
-            "last": last_act(key, self._browser.cookie(request, UNDO_COOKIE)),
+            "last": last_act(key, cookie, self._browser.cookie(request, UNDO_COOKIE)),
             "projects": [name for name, _ in await visit.memory.projects.all()],
             "can_write": visit.may(Permission.WRITE),
             "is_admin": visit.may(Permission.ADMIN),
@@ -216,7 +221,8 @@ class PageApp:
         form = dict(pairs)
         self._browser.check_is_ours(request)
         key = await self._key()
-        if not is_form_key(key, self._browser.cookie(request, PAGE_COOKIE) or "", form.get("form_key", "")):
+        cookie = self._browser.cookie(request, PAGE_COOKIE) or ""
+        if not is_form_key(key, cookie, form.get("form_key", "")):
             raise Problem(403, "stale_form", "this form is not from this browser's page; load the page again")
         visit = await self._visit(act.sent, pairs, path, principal)
         try:
@@ -225,7 +231,7 @@ class PageApp:
             raise Problem(409, error.code, _CHANGED) from error
         answer = go_to(done.back or local_path(form.get("back"), FIRST))
         if done.said:
-            self._browser.set_cookie(answer, UNDO_COOKIE, undo_cookie(key, done), max_age=_UNDO_S)
+            self._browser.set_cookie(answer, UNDO_COOKIE, undo_cookie(key, cookie, done), max_age=_UNDO_S)
         else:
             self._browser.set_cookie(answer, UNDO_COOKIE, "", max_age=0)
         return answer

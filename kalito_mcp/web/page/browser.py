@@ -27,6 +27,12 @@ class Browser:
         if request.headers.get("origin") != ours or site not in (None, "same-origin"):
             raise Problem(403, "unknown_origin", "another page sent this form; use the page of this server")
 
+    def check_may_read(self, request: Request) -> None:
+        """Raise Problem if a page of another site asks for a part of this one, such as an image. It may lead here."""
+        headers = request.headers
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
+            raise Problem(403, "unknown_origin", "another page may not take this in; open it by itself")
+
     def cookie(self, request: Request, name: str) -> str | None:
         """The value of a cookie of ours."""
         return request.cookies.get(cookie_name(name, is_secure=self.urls.is_secure))

@@ -5,8 +5,9 @@ However many pages of an owner are open, one look at the memory serves all of th
 
 import logging
 import math
-from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ import anyio
 from sse_starlette import EventSourceResponse
 
 from kalito_mcp.errors import KalitoError
+from kalito_mcp.web.problems import Problem
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -23,7 +25,11 @@ LOOK_S: Final = 0.4
 _REST_S: Final = 1.0
 """How long a page has to show one change before it hears of the next."""
 _LASTS_S: Final = 600.0
-"""After that, the browser asks again, and shows whether it still may."""
+"""After that, the browser asks again."""
+_CHECKED_S: Final = 30.0
+"""How often it is checked whether a page still may hear of changes."""
+_MOST_OF_ONE: Final = 64
+"""Open streams of one principal."""
 _HEADERS: Final[Mapping[str, str]] = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _log: Final = logging.getLogger("kalito.server")
 
@@ -42,16 +48,41 @@ class Live:
 
     def __init__(self) -> None:
         self._looks: defaultdict[str, _Look] = defaultdict(_Look)
+        self._open: Counter[str] = Counter()
 
-    def stream(self, memory: "Memory", since: str | None) -> EventSourceResponse:
-        """The answer with the events."""
-        return EventSourceResponse(self.events(memory, since), headers=_HEADERS)
+    def stream(
+        self, memory: "Memory", principal_id: str, may_go_on: Callable[[], Awaitable[bool]], since: str | None
+    ) -> EventSourceResponse:
+        """The answer with the events, until `may_go_on` says no. Raises Problem if the principal has too many open."""
+        if self._open[principal_id] >= _MOST_OF_ONE:
+            raise Problem(429, "too_many_requests", f"more than {_MOST_OF_ONE} pages are open; close some")
+        return EventSourceResponse(self._counted(memory, principal_id, may_go_on, since), headers=_HEADERS)
 
-    async def events(self, memory: "Memory", since: str | None = None) -> AsyncIterator[Mapping[str, str]]:
+    async def _counted(
+        self, memory: "Memory", principal_id: str, may_go_on: Callable[[], Awaitable[bool]], since: str | None
+    ) -> AsyncIterator[Mapping[str, str]]:
+        self._open[principal_id] += 1
+        try:
+            async with aclosing(self.events(memory, since, may_go_on)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._open[principal_id] -= 1
+            if not self._open[principal_id]:
+                del self._open[principal_id]
+
+    async def events(
+        self, memory: "Memory", since: str | None = None, may_go_on: Callable[[], Awaitable[bool]] | None = None
+    ) -> AsyncGenerator[Mapping[str, str]]:
         """An event `changed` for each change of the memory since the version `since`, or from now on."""
-        ends_s = anyio.current_time() + _LASTS_S
+        checked_s = anyio.current_time()
+        ends_s = checked_s + _LASTS_S
         while anyio.current_time() < ends_s:
             try:
+                if may_go_on is not None and anyio.current_time() - checked_s >= _CHECKED_S:
+                    checked_s = anyio.current_time()
+                    if not await may_go_on():
+                        return
                 version = await self._version(memory)
             except KalitoError as error:
                 _log.info("an open page hears of no more changes: %s", error)

@@ -83,8 +83,8 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """What takes an act back: another act, and its fields. They are ids and numbers, never words of the memory, because
-    a cookie keeps them."""
+    """What takes an act back: another act, and its fields. They are ids, numbers and names of projects, never words of
+    a record, because a cookie keeps them."""
 
     act: str
     fields: Mapping[str, Any]
@@ -93,11 +93,12 @@ class Undo:
 @dataclass(frozen=True, slots=True)
 class Done:
     """What an act did, in a few words of ours, and what takes it back. `back` is the view to go to; None is the one
-    that the person came from."""
+    that the person came from. `more` is a view that shows what else it concerns."""
 
     said: str
     undo: Undo | None = None
     back: str | None = None
+    more: str | None = None
 
 
 ViewHandler = Callable[[Visit[Sent]], Awaitable[Shown | Download]]
