@@ -68,7 +68,12 @@
     const element = event.target;
     if (element.closest("dialog")) return;
     const writes = element.matches("textarea, select, input:not([type=checkbox]), [contenteditable]");
-    if (event.key === "Escape" && writes) { element.blur(); return; }
+    if (event.key === "Escape" && writes) {
+      const details = element.closest("details[data-edit]");
+      element.blur();
+      if (details) { details.open = false; const item = details.closest("[data-item]"); if (item) item.focus(); }
+      return;
+    }
     if (writes || !Object.hasOwn(keys, event.key)) return;
     if (event.key === "Enter" && !element.matches("[data-item]")) return;
     event.preventDefault();
