@@ -289,8 +289,8 @@ def _download(file: Download, name: str, principal: Principal) -> ASGIApp:
 
 
 async def first(request: Request, path: dict[str, str]) -> Response:
-    """The beginning of the page."""
-    return go_to(FIRST)
+    """The beginning of the page, with the question if the address has one."""
+    return go_to(f"{FIRST}?{request.url.query}" if request.url.query else FIRST)
 
 
 async def _static(request: Request, path: dict[str, str]) -> Response:

@@ -7,25 +7,30 @@ from pydantic import Field
 
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, RecordType
+from kalito_mcp.domain.search import NEAR_FROM, Hit
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.errors import RecordNotFound
-from kalito_mcp.memory.verbs import records
+from kalito_mcp.memory.verbs import records, search
 from kalito_mcp.memory.verbs.shapes import Version
 from kalito_mcp.web.page.view import Shown, View, ViewFields, Visit
 
 _AROUND: Final = 3
+_MOST_ALIKE: Final = 8
+_MOST_COMPARED: Final = 1_000
 _ANSWERS: Final = 20
 _WHOLE: Final = 2_000_000
 _SHORT: Final = 20_000
 
 
 class OneRecord(ViewFields):
-    """How to show a record: as it was at a moment, or in a version; the difference between two; a long text whole."""
+    """How to show a record: as it was at a moment, or in a version; the difference between two; a long text whole; with
+    others that are like one of its versions."""
 
     as_of: Annotated[str | None, Field(max_length=40)] = None
     version: Version | None = None
     old: Version | None = None
     new: Version | None = None
+    like: Version | None = None
     whole: bool = False
     edit: bool = False
 
@@ -58,10 +63,20 @@ async def record(visit: Visit[OneRecord]) -> Shown:
         "history": await _history(visit, now),
         "around": await _around(visit, now),
         "made_from_it": [*pins, *summaries],
+        "alike": await _alike(visit, now),
         "session_title": await _title(visit, now),
         "given": await visit.memory.given.with_record(now.id, _ANSWERS),
     }
     return Shown("record.html", f"{now.type} {now.id}", values)
+
+
+async def _alike(visit: Visit[OneRecord], now: MemoryRecord) -> tuple[Hit, ...]:
+    """Other records that say nearly what one of its versions said: what was corrected may stand there, too."""
+    if visit.sent.like is None:
+        return ()
+    words = (await visit.memory.records.version(now.id, visit.sent.like)).text[:_MOST_COMPARED]
+    found = await search.search(visit.caller(), search.Search(query=words, k=_MOST_ALIKE), is_preview=True)
+    return tuple(hit for hit in found.page.hits if hit.record_id != now.id and hit.score >= NEAR_FROM)
 
 
 async def _as_asked(visit: Visit[OneRecord], now: MemoryRecord) -> tuple[MemoryRecord, str | None]:
