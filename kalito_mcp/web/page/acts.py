@@ -5,6 +5,8 @@ from urllib.parse import quote
 
 from pydantic import Field
 
+from kalito_mcp.domain.records import RecordType
+from kalito_mcp.errors import SessionFinalized
 from kalito_mcp.memory.verbs import forgetting, records, search
 from kalito_mcp.memory.verbs.shapes import ReachName, RecordName, Text, Version
 from kalito_mcp.text.plurals import plural
@@ -88,9 +90,16 @@ async def pin(visit: Visit[NewPin]) -> Done:
     """Have every conversation of the person, or of the project, know a record's words."""
     record = await visit.memory.records.get(visit.sent.record_id)
     memory = visit.memory if record.project is None else await visit.memory.in_project(record.project)
-    made = await records.create_pin(
-        visit.caller(memory), records.CreatePin(content=record.text, scope=visit.sent.scope, confirmed=True)
-    )
+    new = records.CreatePin(content=record.text, scope=visit.sent.scope, confirmed=True)
+    if record.type is RecordType.MESSAGE and record.session_id is not None:
+        # Made from the message, it is erased with it.
+        source = {"session_id": record.session_id, "source_message_id": record.id}
+        try:
+            made = await records.create_pin(visit.caller(memory), new.model_copy(update=source))
+        except SessionFinalized:
+            made = await records.create_pin(visit.caller(memory), new)
+    else:
+        made = await records.create_pin(visit.caller(memory), new)
     undo = None if made.is_known else Undo("forget", {"record_ids": [made.id]})
     return Done("It is known already" if made.is_known else "Pinned", undo)
 

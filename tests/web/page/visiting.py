@@ -214,7 +214,7 @@ class Person:
     def said(self) -> str | None:
         """What the undo bar says; None without one."""
         bar = self.html.all("div", class_="undo")
-        return bar[0].text.partition(".\n")[0].strip() if bar else None
+        return bar[0].text.partition(".")[0].strip() if bar else None
 
     @property
     def can_undo(self) -> bool:
