@@ -30,7 +30,10 @@ class Browser:
     def check_may_read(self, request: Request) -> None:
         """Raise Problem if a page of another site asks for a part of this one, such as an image. It may lead here."""
         headers = request.headers
-        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
+        if (
+            headers.get("sec-fetch-site") in ("cross-site", "same-site")
+            and headers.get("sec-fetch-mode", "navigate") != "navigate"
+        ):
             raise Problem(403, "unknown_origin", "another page may not take this in; open it by itself")
 
     def cookie(self, request: Request, name: str) -> str | None:

@@ -80,7 +80,7 @@ async def test_an_answer_opens_to_its_records_and_to_what_it_answered(at: Home) 
         assert f'href="/given/{entry.id}"' in feed.text
         page = (await person.get(f"/given/{entry.id}")).text
         assert "edited since" not in page
-        assert re.search(r"What it answered.*And when does it leave", page, re.DOTALL)
+        assert re.search(r"Asked.*And when does it leave", page, re.DOTALL)
         assert all(f'href="/r/{one}"' in page for one in entry.record_ids)
         await at.memory.update_memory(found, {"text": "The ferry leaves at ten."}, expected_revision=1)
         await at.memory.forget(pin)
