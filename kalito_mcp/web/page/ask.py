@@ -135,7 +135,7 @@ def passage_of(hit: Hit) -> Passage:
 def _nearness(hit: Hit) -> str:
     if hit.parts.get("words", 0.0) > 0 and not (hit.why or "").startswith("other messages"):
         return "has your words"
-    return "near in meaning" if hit.parts.get("meaning", 0.0) > 0 else "beside what matches"
+    return "near in meaning" if hit.parts.get("meaning", 0.0) > 0 else "next to a match"
 
 
 ASK: Final = (View("/ask", ask, Ask), View("/about", about, About))

@@ -154,7 +154,7 @@ class HouseViews:
         """Check the database now. Each check is a process, so there is one at a time; others wait for theirs."""
         check = checked_machine(visit, self._machine).check
         found = await anyio.to_thread.run_sync(check, abandon_on_cancel=True, limiter=self._checks)
-        return Shown("house_check.html", "Is all well?", {"findings": found})
+        return Shown("house_check.html", "Check", {"findings": found})
 
     async def log(self, visit: Visit[LogPage]) -> Shown:
         """The audit log, newest first."""

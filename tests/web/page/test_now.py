@@ -131,7 +131,7 @@ async def test_an_empty_memory_says_what_to_do_first(tmp_path: Path) -> None:
     async with home(tmp_path) as at, visiting(at) as person:
         page = await person.get("/now")
         assert "Nothing was recorded or given yet" in page.text
-        assert "No hook has recorded anything" in page.text
+        assert "No assistant records by itself yet" in page.text
 
 
 async def test_it_says_which_hosts_record_and_when_they_were_heard_last(at: Home) -> None:
