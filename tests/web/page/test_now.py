@@ -139,7 +139,7 @@ async def test_it_says_which_hosts_record_and_when_they_were_heard_last(at: Home
     await at.memory.record_messages("hooked", [prompt], client="claude-code")
     async with visiting(at) as person:
         page = await person.get("/now")
-    [card] = re.findall(r"<h2>Hooks record.*?</ul>", page.text, re.DOTALL)
+    [card] = re.findall(r"<h2>Assistants record.*?</ul>", page.text, re.DOTALL)
     assert "claude-code" in card
     assert "codex" not in card, "its messages came by a tool"
     assert 'href="/s/hooked"' in card
