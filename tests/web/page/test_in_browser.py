@@ -61,7 +61,7 @@ def addresses(seeded: Mapping[str, str]) -> Iterator[str]:
 
 LOOKS = [
     ("light", 1_200),
-    ("dark", 360),
+    pytest.param("dark", 360, marks=pytest.mark.campaign),
     pytest.param("dark", 1_200, marks=pytest.mark.campaign),
     pytest.param("light", 360, marks=pytest.mark.campaign),
 ]
