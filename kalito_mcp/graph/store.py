@@ -125,7 +125,7 @@ class GraphStore:
         return feedback.record_feedback(self._graph, target_id, label, note)
 
     def withdraw_feedback(self, target_id: str, label: FeedbackLabel | str) -> bool:
-        """Take back the newest feedback of this label on a query or an answer, with its weight; False if there is none.
+        """Take back the newest feedback of this label on a query or an answer, with its weight; False without one.
         Raises RecordNotFound for an unknown target, InvalidInput for another type or label."""
         return feedback.withdraw_feedback(self._graph, target_id, label)
 

@@ -73,7 +73,7 @@ class Given(Part):
 
     async def asked(self, entry: GivenEntry) -> MessageWithImportance | None:
         """The user's message that the entry answered: the last one of its session before it. A prompt is recorded after
-        what was added to it, so for that it is the next one. None if there is none, or it is forgotten."""
+        what was added to it, so for that it is the next one. None if that is missing or forgotten."""
         if entry.session_id is None:
             return None
         session_id = entry.session_id

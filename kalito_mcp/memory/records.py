@@ -143,7 +143,7 @@ class Records(Part):
 
         Raises:
             RecordNotFound: no such record, or it was erased.
-            InvalidInput: it is neither, the reach is unknown, or it shall be a project's and there is none.
+            InvalidInput: it is neither, the reach is unknown, or the record has no project and the reach is one.
             Conflict: it is forgotten.
         """
         wanted, now_ms = checked_reach(reach), self.place.clock.now_ms()

@@ -24,7 +24,7 @@ class TimelineReader(Protocol):
     """
 
     async def begun(self, scope: Scope) -> BegunSession | None:
-        """The session that the scope names, of any project; None if there is none."""
+        """The session that the scope names, of any project; None if it does not exist."""
 
     async def sessions(
         self,

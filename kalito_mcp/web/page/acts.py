@@ -1,16 +1,16 @@
 """What a person does to records on the page. Each act hands back the one that undoes it."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
-from urllib.parse import quote
 
 from pydantic import Field
 
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.errors import SessionFinalized
+from kalito_mcp.errors import InvalidInput, SessionFinalized
 from kalito_mcp.memory.verbs import forgetting, records, search
 from kalito_mcp.memory.verbs.shapes import ReachName, RecordName, Text, Version
 from kalito_mcp.text.plurals import plural
-from kalito_mcp.web.page.view import Act, Done, Nothing, Undo, ViewFields, Visit, link
+from kalito_mcp.web.page.view import Act, Done, Nothing, Undo, ViewFields, Visit, link, record_url
 
 _MOST: Final = 1_000
 
@@ -29,11 +29,11 @@ class Correction(ViewFields):
     text: Text
 
 
-class EarlierVersion(ViewFields):
-    """An earlier version of a record, to go back to."""
+class EarlierVersions(ViewFields):
+    """For each of these records the version to go back to, in the same order."""
 
-    record_id: RecordName
-    version: Version
+    record_ids: Annotated[list[RecordName], Field(min_length=1, max_length=_MOST)]
+    versions: Annotated[list[Version], Field(min_length=1, max_length=_MOST)]
 
 
 class Rated(ViewFields):
@@ -74,16 +74,28 @@ async def correct(visit: Visit[Correction]) -> Done:
     )
     if changed.revision == sent.revision:
         return Done("Nothing changed: these are its words already")
-    undo = Undo("revert", {"record_id": sent.record_id, "version": sent.revision})
-    return Done("Corrected", undo, more=link(f"/r/{quote(sent.record_id, safe='')}", like=sent.revision))
+    undo = back_to([(sent.record_id, sent.revision)])
+    return Done("Corrected", undo, more=link(record_url(sent.record_id), like=sent.revision))
 
 
-async def revert(visit: Visit[EarlierVersion]) -> Done:
-    """Give a record the content of an earlier version."""
-    sent, before = visit.sent, await visit.memory.records.get(visit.sent.record_id)
-    await records.restore(visit.caller(), records.Restore(record_id=sent.record_id, version=sent.version))
-    undo = Undo("revert", {"record_id": sent.record_id, "version": before.revision})
-    return Done(f"Back to version {sent.version}", undo)
+async def go_back(visit: Visit[EarlierVersions]) -> Done:
+    """Give records the content of an earlier version each."""
+    sent, before = visit.sent, list[tuple[str, int]]()
+    if len(sent.record_ids) != len(sent.versions):
+        raise InvalidInput("record_ids and versions are not of the same length; load the page again")
+    for record_id, version in zip(sent.record_ids, sent.versions, strict=True):
+        before.append((record_id, (await visit.memory.records.get(record_id)).revision))
+        await records.restore(visit.caller(), records.Restore(record_id=record_id, version=version))
+    back = (
+        f"Back to version {sent.versions[0]}" if len(before) == 1 else f"{plural(len(before), 'record')} back as before"
+    )
+    return Done(back, back_to(before))
+
+
+def back_to(before: Sequence[tuple[str, int]]) -> Undo:
+    """What gives records the content of these versions again."""
+    ids, versions = zip(*before, strict=True)
+    return Undo("go_back", {"record_ids": ids, "versions": versions})
 
 
 async def pin(visit: Visit[NewPin]) -> Done:
@@ -91,14 +103,12 @@ async def pin(visit: Visit[NewPin]) -> Done:
     record = await visit.memory.records.get(visit.sent.record_id)
     memory = visit.memory if record.project is None else await visit.memory.in_project(record.project)
     new = records.CreatePin(content=record.text, scope=visit.sent.scope, confirmed=True)
-    if record.type is RecordType.MESSAGE and record.session_id is not None:
-        # Made from the message, it is erased with it.
-        source = {"session_id": record.session_id, "source_message_id": record.id}
-        try:
-            made = await records.create_pin(visit.caller(memory), new.model_copy(update=source))
-        except SessionFinalized:
-            made = await records.create_pin(visit.caller(memory), new)
-    else:
+    is_message = record.type is RecordType.MESSAGE
+    # Made from the message, it is erased with it.
+    source = {"session_id": record.session_id, "source_message_id": record.id} if is_message else {}
+    try:
+        made = await records.create_pin(visit.caller(memory), new.model_copy(update=source))
+    except SessionFinalized:
         made = await records.create_pin(visit.caller(memory), new)
     undo = None if made.is_known else Undo("forget", {"record_ids": [made.id]})
     return Done("It is known already" if made.is_known else "Pinned", undo)
@@ -127,7 +137,7 @@ ACTS: Final = (
     Act("forget", forget, Chosen),
     Act("restore", restore, Chosen),
     Act("correct", correct, Correction),
-    Act("revert", revert, EarlierVersion),
+    Act("go_back", go_back, EarlierVersions),
     Act("pin", pin, NewPin),
     Act("not_this", not_this, Rated),
     Act("after_all", after_all, Rated),

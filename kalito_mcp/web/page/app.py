@@ -29,7 +29,6 @@ from kalito_mcp.web.page.cookies import (
     PAGE_COOKIE,
     UNDO_COOKIE,
     form_key,
-    is_form_key,
     last_act,
     undo_cookie,
 )
@@ -222,8 +221,7 @@ class PageApp:
         self._browser.check_is_ours(request)
         key = await self._key()
         cookie = self._browser.cookie(request, PAGE_COOKIE) or ""
-        if not is_form_key(key, cookie, form.get("form_key", "")):
-            raise Problem(403, "stale_form", "this form is not from this browser's page; load the page again")
+        self._browser.check_form_key(request, key, form)
         visit = await self._visit(act.sent, pairs, path, principal)
         try:
             done = await act.handler(visit)
@@ -248,11 +246,11 @@ class PageApp:
     def _has_no_cookie(self, request: Request, line: Line) -> Response:
         if isinstance(line, Act):
             raise Problem(401, "invalid_token", "you are not signed in, or no longer; sign in and try again")
-        place = sent_path(request.scope) + (f"?{request.url.query}" if request.url.query else "")
+        place = local_path(_here(request), FIRST)
         if request.headers.get("sec-fetch-site") == "cross-site":
             # The browser kept the cookie back, because the link is on another site. Ours leads there, too.
-            return html(request, rendered("again.html", {"place": local_path(place, FIRST)}))
-        return go_to(link("/enter", back=local_path(place, FIRST)))
+            return html(request, rendered("again.html", {"place": place}))
+        return go_to(link("/enter", back=place))
 
     def _refused(self, request: Request, problem: Problem, back: str) -> Response:
         frame = self._frame(request, None)
@@ -268,13 +266,17 @@ class PageApp:
             return link(path, **{"project": project, **query})
 
         path = sent_path(request.scope)
-        here = path + (f"?{request.url.query}" if request.url.query else "")
-        return {"to": to, "project": project, "navigation": self._navigation, "here": here, "path": path}
+        return {"to": to, "project": project, "navigation": self._navigation, "here": _here(request), "path": path}
 
     async def _key(self) -> bytes:
         if self._secret is None:
             self._secret = await (await self._memory()).access.derived_key("page")
         return self._secret
+
+
+def _here(request: Request) -> str:
+    """The path and the query, as they were sent."""
+    return sent_path(request.scope) + (f"?{request.url.query}" if request.url.query else "")
 
 
 def _download(file: Download, name: str, principal: Principal) -> ASGIApp:

@@ -10,6 +10,7 @@ from kalito_mcp.domain.search import NEAR_FROM, Hit, SearchPage
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.memory.verbs import forgetting, search
 from kalito_mcp.memory.verbs.shapes import SessionName
+from kalito_mcp.web.page.chart import Segment, side_by_side
 from kalito_mcp.web.page.view import Shown, View, ViewFields, Visit
 
 _HITS: Final = 10
@@ -26,7 +27,7 @@ _PARTS: Final[Mapping[str, str]] = {
 
 
 class Ask(ViewFields):
-    """A question with its other wordings, one a line, and a second question beside it."""
+    """A question, its other wordings (one on each line), and a second question."""
 
     q: Annotated[str | None, Field(max_length=4_000)] = None
     also: Annotated[str | None, Field(max_length=4_000)] = None
@@ -40,17 +41,6 @@ class About(ViewFields):
 
     about: Annotated[str | None, Field(max_length=200)] = None
     identifier: Annotated[str | None, Field(max_length=200)] = None
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of a score's bar. `begin` and `width` are hundredths of the bar."""
-
-    name: str
-    label: str
-    value: float
-    begin: float
-    width: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +111,9 @@ def _note(page: SearchPage) -> str | None:
 
 def passage_of(hit: Hit) -> Passage:
     """A hit with the bar of its score. Only the terms that raise it have a width."""
-    segments: list[Segment] = []
-    begin = 0.0
-    for name, label in _PARTS.items():
-        value = hit.parts.get(name, 0.0)
-        if value > 0:
-            width = value * _FULL_BAR
-            segments.append(Segment(name, label, value, begin, width))
-            begin += width
-    return Passage(hit, tuple(segments), -min(0.0, hit.parts.get("assistant", 0.0)), _nearness(hit))
+    values = ((name, label, hit.parts.get(name, 0.0)) for name, label in _PARTS.items())
+    segments = side_by_side((name, label, value, value * _FULL_BAR) for name, label, value in values)
+    return Passage(hit, segments, -min(0.0, hit.parts.get("assistant", 0.0)), _nearness(hit))
 
 
 def _nearness(hit: Hit) -> str:

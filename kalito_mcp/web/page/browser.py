@@ -1,12 +1,13 @@
 """The browser that a request comes from: its cookies, and whether our own page sent its form."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kalito_mcp.web.page.cookies import cookie_name
+from kalito_mcp.web.page.cookies import PAGE_COOKIE, cookie_name, is_form_key
 from kalito_mcp.web.problems import Problem
 from kalito_mcp.web.urls import ServerUrls
 
@@ -26,6 +27,11 @@ class Browser:
         site = request.headers.get("sec-fetch-site")
         if request.headers.get("origin") != ours or site not in (None, "same-origin"):
             raise Problem(403, "unknown_origin", "another page sent this form; use the page of this server")
+
+    def check_form_key(self, request: Request, key: bytes, form: Mapping[str, str]) -> None:
+        """Raise Problem unless a form has the key of an answer to this browser."""
+        if not is_form_key(key, self.cookie(request, PAGE_COOKIE) or "", form.get("form_key", "")):
+            raise Problem(403, "stale_form", "this form is not from this browser's page; load the page again")
 
     def check_may_read(self, request: Request) -> None:
         """Raise Problem if a page of another site asks for a part of this one, such as an image. It may lead here."""

@@ -1,6 +1,6 @@
-"""Bars of numbers by day, as shapes of an SVG. Pure."""
+"""Bars: of numbers by day, and of parts side by side, as shapes of an SVG. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
@@ -50,3 +50,26 @@ def day_bars(numbers: Mapping[str, Mapping[str, int]], names: Sequence[str], *, 
                 blocks.append(Block(name, place * step, HEIGHT - below, step * (1 - _GAP), height))
         bars.append(DayBar(day, numbers.get(day, {}), total, tuple(blocks)))
     return bars
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a horizontal bar. `begin` and `width` are hundredths of the bar, and `value` is what it stands for."""
+
+    name: str
+    label: str
+    value: float
+    begin: float
+    width: float
+
+
+def side_by_side(parts: Iterable[tuple[str, str, float, float]]) -> tuple[Segment, ...]:
+    """The segments of a bar from the left, each with its name, label, value and width. Those without a width are left
+    out."""
+    segments: list[Segment] = []
+    begin = 0.0
+    for name, label, value, width in parts:
+        if width > 0:
+            segments.append(Segment(name, label, value, begin, width))
+            begin += width
+    return tuple(segments)

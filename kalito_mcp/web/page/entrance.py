@@ -16,7 +16,7 @@ from kalito_mcp.web.forms import fields_of
 from kalito_mcp.web.guard import REFUSED_KEY, Authenticate
 from kalito_mcp.web.page.answers import go_to, html, local_path
 from kalito_mcp.web.page.browser import FIRST, Browser, rendered
-from kalito_mcp.web.page.cookies import PAGE_COOKIE, UNDO_COOKIE, is_form_key
+from kalito_mcp.web.page.cookies import PAGE_COOKIE, UNDO_COOKIE
 from kalito_mcp.web.problems import Problem
 from kalito_mcp.web.sign_in import caller_of
 
@@ -85,12 +85,10 @@ class Entrance:
     async def leave(self, request: Request, path: dict[str, str]) -> Response:
         """Sign out."""
         self._browser.check_is_ours(request)
-        cookie = self._browser.cookie(request, PAGE_COOKIE) or ""
         form = dict(await fields_of(request))
         memory = await self._memory()
-        if not is_form_key(await memory.access.derived_key("page"), cookie, form.get("form_key", "")):
-            raise Problem(403, "stale_form", "this form is not from this browser's page; load the page again")
-        await memory.access.pages.leave(cookie)
+        self._browser.check_form_key(request, await memory.access.derived_key("page"), form)
+        await memory.access.pages.leave(self._browser.cookie(request, PAGE_COOKIE) or "")
         answer = go_to("/enter")
         self._browser.set_cookie(answer, PAGE_COOKIE, "", max_age=0)
         self._browser.set_cookie(answer, UNDO_COOKIE, "", max_age=0)

@@ -5,9 +5,9 @@ What takes longer than the rest of the view is a view of its own, which the brow
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -42,6 +42,7 @@ _KINDS: Final[Mapping[str, str]] = {
 """What was given, from below, with its name for people."""
 _PROJECT: Final = Field(min_length=1, max_length=1_000)
 ProjectId = Annotated[str, _PROJECT]
+Name = TypeVar("Name", str, str | None)
 
 
 class House(ViewFields):
@@ -187,7 +188,9 @@ class HouseViews:
         """Move back what was moved, and nothing else."""
         kept = self._kept.get(visit.sent.key)
         if kept is None or kept.owner != visit.principal.owner:
-            raise NotFound("the server was restarted since, so it no longer knows what was moved; move it yourself")
+            raise NotFound(
+                "this server no longer knows what was moved: it was restarted, or moved much since; move it yourself"
+            )
         moved = await visit.memory.projects.move_all(kept.new, kept.old, only=kept.moved, editor=PERSON)
         return Done(f"{_said(moved)} back", Undo("move_back", {"key": self._keep(visit, kept.new, kept.old, moved)}))
 
@@ -225,29 +228,29 @@ def _excluded(visit: Visit[Any]) -> Sequence[str]:
 def _by_project(sizes: Sequence[PartSize], excluded: Sequence[str]) -> list[Row]:
     """A row for each project, what changed last first, and one for what is of none."""
     rows = [
-        Row(
-            name or PERSONAL,
-            _sum(one for one in sizes if one.project == name),
-            name in excluded,
-            is_folder=name is not None and is_path(name),
-        )
-        for name in dict.fromkeys(one.project for one in sizes)
+        Row(name or PERSONAL, _sum(some), name in excluded, is_folder=name is not None and is_path(name))
+        for name, some in _grouped(sizes, lambda one: one.project).items()
     ]
     return sorted(rows, key=lambda row: -(row.size.newest_at or 0))
 
 
 def _by_agent(sizes: Sequence[PartSize]) -> list[Row]:
-    names = dict.fromkeys(one.agent for one in sizes)
-    return [Row(name, _sum(one for one in sizes if one.agent == name)) for name in names]
+    return [Row(name, _sum(some)) for name, some in _grouped(sizes, lambda one: one.agent).items()]
 
 
-def _sum(sizes: Iterable[PartSize]) -> PartSize:
-    among = [*sizes]
+def _grouped(sizes: Sequence[PartSize], key: Callable[[PartSize], Name]) -> dict[Name, list[PartSize]]:
+    groups: dict[Name, list[PartSize]] = {}
+    for one in sizes:
+        groups.setdefault(key(one), []).append(one)
+    return groups
+
+
+def _sum(sizes: Sequence[PartSize]) -> PartSize:
     return PartSize(
-        among[0].agent,
-        among[0].project,
-        sum(one.sessions for one in among),
-        sum(one.messages for one in among),
-        sum(one.records for one in among),
-        max((one.newest_at for one in among if one.newest_at is not None), default=None),
+        sizes[0].agent,
+        sizes[0].project,
+        sum(one.sessions for one in sizes),
+        sum(one.messages for one in sizes),
+        sum(one.records for one in sizes),
+        max((one.newest_at for one in sizes if one.newest_at is not None), default=None),
     )

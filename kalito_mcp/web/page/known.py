@@ -1,6 +1,6 @@
 """What is known: what is stated, what was found and waits for a decision, and which statements disagree."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Annotated, Any, Final, Literal
 
@@ -10,9 +10,10 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import Reach
 from kalito_mcp.domain.statements import Standing, StatementGroup, Subject
 from kalito_mcp.errors import InvalidInput, KalitoError
-from kalito_mcp.memory.verbs.shapes import ReachName, RecordName, Version
+from kalito_mcp.memory.verbs.shapes import ReachName, RecordName
 from kalito_mcp.text.plurals import plural
-from kalito_mcp.web.page.view import Act, Done, Shown, Undo, View, ViewFields, Visit
+from kalito_mcp.web.page.acts import back_to
+from kalito_mcp.web.page.view import Act, Done, Shown, View, ViewFields, Visit
 
 _PAGE: Final = 50
 """Groups, found pins and pairs on one page. The undo of a whole page fits into a cookie."""
@@ -32,17 +33,10 @@ class Known(ViewFields):
 
 
 class Kept(ViewFields):
-    """Pins that were ticked, and which conversations shall know them; without a reach, those that do now."""
+    """Pins that were ticked, and which conversations are to know them; without a reach, those that do now."""
 
     record_ids: Annotated[list[RecordName], Field(min_length=1, max_length=_MOST_CHOSEN)]
     reach: ReachName | None = None
-
-
-class EarlierVersions(ViewFields):
-    """For each of these records the version to go back to, in the same order."""
-
-    record_ids: Annotated[list[RecordName], Field(min_length=1, max_length=_MOST_CHOSEN)]
-    versions: Annotated[list[Version], Field(min_length=1, max_length=_MOST_CHOSEN)]
 
 
 class Pair(ViewFields):
@@ -95,37 +89,21 @@ async def keep(visit: Visit[Kept]) -> Done:
     if not kept:
         raise refused[0]
     not_kept = f"; {plural(len(refused), 'pin')} could not be" if refused else ""
-    return Done(f"{plural(len(kept), 'pin')} kept{not_kept}", _back_to(kept))
-
-
-async def go_back(visit: Visit[EarlierVersions]) -> Done:
-    """Give records the content of an earlier version each."""
-    sent, before = visit.sent, list[tuple[str, int]]()
-    if len(sent.record_ids) != len(sent.versions):
-        raise InvalidInput("record_ids and versions are not of the same length; load the page again")
-    for record_id, version in zip(sent.record_ids, sent.versions, strict=True):
-        before.append((record_id, (await visit.memory.records.get(record_id)).revision))
-        await visit.memory.records.revert(record_id, version, editor=visit.caller().editor)
-    return Done(f"{plural(len(before), 'record')} back as before", _back_to(before))
+    return Done(f"{plural(len(kept), 'pin')} kept{not_kept}", back_to(kept))
 
 
 async def replace(visit: Visit[Pair]) -> Done:
     """Let a record take the place of another, which no longer holds."""
     sent, before = visit.sent, await visit.memory.records.get(visit.sent.record_id)
     await visit.memory.records.replace(sent.record_id, sent.other_id, editor=visit.caller().editor)
-    return Done("The other one no longer holds", _back_to([(before.id, before.revision)]))
+    return Done("The other one no longer holds", back_to([(before.id, before.revision)]))
 
 
 async def keep_both(visit: Visit[Pair]) -> Done:
     """Note that two records hold, so that they are not asked about again."""
     sent, before = visit.sent, await visit.memory.records.get(visit.sent.record_id)
     await visit.memory.records.keep_both(sent.record_id, sent.other_id, editor=visit.caller().editor)
-    return Done("Both hold", _back_to([(before.id, before.revision)]))
-
-
-def _back_to(before: Sequence[tuple[str, int]]) -> Undo:
-    ids, versions = zip(*before, strict=True)
-    return Undo("go_back", {"record_ids": ids, "versions": versions})
+    return Done("Both hold", back_to([(before.id, before.revision)]))
 
 
 def _is_chosen(group: StatementGroup, sent: Known) -> bool:
@@ -156,7 +134,6 @@ async def _titles(visit: Visit[Known], records: Iterable[MemoryRecord]) -> Any:
 KNOWN: Final = (
     View("/known", known, Known),
     Act("keep", keep, Kept),
-    Act("go_back", go_back, EarlierVersions),
     Act("replace", replace, Pair),
     Act("keep_both", keep_both, Pair),
 )

@@ -1,4 +1,4 @@
-"""Tells open pages that something changed. What changed they read by themselves, as whoever they are.
+"""Notifies open pages that something changed. Each then reads by itself what its person may see.
 
 However many pages of an owner are open, one look at the memory serves all of them.
 """

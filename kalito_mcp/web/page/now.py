@@ -16,10 +16,13 @@ from kalito_mcp.errors import ConfigurationError, NotFound
 from kalito_mcp.memory.verbs.shapes import SessionName
 from kalito_mcp.projects import is_path
 from kalito_mcp.switch import FOR_EVER, Switch
+from kalito_mcp.web.page.chart import Segment, side_by_side
 from kalito_mcp.web.page.machine import Machine, sees_machine
 from kalito_mcp.web.page.view import Nothing, Shown, View, ViewFields, Visit
 
 _ITEMS: Final = 30
+_AMONG: Final = 200
+"""Answers among which those to one host are looked for."""
 _LINES: Final = 40
 """Records of a part that are shown with their words. Of the others, the ids."""
 _OUT_LINES: Final = 8
@@ -57,18 +60,6 @@ class Now(ViewFields):
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of a token bar. `begin` and `width` are hundredths of the bar, `value` is in tokens, or for what was left
-    out in records."""
-
-    name: str
-    label: str
-    value: int
-    begin: float
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """Something that was given, with its bar and the bar's words."""
 
@@ -90,10 +81,10 @@ class Answer:
     @property
     def words(self) -> str:
         """The bar for somebody who does not see it."""
-        told = [
+        parts = [
             f"{one.label} {one.value:,} {'records' if one.name == 'left_out' else 'tokens'}" for one in self.segments
         ]
-        return ", ".join(told) or "nothing was found"
+        return ", ".join(parts) or "nothing was found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +129,11 @@ async def now(machine: Machine | None, visit: Visit[Now]) -> Shown:
     """The feed, with what is needed to trust it."""
     sent, memory = visit.sent, visit.memory
     version = await memory.given.version()  # before what it is the version of
-    entries = await memory.given.recent(_ITEMS if sent.host is None else 200, sent.before, sent.session)
+    entries = await memory.given.recent(_ITEMS if sent.host is None else _AMONG, sent.before, sent.session)
     entries = [one for one in entries if sent.host in (None, one.client)][:_ITEMS]
-    told = memory.conversations.timeline
+    timeline = memory.conversations.timeline
     is_first = sent.before is None
-    said = await told.newest(client=sent.host, session_id=sent.session, limit=_ITEMS) if is_first else []
+    said = await timeline.newest(client=sent.host, session_id=sent.session, limit=_ITEMS) if is_first else []
     ids = {one.session_id for one in entries if one.session_id} | {one.session.id for one in said}
     titles = await memory.conversations.titles(ids)
     answers = [answer_of(one, titles.get(one.session_id or "")) for one in entries]
@@ -155,7 +146,7 @@ async def now(machine: Machine | None, visit: Visit[Now]) -> Shown:
         "items": [{"answer": one} if isinstance(one, Answer) else {"said": one} for one in items][:_ITEMS],
         "titles": titles,
         "legend": _PARTS,
-        "heard": await told.heard() if is_first else [],
+        "heard": await timeline.heard() if is_first else [],
         "before": entries[-1].id if len(entries) == _ITEMS else None,
         **_pause_values(visit, switch, machine),
     }
@@ -203,15 +194,11 @@ def answer_of(entry: GivenEntry, title: str | None = None) -> Answer:
     count = sum(part.count for part in entry.parts)
     for_out = min(_MOST_OUT, _FULL * left / (left + count)) if left else 0.0
     whole = max(1, sum(part.tokens for part in entry.parts))
-    segments: list[Segment] = []
-    begin = 0.0
-    for part in entry.parts:
-        width = (_FULL - for_out) * part.tokens / whole
-        segments.append(Segment(part.name, _PARTS[part.name], part.tokens, begin, width))
-        begin += width
-    if left:
-        segments.append(Segment("left_out", "left out", left, _FULL - for_out, for_out))
-    return Answer(entry, _KINDS[entry.kind], tuple(segments), title)
+    parts = [
+        (part.name, _PARTS[part.name], part.tokens, (_FULL - for_out) * part.tokens / whole) for part in entry.parts
+    ]
+    segments = side_by_side([*parts, ("left_out", "left out", left, for_out)])
+    return Answer(entry, _KINDS[entry.kind], segments, title)
 
 
 def _opened(out: LeftOut, records: Mapping[str, MemoryRecord | None]) -> OpenedOut:

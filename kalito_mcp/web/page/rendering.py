@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from unicodedata import category
-from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -21,7 +20,7 @@ from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 from kalito_mcp.safety.escaping import INVISIBLE, visible
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.web.page.static_files import static_url
-from kalito_mcp.web.page.view import link
+from kalito_mcp.web.page.view import record_url, session_url
 
 _MOST_CHARS: Final = 2_000
 _RECORD: Final = re.compile(rf"(?:{MESSAGE_ID_PREFIX}|(?:{'|'.join(RecordType)})_)\d")
@@ -86,11 +85,6 @@ def moment(at_ms: int | None) -> Markup:
     return Markup('<time datetime="{}">{} UTC</time>').format(iso, iso[:16].replace("T", " "))
 
 
-def record_url(record_id: str) -> str:
-    """The view of a record."""
-    return f"/r/{quote(record_id, safe='')}"
-
-
 def changed_url(named: str) -> str | None:
     """The view of what the audit log names: a record or a session. None for what has no view, such as a token."""
     if _RECORD.match(named):
@@ -104,13 +98,3 @@ def byte_count(count: int) -> str:
         if count >= size:
             return f"{count / size:,.1f} {unit}"
     return plural(count, "byte")
-
-
-def session_url(session_id: str, project: str | None = None) -> str:
-    """The view of a conversation."""
-    return link(f"/s/{quote(session_id, safe='')}", project=project)
-
-
-def escaped(text: str) -> str:
-    """Text for a place outside a template."""
-    return str(escape(text))

@@ -24,7 +24,7 @@ class Place(ViewFields):
 
 
 class Move(ViewFields):
-    """A conversation, and the project that it shall belong to; `personal`: to none."""
+    """A conversation, and the project that it is to belong to; `personal`: to none."""
 
     session_id: SessionName
     to: Annotated[str, Field(min_length=1, max_length=1_000)]
@@ -34,13 +34,13 @@ async def session(visit: Visit[Place]) -> Shown:
     """A page of a conversation, with its digest."""
     # A link to a conversation works whichever project was chosen.
     memory = await visit.memory.in_project_of(visit.path["session_id"])
-    told = memory.conversations.timeline
-    found = await told.session(visit.path["session_id"])
+    timeline = memory.conversations.timeline
+    found = await timeline.session(visit.path["session_id"])
     one = found.session
     pages = max(1, -(-one.message_count // _TURNS))
     page = min(visit.sent.page if visit.sent.at is None else -(-visit.sent.at // _TURNS), pages)
     first = (page - 1) * _TURNS + 1
-    turns = await told.turns(one.id, first_seq=first, last_seq=first + _TURNS - 1)
+    turns = await timeline.turns(one.id, first_seq=first, last_seq=first + _TURNS - 1)
     titles = await memory.conversations.titles([one.id])
     title = titles.get(one.id) or one.id
     values: dict[str, Any] = {

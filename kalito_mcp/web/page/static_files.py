@@ -43,4 +43,6 @@ def static_hash() -> str:
 
 def static_url(name: str) -> str:
     """Where a file is. Raises KeyError for a file that is not here."""
-    return f"/static/{static_hash()}/{name}" if static_files()[name] else ""
+    if name not in static_files():
+        raise KeyError(name)
+    return f"/static/{static_hash()}/{name}"

@@ -92,19 +92,19 @@ class Day:
 
 async def timeline(visit: Visit[Days]) -> Shown:
     """Days with their sessions, newest first, below a chart and what is open."""
-    sent, told = visit.sent, visit.memory.conversations.timeline
+    sent, reader = visit.sent, visit.memory.conversations.timeline
     zone = visit.memory.zone
-    points = await told.open_points(limit=_MOST_OPEN)
+    points = await reader.open_points(limit=_MOST_OPEN)
     if sent.open:
         titles = await visit.memory.conversations.titles(_sessions_of(points))
         return Shown("open.html", "What is open", {"sent": sent, "points": points, "titles": titles})
     day = _day_of(sent.day)
     until = None if day is None else zone.last_ms(day)
-    found = await told.sessions(client=sent.host, begun_until=until, before=_place(sent.after), limit=_SESSIONS + 1)
+    found = await reader.sessions(client=sent.host, begun_until=until, before=_place(sent.after), limit=_SESSIONS + 1)
     page = found[:_SESSIONS]
     shown = points[:_OPEN_SHOWN]
     titles = await visit.memory.conversations.titles([*(one.session.id for one in page), *_sessions_of(shown)])
-    by_day = await told.messages_by_day(days=_DAYS)
+    by_day = await reader.messages_by_day(days=_DAYS)
     bars = _bars(by_day)
     values: dict[str, Any] = {
         "sent": sent,
@@ -113,7 +113,7 @@ async def timeline(visit: Visit[Days]) -> Shown:
         "bars": bars,
         "total": sum(one.count for one in bars),
         "most": max(bars, key=lambda one: one.count),
-        "hosts": await told.clients(),
+        "hosts": await reader.clients(),
         "points": shown,
         "more_points": len(points) - len(shown),
         "titles": titles,

@@ -6,7 +6,7 @@ An act sends the browser back to the view that it came from, which shows what wa
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from pydantic import ConfigDict, Field
 
@@ -151,3 +151,13 @@ def link(path: str, **query: Any) -> str:
         if one not in (None, "")
     ]
     return f"{path}?{urlencode(pairs)}" if pairs else path
+
+
+def record_url(record_id: str) -> str:
+    """The view of a record."""
+    return f"/r/{quote(record_id, safe='')}"
+
+
+def session_url(session_id: str, project: str | None = None) -> str:
+    """The view of a conversation."""
+    return link(f"/s/{quote(session_id, safe='')}", project=project)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.campaign import first_of
 from tests.flows.harness import ERAS
 from tests.server.app.served import Served, served
 from tests.server.app.standin import Host, host
@@ -17,7 +18,7 @@ CAT: Final = "The vet says that a cat called Minou is fine."
 QUERY: Final = {"query": "where do I live in Lyon"}
 
 
-@pytest.fixture(params=ERAS)
+@pytest.fixture(params=first_of(reversed(ERAS)))
 def memory(request: pytest.FixtureRequest, database: Path) -> Iterator[Served]:
     """A memory of two conversations, with a client of each era."""
     with served(database, request.param) as opened:

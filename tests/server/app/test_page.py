@@ -202,7 +202,9 @@ def test_records_that_end_each_other_are_all_shown(browser: Browser) -> None:
         assert "Nantes" in words
 
 
-@pytest.mark.parametrize(("width", "highest"), [(640, 500), (360, 500), (320, 260)])
+@pytest.mark.parametrize(
+    ("width", "highest"), [(640, 500), pytest.param(360, 500, marks=pytest.mark.campaign), (320, 260)]
+)
 def test_a_long_list_is_turned_page_by_page_and_never_scrolls(browser: Browser, width: int, highest: int) -> None:
     context = {"containerDimensions": {"width": width, "maxHeight": highest}, "timeZone": "UTC", "locale": "en"}
     records = [
@@ -254,7 +256,7 @@ def test_a_call_that_fails_is_said_and_changes_nothing(browser: Browser) -> None
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [640, 360])
+@pytest.mark.parametrize("width", [640, pytest.param(360, marks=pytest.mark.campaign)])
 def test_axe_finds_nothing_wrong(browser: Browser, scheme: str, width: int) -> None:
     def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if name == "memory_history":

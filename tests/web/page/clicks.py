@@ -23,8 +23,8 @@ class Click:
 CLICKS = {
     "forget": Click("/ask?q=biscuit", "restore"),
     "restore": Click("/r/{forgotten}", "forget"),
-    "correct": Click("/ask?q=ribbon", "revert", typed={"text": "We launch on 14 March, and\nEve cuts the ribbon."}),
-    "revert": Click("/r/{record_id}", "revert"),
+    "correct": Click("/ask?q=ribbon", "go_back", typed={"text": "We launch on 14 March, and\nEve cuts the ribbon."}),
+    "go_back": Click("/r/{record_id}", "go_back"),
     "pin": Click("/r/{message}", "forget", is_seen=False),
     "keep": Click("/known?show=found", "go_back", button="button:has-text('Keep')", ticks=True),
     "replace": Click("/known?show=disagree", "go_back"),
@@ -37,7 +37,7 @@ CLICKS = {
     "pause": Click("/now", "resume"),
 }
 """The first button of each act, and what takes it back. Every undo is one of them, or one of the next."""
-UNDO_ALONE = {"go_back", "move_back", "after_all", "include_folder", "resume"}
+UNDO_ALONE = {"move_back", "after_all", "include_folder", "resume"}
 """Acts that take another one back, and have no button until then."""
 
 

@@ -253,7 +253,7 @@ def test_moments_are_in_the_zone_of_the_reader(chromium: "Browser", server: Serv
             moment = tab.one("article time")
             assert moment.inner_text() == shown
             assert (moment.get_attribute("datetime") or "").startswith("2026-03-01T23:30:00")
-            press(tab, "correct", Click("", "revert", typed={"text": f"The ferry leaves late, as in {zone}."}))
+            press(tab, "correct", Click("", "go_back", typed={"text": f"The ferry leaves late, as in {zone}."}))
             tab.comes_to_say("article", zone)
             assert tab.one("article time").inner_text() == shown, "after a change, too"
     with tab_of(chromium, server, has_scripts=False) as tab:
@@ -269,7 +269,7 @@ def test_two_browsers_see_one_memory_and_each_its_own_undo(
     with tab_of(chromium, server) as one, tab_of(chromium, server) as other:
         for tab in (one, other):
             tab.open(address)
-        press(one, "correct", Click(address, "revert", typed={"text": "The sledge is old."}))
+        press(one, "correct", Click(address, "go_back", typed={"text": "The sledge is old."}))
         one.comes_to_say("article", "The sledge is old.")
         # The other browser still shows what was there.
         form = other.page.locator("form[action='/act/correct']").first

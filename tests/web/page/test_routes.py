@@ -67,7 +67,6 @@ ROWS = {
     "page forget": Row("write"),
     "page restore": Row("write", after="forget"),
     "page correct": Row("write"),
-    "page revert": Row("write"),
     "page pin": Row("write"),
     "page close": Row("write"),
     "page keep": Row("write"),
