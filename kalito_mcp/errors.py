@@ -243,6 +243,12 @@ class StorageReplaced(StorageError):
     code = "storage_replaced"
 
 
+class StorageUnreachable(StorageError):
+    """The server of the database does not answer. It is asked again at the next call."""
+
+    code = "storage_unreachable"
+
+
 class VectorsUnreachable(StorageError):
     """The place outside the database that keeps the vectors does not answer, or is not configured."""
 

@@ -9,9 +9,11 @@ import pytest
 
 from kalito_mcp.ports.store import Store
 from kalito_mcp.storage.memory.store import InMemoryStore
+from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
 from tests.empty_database import lay_empty_database
+from tests.postgres import new_database, shared_server
 from tests.qdrant import LocalClient, points_of
 
 
@@ -92,9 +94,29 @@ class MemoryBackend:
         """Nothing is open."""
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+class PostgresBackend:
+    """A database of a real server."""
+
+    def __init__(self, folder: Path) -> None:
+        del folder
+        self._url: str | None = None
+        self._opened: list[PostgresStore] = []
+
+    async def open(self) -> Store:
+        server = shared_server()
+        self._url = self._url or server.url(await new_database(server))
+        store = await PostgresStore.open(self._url)
+        self._opened.append(store)
+        return store
+
+    async def close(self) -> None:
+        for store in self._opened:
+            await store.close()
+
+
+@pytest.fixture(params=["sqlite", "memory", "postgres"])
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    backends = {"sqlite": SqliteBackend, "memory": MemoryBackend, "qdrant": QdrantBackend}
+    backends = {"sqlite": SqliteBackend, "memory": MemoryBackend, "postgres": PostgresBackend, "qdrant": QdrantBackend}
     opened: Backend = backends[request.param](tmp_path)
     yield opened
     await opened.close()

@@ -20,7 +20,7 @@ from kalito_mcp.storage.sqlite import vector_cache, vectors
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.sign_codes import bits, codes, distances
 from kalito_mcp.storage.sqlite.sweeping import remove_old_vector_files
-from kalito_mcp.storage.sqlite.vector_rows import packed
+from kalito_mcp.storage.vector_rows import packed
 from tests import drafts
 from tests.scripted import START_MS
 

@@ -19,9 +19,9 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.errors import SchemaTooNew, SchemaUnknown, StorageDamaged, StorageError
 from kalito_mcp.records.sessions import ensure_session
+from kalito_mcp.storage.row_hash import row_hash
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import inspect
-from kalito_mcp.storage.sqlite.row_hash import row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, Migration, is_current, migrations
 from kalito_mcp.storage.sqlite.text_index import INSERT_TERMS
 from kalito_mcp.text.analysis import index_text

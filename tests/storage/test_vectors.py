@@ -24,7 +24,7 @@ from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.storage.sqlite.vector_cache import Admissible, VectorCache
 from kalito_mcp.storage.sqlite.vector_caches import SELECT_LAST_REMOVAL
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_ACTIVE_INDEX, ActiveIndex
-from kalito_mcp.storage.sqlite.vector_rows import cosines, packed, unpacked
+from kalito_mcp.storage.vector_rows import cosines, packed, unpacked
 from tests import drafts
 from tests.scripted import START_MS
 from tests.scripted_embedder import hashed_vector

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import Limits
-from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
 
 _COLUMNS: Final = """

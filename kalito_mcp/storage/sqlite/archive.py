@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from kalito_mcp.domain.archive import FIELDS, ArchiveEntry, Selection, unstorable
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
+from kalito_mcp.storage.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
+from kalito_mcp.storage.record_rows import EDIT_COLUMNS, hashed, stored
+from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.queries import Queries
-from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS, UPDATE_RECORD, hashed, stored
-from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
+from kalito_mcp.storage.sqlite.record_statements import STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.superseded import INSERT_ALL_SUPERSEDED
 from kalito_mcp.storage.sqlite.text_index import UPDATE_ANALYSIS
 

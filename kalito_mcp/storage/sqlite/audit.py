@@ -20,7 +20,7 @@ from kalito_mcp.domain.audit import (
     columns_of,
     next_entry,
 )
-from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
 
 T = TypeVar("T")

@@ -18,20 +18,13 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.ports.records import AlreadyStored
-from kalito_mcp.storage.sqlite import conversation_rows as rows
-from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD, RECORD_COLUMNS
-from kalito_mcp.storage.sqlite.numbered import key_of
+from kalito_mcp.storage import conversation_rows as rows
+from kalito_mcp.storage.conversation_rows import RECORD_COLUMNS
+from kalito_mcp.storage.numbered import key_of
+from kalito_mcp.storage.record_rows import StoredRow, edit_row, hashed, stored
+from kalito_mcp.storage.row_hash import real
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
-from kalito_mcp.storage.sqlite.record_rows import (
-    INSERT_EDIT,
-    STORED_COLUMNS,
-    UPDATE_RECORD,
-    StoredRow,
-    edit_row,
-    hashed,
-    stored,
-)
-from kalito_mcp.storage.sqlite.row_hash import real
+from kalito_mcp.storage.sqlite.record_statements import INSERT_EDIT, INSERT_RECORD, STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED, supersede
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements, index_entry
 from kalito_mcp.text.analysis import IndexedText

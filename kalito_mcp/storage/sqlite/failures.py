@@ -14,6 +14,7 @@ from kalito_mcp.errors import (
     StorageFull,
     StorageReadOnly,
 )
+from kalito_mcp.storage.intact_rows import UnreadableRow
 
 _PRIMARY_CODE_MASK: Final = 0xFF
 _READ_ONLY_CODES: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
@@ -22,26 +23,13 @@ _DAMAGED_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB
 _UNDECODABLE: Final = "Could not decode to UTF-8"
 
 
-class UnreadableRow(sqlite3.DatabaseError):
-    """A row contains a value that kalito never writes: its bytes were damaged."""
-
-
-@contextmanager
-def intact_rows() -> Iterator[None]:
-    """Raise UnreadableRow for whatever goes wrong while rows are converted to values."""
-    try:
-        yield
-    except (LookupError, ValueError, TypeError, AttributeError) as error:
-        raise UnreadableRow("a row is damaged") from error
-
-
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Raise errors of SQLite as a StorageError that says what to do. An argument that is not Unicode text becomes
     InvalidInput."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnreadableRow) as error:
         # The cursor of a statement that failed halfway is in there, and with it the snapshot that it reads: the
         # connection would go on seeing the past for as long as anybody holds the error.
         _clear_frames(error)
@@ -63,7 +51,7 @@ def _clear_frames(error: Exception) -> None:
     traceback.clear_frames(error.__traceback__)
 
 
-def explain(error: sqlite3.Error, path: Path) -> StorageError:
+def explain(error: sqlite3.Error | UnreadableRow, path: Path) -> StorageError:
     """Return the StorageError for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", 0) or 0
     primary = code & _PRIMARY_CODE_MASK
@@ -91,22 +79,22 @@ def explain(error: sqlite3.Error, path: Path) -> StorageError:
     return StorageError(f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'no code')}); run `kalito-mcp doctor`")
 
 
-def is_read_only(error: sqlite3.Error) -> bool:
+def is_read_only(error: Exception) -> bool:
     """Whether the error means that the file or its folder cannot be written."""
     return ((getattr(error, "sqlite_errorcode", 0) or 0) & _PRIMARY_CODE_MASK) in _READ_ONLY_CODES
 
 
-def is_not_writable(error: sqlite3.Error) -> bool:
+def is_not_writable(error: Exception) -> bool:
     """Whether the error means that nothing can be written now. The database may still be readable."""
     return is_read_only(error) or _is_full(error)
 
 
-def _is_full(error: sqlite3.Error) -> bool:
+def _is_full(error: Exception) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) or 0
     return (code & _PRIMARY_CODE_MASK) == sqlite3.SQLITE_FULL or code in _FULL_CODES
 
 
-def _is_undecodable(error: sqlite3.Error) -> bool:
+def _is_undecodable(error: Exception) -> bool:
     return str(error).startswith(_UNDECODABLE)
 
 

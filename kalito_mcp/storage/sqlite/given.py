@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from kalito_mcp.domain.given import GivenEntry, GivenKind, GivenPart, LeftOut, PartName, Why
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.numbered import message_key
+from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of
 
 _PROJECT: Final = "CASE WHEN s.key IS NULL THEN g.project ELSE coalesce(p.id, 'personal') END"

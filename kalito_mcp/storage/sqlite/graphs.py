@@ -13,10 +13,10 @@ from kalito_mcp.domain.graph import FeedbackLabel, GraphChanges, GraphContents, 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.runtime.long_texts import read_aside
-from kalito_mcp.storage.sqlite import graph_rows as rows
-from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
-from kalito_mcp.storage.sqlite.numbered import message_key
+from kalito_mcp.storage import graph_rows as rows
+from kalito_mcp.storage.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
+from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT
 

@@ -7,8 +7,8 @@ from kalito_mcp.domain.imports import FileRead, SourceRead, StoredTurn
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.numbered import key_of
+from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.numbered import key_of
 from kalito_mcp.storage.sqlite.queries import Queries
 
 SELECT_IMPORTS: Final = """

@@ -13,11 +13,11 @@ from typing import Final
 from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.ports.embedder import Embedder
+from kalito_mcp.storage.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
+from kalito_mcp.storage.intact_rows import UnreadableRow, intact_rows
+from kalito_mcp.storage.record_rows import EDIT_COLUMNS
+from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.audit_check import audit_fault
-from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
-from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS
-from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.side_files import SideFiles
 from kalito_mcp.storage.sqlite.text_index_check import differences, owed_rebuild
@@ -175,7 +175,11 @@ def inspect(
                 yield Finding("text index", Verdict.WARNING, owed)
             if is_deep:
                 yield from _deep(connection)
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: SQLite's message quotes a damaged name
+    except (
+        sqlite3.Error,
+        UnreadableRow,
+        UnicodeDecodeError,
+    ) as error:  # SQLite may quote a damaged name
         yield Finding("readable", Verdict.FAILED, f"{path}: {error}; {_MOVE_ASIDE}, and restore a backup")
     except StorageReplaced as error:
         yield Finding("files", Verdict.FAILED, str(error))
@@ -310,7 +314,7 @@ def _text_index(connection: sqlite3.Connection) -> Finding:
     try:
         with intact_rows():
             differing = differences(connection)
-    except (sqlite3.Error, UnicodeDecodeError) as error:
+    except (sqlite3.Error, UnreadableRow, UnicodeDecodeError) as error:
         return Finding("text index", Verdict.FAILED, f"cannot be read ({error}); run `kalito-mcp reindex`")
     remedy = "; run `kalito-mcp reindex`" if differing else ""
     detail = f"{plural(differing, 'difference')} from a rebuilt index{remedy}"

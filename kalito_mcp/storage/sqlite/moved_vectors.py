@@ -112,7 +112,7 @@ class MovedVectors(Queries):
     ) -> dict[int, float]:
         """The inner products with the vectors of these records, here or there. Empty, and `outage` is set, if the moved
         vectors cannot be reached."""
-        from kalito_mcp.storage.sqlite.vector_rows import ranked  # noqa: PLC0415 - numpy loads when needed
+        from kalito_mcp.storage.vector_rows import ranked  # noqa: PLC0415 - numpy loads when needed
 
         parameters = json.dumps(list(record_keys))
         rows = await self._all(SELECT_POINTS_OF_RECORDS, index_key=active.key, record_keys=parameters)

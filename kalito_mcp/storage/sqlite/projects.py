@@ -4,8 +4,8 @@ from typing import Final
 
 import aiosqlite
 
-from kalito_mcp.storage.sqlite import record_rows as rows
-from kalito_mcp.storage.sqlite.record_rows import STORED_COLUMNS, UPDATE_RECORD
+from kalito_mcp.storage import record_rows as rows
+from kalito_mcp.storage.sqlite.record_statements import STORED_COLUMNS, UPDATE_RECORD
 
 SELECT_PROJECT_KEYS: Final = "SELECT id, key FROM projects WHERE owner = :owner AND id IN (:old, :new)"
 UPDATE_PROJECT_ID: Final = "UPDATE projects SET id = :new WHERE key = :key"

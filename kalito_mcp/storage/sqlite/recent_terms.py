@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
-from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.sqlite.text_index import entry_of_row
 
 SELECT_NEW_TEXTS: Final = """

@@ -10,16 +10,16 @@ from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.errors import RecordNotFound, RevisionConflict
 from kalito_mcp.ports.records import IndexedPair
+from kalito_mcp.storage import record_rows as rows
+from kalito_mcp.storage.numbered import key_of, message_key
 from kalito_mcp.storage.record_fields import packed
-from kalito_mcp.storage.sqlite import record_rows as rows
-from kalito_mcp.storage.sqlite.conversation_rows import INSERT_RECORD
+from kalito_mcp.storage.record_rows import StoredRow
+from kalito_mcp.storage.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT, stored_once
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
-from kalito_mcp.storage.sqlite.numbered import key_of, message_key
 from kalito_mcp.storage.sqlite.projects import rename_project
-from kalito_mcp.storage.sqlite.record_rows import INSERT_EDIT, STORED_COLUMNS, UPDATE_RECORD, StoredRow
+from kalito_mcp.storage.sqlite.record_statements import INSERT_EDIT, INSERT_RECORD, STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries
-from kalito_mcp.storage.sqlite.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
 from kalito_mcp.storage.sqlite.superseded import named_in, supersede
 from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, index_entry

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kalito_mcp.domain.records import Origin, RecordType, Role, origin_of_role
 from kalito_mcp.ports.search import RecordColumns
-from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.sqlite.recent_terms import RecentTerms
 
 # The greatest key of a record that was ever used, and the number of the last change.

@@ -11,13 +11,14 @@ from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
-from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage import record_rows as rows
+from kalito_mcp.storage.numbered import key_of, message_key
+from kalito_mcp.storage.record_rows import EDIT_COLUMNS
+from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 from kalito_mcp.storage.sqlite.client_keys import ClientKeys
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
-from kalito_mcp.storage.sqlite.numbered import key_of, message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
-from kalito_mcp.storage.sqlite.record_rows import EDIT_COLUMNS, STORED_COLUMNS
-from kalito_mcp.storage.sqlite.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
+from kalito_mcp.storage.sqlite.record_statements import STORED_COLUMNS
 from kalito_mcp.storage.sqlite.stated import SELECT_STATED
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.sqlite.tombstones import Tombstones

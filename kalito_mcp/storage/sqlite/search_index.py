@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
-from kalito_mcp.storage.sqlite import conversation_rows as rows
-from kalito_mcp.storage.sqlite.numbered import message_key
+from kalito_mcp.storage import conversation_rows as rows
+from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.sqlite.queries import limits_of, within
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
 from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS

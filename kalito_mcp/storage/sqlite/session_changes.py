@@ -4,7 +4,7 @@ from typing import Final
 
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.storage.sqlite.numbered import key_of
+from kalito_mcp.storage.numbered import key_of
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
 
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"

@@ -7,8 +7,8 @@ from typing import Any, Final
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
 from kalito_mcp.domain.sizes import PartSize
-from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.numbered import NumberedSession, key_of
+from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.numbered import NumberedSession, key_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.sign_in import Attempts, Client, Code, Grant, Passphrase, SignInRequest
 from kalito_mcp.domain.zone import DAY_MS
-from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.sqlite.queries import Queries
 
 _MOST_ATTEMPTS: Final = 20_000

@@ -10,7 +10,7 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionCursor
 from kalito_mcp.ports.timeline import BegunSession
-from kalito_mcp.storage.sqlite import record_rows as rows
+from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.records import AT_THE_END
 from kalito_mcp.storage.sqlite.sessions import NEWEST, SESSION_COLUMNS, sessions_of

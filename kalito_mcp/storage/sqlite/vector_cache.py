@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.sqlite.sign_codes import bits, codes, distances
 from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
-from kalito_mcp.storage.sqlite.vector_rows import directions, inverse_lengths, products, unpacked
+from kalito_mcp.storage.vector_rows import directions, inverse_lengths, products, unpacked
 
 _BLOCK_ROWS: Final = 32_768
 _NOBODY: Final = -1

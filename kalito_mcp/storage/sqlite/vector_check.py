@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kalito_mcp.ports.embedder import Embedder
+from kalito_mcp.storage.intact_rows import UnreadableRow
 from kalito_mcp.storage.sqlite.moved_vectors import PointHashes
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_INDEXES, SELECT_VECTOR_COUNT
@@ -87,7 +88,7 @@ def moved_points(path: Path) -> tuple[str, int] | None:
             [secret] = connection.execute(SELECT_IDENTITY).fetchone()
             [count] = connection.execute(SELECT_MOVED_COUNT).fetchone()
             return PointHashes(bytes(secret)).database, int(count)
-    except sqlite3.Error:
+    except (sqlite3.Error, UnreadableRow):
         return None
 
 

@@ -190,7 +190,7 @@ def _batches(all_of_them: Sequence[T]) -> Iterator[Sequence[T]]:
 
 def _points_of(hashes: PointHashes, index_key: int, dimension: int, rows: Sequence[Any]) -> list[VectorPoint]:
     """`rows` come from SELECT_TO_MOVE."""
-    from kalito_mcp.storage.sqlite.vector_rows import unpacked  # noqa: PLC0415 - numpy loads when needed
+    from kalito_mcp.storage.vector_rows import unpacked  # noqa: PLC0415 - numpy loads when needed
 
     vectors = unpacked([row[1] for row in rows], dimension)
     return [

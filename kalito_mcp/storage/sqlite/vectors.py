@@ -178,7 +178,7 @@ class VectorQueries(VectorIndexQueries):
         scan: Any = self._connection._execute  # the driver's own way to run a function on its thread
         found: list[tuple[int, float]] = await scan(self._scanned, active, place, query, k, among)
         if active.moved_key:
-            from kalito_mcp.storage.sqlite.vector_rows import best  # noqa: PLC0415 - numpy loads when needed
+            from kalito_mcp.storage.vector_rows import best  # noqa: PLC0415 - numpy loads when needed
 
             moved = await self._moved.nearest(active, *place, query, k=k, among=among)
             found = [] if moved is None else best([*moved, *found], k)
@@ -199,7 +199,7 @@ class VectorQueries(VectorIndexQueries):
         rows = await self._all(
             SELECT_VECTORS_OF_RECORDS, index_key=active.key, record_keys=json.dumps(list(record_keys))
         )
-        from kalito_mcp.storage.sqlite.vector_rows import cosines, unpacked  # noqa: PLC0415 - numpy loads when needed
+        from kalito_mcp.storage.vector_rows import cosines, unpacked  # noqa: PLC0415 - numpy loads when needed
 
         if not rows:
             return {}
@@ -216,7 +216,7 @@ class VectorQueries(VectorIndexQueries):
     ) -> list[tuple[int, float]]:
         """The k nearest of the vectors that are in the database. On the thread of the connection."""
         from kalito_mcp.storage.sqlite.vector_cache import Admissible  # noqa: PLC0415 - numpy loads when needed
-        from kalito_mcp.storage.sqlite.vector_rows import ranked  # noqa: PLC0415 - as above
+        from kalito_mcp.storage.vector_rows import ranked  # noqa: PLC0415 - as above
 
         connection = self._connection._conn
         cache, last_key = self._caches.current(connection, active)
@@ -259,7 +259,7 @@ class VectorStatements(VectorQueries):
         await self._all(INSERT_INDEX, fingerprint=fingerprint, dimension=dimension)
 
     async def put(self, fingerprint: str, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]") -> None:
-        from kalito_mcp.storage.sqlite.vector_rows import packed  # noqa: PLC0415 - numpy loads when first needed
+        from kalito_mcp.storage.vector_rows import packed  # noqa: PLC0415 - numpy loads when first needed
 
         index = await self._known(fingerprint)
         check_vectors(owed, vectors, index.dimension)
@@ -291,7 +291,7 @@ class VectorStatements(VectorQueries):
         """Take the mean of the latest vectors. Whose they are matters little: it is the model that leans to a side."""
         import numpy as np  # noqa: PLC0415 - loads when first needed
 
-        from kalito_mcp.storage.sqlite.vector_rows import directions, unpacked  # noqa: PLC0415 - as above
+        from kalito_mcp.storage.vector_rows import directions, unpacked  # noqa: PLC0415 - as above
 
         rows = await self._all(SELECT_LATEST_VECTORS, index_key=index.key, limit=_CENTRE_OF)
         mean = directions(unpacked([row[0] for row in rows], index.dimension)).mean(axis=0, dtype=np.float64)

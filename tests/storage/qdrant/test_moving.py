@@ -25,7 +25,7 @@ from kalito_mcp.storage.qdrant.collections import MODULE
 from kalito_mcp.storage.qdrant.points import QdrantPoints
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import inspect
-from kalito_mcp.storage.sqlite.vector_rows import packed
+from kalito_mcp.storage.vector_rows import packed
 from kalito_mcp.upkeep.vector_worker import VectorWorker
 from tests import drafts
 from tests.contract.test_vectors import (

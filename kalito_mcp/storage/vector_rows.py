@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.storage.sqlite.failures import intact_rows
+from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.vector_checks import check_finite
 
 _LARGEST: Final = 127

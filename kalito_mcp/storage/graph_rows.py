@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from kalito_mcp.domain.graph import EdgeType, GraphEdge, GraphNode, NodeType, NodeWeights
 from kalito_mcp.runtime.gc_pause import gc_paused
-from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.row_hash import real, row_hash
+from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.row_hash import real, row_hash
 
 NODE_COLUMNS: Final = """
     n.key, n.id, n.type, n.text, n.canonical_key, n.summary, n.source_node_ids, n.source_record_ids, n.repeat,

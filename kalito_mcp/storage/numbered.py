@@ -1,7 +1,7 @@
-"""Sessions and records as this store returns them: with the keys of their rows, which nothing above it sees."""
+"""Sessions and records with the keys of their rows, which nothing above a store sees."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kalito_mcp.domain.memory_records import MemoryRecord
@@ -23,6 +23,8 @@ class NumberedRecord(MemoryRecord):
     """A record with the key of its row."""
 
     key: int
+    owner: str = field(default="", compare=False)
+    """Whose it is, if the store needs that to find its row again."""
 
 
 def key_of(stored: Session | MemoryRecord) -> int:

@@ -22,21 +22,14 @@ from kalito_mcp.domain.search import Candidate
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.ports.conversations import MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.record_fields import origin_of, packed, packed_list, stored_origin, stored_reach
-from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.row_hash import UNCHANGED, real, record_hash
+from kalito_mcp.storage.row_hash import UNCHANGED, real, record_hash
 
 RECORD_COLUMNS: Final = """
     r.key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance, r.tokens, r.created_at,
     r.client_key, r.attributes, r.origin, r.deleted_at IS NOT NULL, r.is_internal,
     r.reach
-"""
-INSERT_RECORD: Final = """
-INSERT INTO records (
-    key, agent_key, session_key, type, id, seq, end_seq, level, is_covered, role, name, text, importance, tokens,
-    created_at, client_key, attributes, hash, origin, client, recorded_at, is_internal, is_critical, tags, caused_by,
-    source, document_id, project_key, reach
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _TYPES: Final = {str(of_type): of_type for of_type in RecordType}
 _ROLES: Final = {str(role): role for role in Role}

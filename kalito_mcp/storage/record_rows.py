@@ -20,38 +20,22 @@ from kalito_mcp.domain.memory_records import (
 )
 from kalito_mcp.domain.records import Reach, RecordType, Role, message_record_id
 from kalito_mcp.storage import record_fields
+from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.numbered import NumberedRecord
 from kalito_mcp.storage.record_fields import origin_of, stored_origin
-from kalito_mcp.storage.sqlite.failures import intact_rows
-from kalito_mcp.storage.sqlite.numbered import NumberedRecord
-from kalito_mcp.storage.sqlite.row_hash import hash_of_record, row_hash
+from kalito_mcp.storage.row_hash import hash_of_record, row_hash
 
-STORED_COLUMNS: Final = """
-    r.key, r.agent_key, r.session_key, r.type, r.id, r.seq, r.end_seq, r.level, r.role, r.name, r.text, r.importance,
-    r.tokens, r.created_at, r.client_key, r.attributes, r.origin, r.client, r.recorded_at, r.revision, r.deleted_at,
-    r.purged_at, r.is_internal, r.is_critical, r.tags, r.caused_by, r.source,
-    r.document_id, r.project_key, r.reach, r.hash,
-    (SELECT coalesce(c.id, 'msg_' || c.key) FROM records c WHERE c.key = r.caused_by) AS cause,
-    (SELECT p.id FROM projects p WHERE p.key = r.project_key) AS project
-"""
-UPDATE_RECORD: Final = """
-UPDATE records SET
-    seq = :seq, name = :name, text = :text, importance = :importance, tokens = :tokens, client_key = :client_key,
-    attributes = :attributes, client = :client, revision = :revision, deleted_at = :deleted_at, purged_at = :purged_at,
-    is_internal = :is_internal, is_critical = :is_critical, tags = :tags, caused_by = :caused_by,
-    source = :source, document_id = :document_id, project_key = :project_key, reach = :reach, hash = :hash
-WHERE key = :key
-"""
-INSERT_EDIT: Final = """
-INSERT INTO memory_edits (record_key, version, edit_type, editor_type, editor_id, changes, edited_at, hash)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-"""
 EDIT_COLUMNS: Final = "e.record_key, e.version, e.edit_type, e.editor_type, e.editor_id, e.changes, e.edited_at"
 """The hash of an edit covers the same columns."""
 
-_STORED_NAMES: Final = tuple(
-    column.split(".")[1] for column in STORED_COLUMNS.partition("(")[0].replace("\n", " ").split(",") if "." in column
-)
-STORED_WIDTH: Final = len(_STORED_NAMES) + 2
+STORED_NAMES: Final = (
+    "key agent_key session_key type id seq end_seq level role name text importance tokens created_at client_key "
+    "attributes origin client recorded_at revision deleted_at purged_at is_internal is_critical tags caused_by source "
+    "document_id project_key reach hash"
+).split()
+"""Columns of a record, to which `cause` and `project` are added: ids."""
+
+STORED_WIDTH: Final = len(STORED_NAMES) + 2
 
 
 class Place(NamedTuple):
@@ -64,17 +48,17 @@ class Place(NamedTuple):
 
 Row = Sequence[Any]
 StoredRow = dict[str, Any]
-"""A row of STORED_COLUMNS by name. `caused_by` is the key of the cause and `cause` its id; `project` is the id of the
+"""A row of STORED_NAMES. `caused_by` is the key of the cause and `cause` its id; `project` is the id of the
 project."""
 
 
 def stored(row: Row) -> StoredRow:
     """The first STORED_WIDTH values of a row, by name."""
-    return dict(zip((*_STORED_NAMES, "cause", "project"), row, strict=False))
+    return dict(zip((*STORED_NAMES, "cause", "project"), row, strict=False))
 
 
 def record(row: Row) -> NumberedRecord:
-    """A record from a row: STORED_COLUMNS, ids of agent and session, usage, last use, ids of its effects as JSON."""
+    """A record from a row: STORED_NAMES, cause, project, ids of agent and session, usage, last use, effects as JSON."""
     agent_id, session_id, usage_count, last_used, led_to = row[STORED_WIDTH:]
     with intact_rows():
         fields = stored(row)
@@ -153,7 +137,7 @@ def hashed(row: StoredRow) -> StoredRow:
 
 def new_row(key: int, place: Place, draft: RecordDraft, *, caused_by: int | None, now_ms: int) -> StoredRow:
     """The row of a thought, document or task."""
-    empty: StoredRow = dict.fromkeys((*_STORED_NAMES, "project"))
+    empty: StoredRow = dict.fromkeys((*STORED_NAMES, "project"))
     return with_content(
         {
             **empty,

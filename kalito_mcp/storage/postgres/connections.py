@@ -1,0 +1,51 @@
+"""Connections to PostgreSQL: a pool that takes back what a cancelled call left behind."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import asyncpg
+from pgvector.asyncpg import register_vector
+
+_APPLICATION: Final = "kalito-mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A database as people may see it: without a password."""
+
+    url: str
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.url)
+        host = parts.hostname or "localhost"
+        return f"the database {parts.path.lstrip('/') or 'of this user'} at {host}"
+
+
+async def connect(url: str, *, timeout_s: float, **options: Any) -> "asyncpg.Connection":
+    """One connection of its own."""
+    return await asyncpg.connect(url, timeout=timeout_s, server_settings={"application_name": _APPLICATION}, **options)
+
+
+async def connect_pool(url: str, *, most: int, timeout_s: float, is_pooled: bool) -> asyncpg.Pool:
+    """A pool of at most this many connections. `is_pooled`: a pooler is in between that gives each transaction another
+    connection, so that no statement can be kept."""
+    return await asyncpg.create_pool(
+        url,
+        min_size=0,
+        max_size=most,
+        timeout=timeout_s,
+        init=_prepare,
+        reset=_keep,
+        statement_cache_size=0 if is_pooled else 512,
+        max_cached_statement_lifetime=0,
+        server_settings={"application_name": _APPLICATION},
+    )
+
+
+async def _prepare(connection: "asyncpg.Connection") -> None:
+    await register_vector(connection)
+
+
+async def _keep(connection: asyncpg.Connection) -> None:
+    """Reset nothing: all settings are of one transaction. A round trip less for each use."""

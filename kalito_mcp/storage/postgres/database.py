@@ -1,0 +1,173 @@
+"""A store on PostgreSQL. Any number of processes may serve it; none of them keeps anything that another one needs."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import anyio
+import asyncpg
+
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.connections import Place, connect, connect_pool
+from kalito_mcp.storage.postgres.failures import explained
+from kalito_mcp.storage.postgres.maintenance import MaintenanceOfPostgres
+from kalito_mcp.storage.postgres.migrating import migrate
+from kalito_mcp.storage.postgres.opening import (
+    is_behind_pooler,
+    refuse_old_server,
+    refuse_other_schema,
+    refuse_unbound_role,
+)
+from kalito_mcp.storage.postgres.schema import migrations
+from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage.postgres.views import Caches, ReadViewOfPostgres, WriteTransactionOfPostgres
+
+T = TypeVar("T")
+SELECT_IDENTITY: Final = "SELECT secret FROM identity"
+SELECT_REVISION: Final = "SELECT coalesce((SELECT revision FROM owners WHERE name = $1), 0)"
+
+_WRITERS: Final = 4
+"""Connections for writes. Those that wait for the same owner's lock leave the others to reads."""
+
+_CONNECT_S: Final = 10.0
+
+
+class PostgresStore:
+    """`ports.store.Store` on PostgreSQL."""
+
+    is_read_only = False
+    warning: str | None = None
+    """What to say when it is opened."""
+
+    def __init__(self, place: Place, pool: asyncpg.Pool, policy: StoragePolicy) -> None:
+        self.place = place
+        self.maintenance = MaintenanceOfPostgres(self)
+        self._pool = pool
+        self._policy = policy
+        self._owners: dict[str, int] = {}
+        """The keys of owners, which never change."""
+        self._caches = Caches()
+        self._writers = anyio.CapacityLimiter(_WRITERS)
+
+    @classmethod
+    async def open(
+        cls, url: str, policy: StoragePolicy | None = None, *, direct_url: str | None = None
+    ) -> "PostgresStore":
+        """Open the database of a URL. With a direct URL, which is of the role that owns the tables and goes through no
+        pooler, the schema is brought up to date first.
+
+        Raises:
+            ConfigurationError: the URL, the role, the server or the schema cannot be used.
+            StorageUnreachable: the server does not answer.
+        """
+        policy, place = policy or StoragePolicy(), Place(url)
+        with explained(str(place)):
+            if direct_url is not None:
+                await _bring_up_to_date(direct_url, place, role=_role_of(url))
+            connection = await _connect(url, place)
+            try:
+                await refuse_old_server(connection, str(place))
+                await refuse_other_schema(connection, str(place))
+                await refuse_unbound_role(connection, str(place))
+                is_pooled = await is_behind_pooler(connection)
+            finally:
+                await connection.close()
+            most = policy.readers + _WRITERS
+            pool = await connect_pool(url, most=most, timeout_s=_CONNECT_S, is_pooled=is_pooled)
+        store = cls(place, pool, policy)
+        if is_pooled and direct_url is None:
+            store.warning = f"{place} is behind a pooler; name a direct connection in KALITO_DATABASE_DIRECT"
+        return store
+
+    async def read(self, work: Callable[[ReadViewOfPostgres], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
+        """The result of `work` on a consistent view. A short one without an owner needs no transaction."""
+        async with self._transaction(is_short=is_short) as transaction:
+            return await work(ReadViewOfPostgres(transaction, self._caches, self._policy))
+
+    @asynccontextmanager
+    async def view(self) -> AsyncIterator[ReadViewOfPostgres]:
+        """A consistent view for a block."""
+        async with self._transaction() as transaction:
+            yield ReadViewOfPostgres(transaction, self._caches, self._policy)
+
+    async def write(
+        self,
+        work: Callable[[WriteTransactionOfPostgres], Coroutine[Any, Any, T]],
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
+        """The result of `work` in a write transaction. `before` is awaited first: whoever takes a lock there does not
+        wait for the database meanwhile, and the lock of the owner's row comes after it."""
+        async with self._writers:
+            if before is not None:
+                await before()
+            async with self._transaction(is_write=True) as transaction:
+                return await work(WriteTransactionOfPostgres(transaction, self._caches, self._policy))
+
+    async def revision(self, owner: str) -> int:
+        """How many transactions wrote for the owner."""
+        async with self._connection() as connection:
+            return int(await connection.fetchval(SELECT_REVISION, owner))
+
+    async def secret(self) -> bytes:
+        """The database's own 16 random bytes."""
+        async with self._connection() as connection:
+            return bytes(await connection.fetchval(SELECT_IDENTITY))
+
+    async def close(self) -> None:
+        """Close every connection."""
+        with anyio.move_on_after(_CONNECT_S, shield=True), suppress(OSError, asyncpg.InterfaceError):
+            await self._pool.close()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+        with explained(str(self.place)):
+            async with self._pool.acquire(timeout=self._policy.busy_timeout_s) as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def _transaction(self, *, is_write: bool = False, is_short: bool = False) -> AsyncIterator[Transaction]:
+        async with self._connection() as connection:
+            transaction = Transaction(
+                connection,
+                self._owners,
+                is_write=is_write,
+                is_short=is_short,
+                lock_timeout_s=self._policy.busy_timeout_s,
+            )
+            try:
+                yield transaction
+                await transaction.commit()
+            except BaseException:
+                with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                    await transaction.rollback()
+                raise
+
+
+def _role_of(url: str) -> str:
+    role = urlsplit(url).username
+    if not role:
+        raise ConfigurationError("KALITO_DATABASE names no role; write postgresql://role@host/database")
+    return role
+
+
+async def _bring_up_to_date(url: str, place: Place, *, role: str) -> None:
+    connection = await _connect(url, Place(url))
+    try:
+        await refuse_old_server(connection, str(place))
+        await migrate(connection, migrations(), str(place), role=role)
+    finally:
+        await connection.close()
+
+
+async def _connect(url: str, place: Place) -> asyncpg.Connection:
+    try:
+        return await connect(url, timeout_s=_CONNECT_S)
+    except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError):
+        raise ConfigurationError(f"{place} does not let this role in; check its name and password") from None
+    except asyncpg.InvalidCatalogNameError:
+        raise ConfigurationError(f"{place} does not exist; create it, or check the URL") from None
+    except (ValueError, asyncpg.ClientConfigurationError) as error:
+        raise ConfigurationError(f"the URL of {place} cannot be used: {error}") from None

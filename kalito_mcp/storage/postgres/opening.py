@@ -1,0 +1,79 @@
+"""What has to hold of a database and of the role that serves it. A database that is not like this is refused."""
+
+from typing import Final
+
+import asyncpg
+
+from kalito_mcp.errors import ConfigurationError, StorageError
+from kalito_mcp.storage.postgres.schema import applied, migrations, missing
+
+OLDEST_SERVER: Final = 16
+OLDEST_VECTOR: Final = (0, 8)
+
+SELECT_SERVER: Final = """
+SELECT current_setting('server_version_num')::int / 10000, current_user::text, pg_backend_pid(),
+    (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+    (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user)
+"""
+# A policy binds neither the owner of a table that does not force it, nor a member of that role.
+SELECT_UNPROTECTED: Final = """
+SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND EXISTS (
+    SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'owner_key' AND NOT a.attisdropped
+) AND NOT (c.relrowsecurity AND c.relforcerowsecurity AND EXISTS (
+    SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid
+))
+ORDER BY c.relname
+"""
+SELECT_IS_OWNER: Final = """
+SELECT EXISTS (
+    SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = current_schema() AND c.relname = 'records' AND pg_has_role(current_user, c.relowner, 'MEMBER')
+)
+"""
+
+
+async def refuse_old_server(connection: asyncpg.Connection, place: str) -> None:
+    """Raises ConfigurationError if the server or its pgvector is too old or missing."""
+    version, _, _, vector, _ = await connection.fetchrow(SELECT_SERVER)
+    if version < OLDEST_SERVER:
+        raise ConfigurationError(f"{place} is PostgreSQL {version}; {OLDEST_SERVER} or newer is needed")
+    if vector is None:
+        raise ConfigurationError(
+            f"{place} lacks the extension vector; let an administrator run CREATE EXTENSION vector in it"
+        )
+    if tuple(map(int, vector.split(".")[:2])) < OLDEST_VECTOR:
+        raise ConfigurationError(
+            f"{place} has vector {vector}; let an administrator run ALTER EXTENSION vector UPDATE (0.8 or newer)"
+        )
+
+
+async def refuse_unbound_role(connection: asyncpg.Connection, place: str) -> None:
+    """Raises ConfigurationError if row level security would not bind the role of the connection.
+
+    Raises:
+        StorageError: a table with an owner has no policy.
+    """
+    _, role, _, _, is_exempt = await connection.fetchrow(SELECT_SERVER)
+    if is_exempt or await connection.fetchval(SELECT_IS_OWNER):
+        kind = "is a superuser or has BYPASSRLS" if is_exempt else "owns the tables"
+        raise ConfigurationError(
+            f"the role {role} {kind}, so that {place} would not keep one person's memory from another; name an "
+            "ordinary role in KALITO_DATABASE, and the owner in KALITO_DATABASE_DIRECT"
+        )
+    if unprotected := [row[0] for row in await connection.fetch(SELECT_UNPROTECTED)]:
+        raise StorageError(f"{place}: no policy protects {', '.join(unprotected)}; restore the schema")
+
+
+async def refuse_other_schema(connection: asyncpg.Connection, place: str) -> None:
+    """Raises an error that says what to do if the schema is not this release's."""
+    if missing(await applied(connection), migrations(), place):
+        raise ConfigurationError(
+            f"the schema of {place} is not up to date; name the role that owns it in KALITO_DATABASE_DIRECT and start "
+            "again, which brings it up to date"
+        )
+
+
+async def is_behind_pooler(connection: asyncpg.Connection) -> bool:
+    """Whether a pooler answers instead of the server: it names other processes than the server's."""
+    return bool((await connection.fetchrow(SELECT_SERVER))[2] != connection.get_server_pid())

@@ -1,0 +1,147 @@
+"""One transaction, of one owner at a time.
+
+It begins with its first statement, in one round trip with what protects it: `kalito.owner`, which the policies of the
+tables compare, and for a write the lock of the owner's row. That lock is what makes the writes of one owner one after
+the other. Each statement names its owner, so nobody has to say beforehand whose memory a transaction is about.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import anyio
+import asyncpg
+
+from kalito_mcp.storage.postgres.named_sql import positional
+
+BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+SELECT_OWNER: Final = "SELECT key FROM owners WHERE name = :name"
+INSERT_OWNER: Final = """
+INSERT INTO owners (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key
+"""
+_NOBODY: Final = 0
+"""The key of an owner who has nothing yet."""
+
+
+class Transaction:
+    """Runs named statements in one transaction on a connection of the pool.
+
+    `owners` has the keys of known owners by name; those that a committed transaction met are added. A read is a
+    snapshot. If `is_short`, statements without an owner run on their own, without a transaction.
+    """
+
+    def __init__(
+        self,
+        connection: asyncpg.Connection,
+        owners: dict[str, int],
+        *,
+        is_write: bool = False,
+        is_short: bool = False,
+        lock_timeout_s: float = 0.0,
+    ) -> None:
+        self.connection = connection
+        self.is_write = is_write
+        self._owners = owners
+        self._met: dict[str, int] = {}
+        self._is_short = is_short
+        self._begin = BEGIN_READING
+        if is_write:
+            self._begin = f"{BEGIN_WRITING}; SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)}"
+        self._is_begun = False
+        self._owner: str | None = None
+        self._locked: set[str] = set()
+
+    async def all(self, statement: str, **parameters: Any) -> list[Any]:
+        """All rows of the statement. `owner`, if it is a parameter, is the name of one; the statement gets the key."""
+        text, names = positional(statement)
+        values = await self._prepared(names, parameters)
+        return list(await self.connection.fetch(text, *values))
+
+    async def count_changed(self, statement: str, **parameters: Any) -> int:
+        """Run the statement; how many rows it changed or removed."""
+        text, names = positional(statement)
+        values = await self._prepared(names, parameters)
+        status: str = await self.connection.execute(text, *values)
+        return int(status.rpartition(" ")[2])
+
+    async def many(self, statement: str, rows: Iterable[Mapping[str, Any]], *, owner: str) -> None:
+        """Run the statement for each row of parameters of one owner, in few round trips."""
+        text, names = positional(statement)
+        key = await self.of(owner)
+        values = [[key if name == "owner" else row[name] for name in names] for row in rows]
+        if values:
+            await self.connection.executemany(text, values)
+
+    async def of(self, owner: str) -> int:
+        """Go on as this owner. The owner's key; 0, which nobody has, for one who is not known to a read."""
+        if self._owner != owner or not self._is_begun:
+            key = self._owners.get(owner) or self._met.get(owner)
+            await (self._write_as(owner, key) if self.is_write else self._read_as(owner, key))
+            self._owner = owner
+        return self._owners.get(owner) or self._met.get(owner, _NOBODY)
+
+    async def commit(self) -> None:
+        """Make the changes last, and the owners known."""
+        if self._is_begun:
+            with anyio.CancelScope(shield=True):
+                await self.connection.execute("COMMIT")
+        self._owners.update(self._met)
+        self._is_begun = False
+
+    async def rollback(self) -> None:
+        """End the transaction without changes."""
+        if self._is_begun and not self.connection.is_closed():
+            self._is_begun = False
+            with anyio.CancelScope(shield=True):
+                await self.connection.execute("ROLLBACK")
+
+    async def _prepared(self, names: tuple[str, ...], parameters: Mapping[str, Any]) -> list[Any]:
+        """The values of the parameters, after the transaction has begun as their owner."""
+        owner_key = _NOBODY
+        if "owner" in names:
+            owner_key = await self.of(parameters["owner"])
+        elif not self._is_begun and not self._is_short:
+            await self._run(self._begin)
+            self._is_begun = True
+        return [owner_key if name == "owner" else parameters[name] for name in names]
+
+    async def _read_as(self, owner: str, key: int | None) -> None:
+        if key is None:
+            if not self._is_begun:
+                await self._begin_alone()
+            text, _ = positional(SELECT_OWNER)
+            key = await self.connection.fetchval(text, owner)
+            if key is None:
+                key = _NOBODY
+            else:
+                self._met[owner] = key
+        await self._set(f"SELECT set_config('kalito.owner', '{key}', true)")
+
+    async def _write_as(self, owner: str, key: int | None) -> None:
+        if key is None:
+            if not self._is_begun:
+                await self._begin_alone()
+            text, _ = positional(INSERT_OWNER)
+            key = self._met[owner] = await self.connection.fetchval(text, owner)
+        setting = f"SELECT set_config('kalito.owner', '{key}', true)"
+        if owner not in self._locked:
+            self._locked.add(owner)
+            setting += f"; UPDATE owners SET revision = revision + 1, owes = true WHERE key = {key}"
+        await self._set(
+            f"{setting}; SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}"
+        )
+
+    async def _begin_alone(self) -> None:
+        await self._run(self._begin)
+        self._is_begun = True
+
+    async def _set(self, settings: str) -> None:
+        """Run settings, which have no parameters but keys, in one round trip, and begin if that is not done."""
+        if self._is_begun:
+            await self._run(settings)
+        else:
+            self._is_begun = True
+            await self._run(f"{self._begin}; {settings}")
+
+    async def _run(self, statements: str) -> None:
+        await self.connection.execute(statements)

@@ -1,0 +1,22 @@
+"""The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
+
+from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.transactions import Transaction
+
+
+class Caches:
+    """What a process remembers of committed data, for all transactions."""
+
+
+class ReadViewOfPostgres:
+    """One read transaction."""
+
+    def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
+        self.transaction = transaction
+
+
+class WriteTransactionOfPostgres:
+    """One write transaction."""
+
+    def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
+        self.transaction = transaction

