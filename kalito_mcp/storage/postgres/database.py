@@ -106,6 +106,12 @@ class PostgresStore:
             async with self._transaction(is_write=True) as transaction:
                 return await work(WriteTransactionOfPostgres(transaction, self._caches, self._policy))
 
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[WriteTransactionOfPostgres]:
+        """A write transaction for a block, for chores: committed when the block ends, rolled back if it raises."""
+        async with self._writers, self._transaction(is_write=True) as transaction:
+            yield WriteTransactionOfPostgres(transaction, self._caches, self._policy)
+
     async def revision(self, owner: str) -> int:
         """How many transactions wrote for the owner."""
         async with self._connection() as connection:

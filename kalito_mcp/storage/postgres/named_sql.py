@@ -14,6 +14,8 @@ TYPES: Final = {
     **dict.fromkeys(("owner", "agent_key", "session_key", "project_key", "graph_key", "index_key", "key"), "bigint"),
     **dict.fromkeys(("number", "seq", "end_seq", "limit", "before_key", "after_key", "now_ms", "at_ms"), "bigint"),
     **dict.fromkeys(("agent", "session", "project", "limit_agent", "limit_project", "type", "id"), "text"),
+    **dict.fromkeys(("prefix", "state", "stage", "before", "name", "source"), "text"),
+    **dict.fromkeys(("said_at", "threshold", "max_summaries"), "bigint"),
     **dict.fromkeys(("keys", "numbers"), "bigint[]"),
     **dict.fromkeys(("ids", "types", "terms"), "text[]"),
 }

@@ -1,6 +1,8 @@
 """The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.session_changes import SessionStatements
+from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
 
 
@@ -13,6 +15,7 @@ class ReadViewOfPostgres:
 
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
+        self.sessions = SessionQueries(transaction)
 
 
 class WriteTransactionOfPostgres:
@@ -20,3 +23,4 @@ class WriteTransactionOfPostgres:
 
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
+        self.sessions = SessionStatements(transaction)

@@ -1,14 +1,14 @@
 """Reads sessions and their counters; `session_changes` writes them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
+from kalito_mcp.domain.sessions import Session, SessionCursor
 from kalito_mcp.domain.sizes import PartSize
-from kalito_mcp.storage.intact_rows import intact_rows
-from kalito_mcp.storage.numbered import NumberedSession, key_of
+from kalito_mcp.storage.numbered import key_of
+from kalito_mcp.storage.session_rows import sessions_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 
@@ -18,7 +18,6 @@ SESSION_COLUMNS: Final = """
     s.newest_message_at, s.revision, s.hidden_count, (SELECT p.id FROM projects p WHERE p.key = s.project_key),
     s.is_placed
 """
-_STATE_PLACE: Final = 4
 _BEYOND_ALL: Final = (1 << 63) - 1
 """A key that no session reaches."""
 NEWEST: Final = SessionCursor((1 << 63) - 1, "")
@@ -194,14 +193,3 @@ class SessionQueries(Queries):
         parameters = {"threshold": threshold, "max_summaries": max_summaries, "limit": limit}
         after_key = 0 if after is None else key_of(after)
         return list(sessions_of(await self._all(SELECT_OWING_SESSIONS, **parameters, after_key=after_key)))
-
-
-def sessions_of(rows: Iterable[Any]) -> Iterator[Session]:
-    """The sessions of rows with `SESSION_COLUMNS`."""
-    for row in rows:
-        fields = list(row)
-        with intact_rows():
-            fields[_STATE_PLACE] = SessionState(fields[_STATE_PLACE])
-        fields[-1] = bool(fields[-1])
-        key, *others = fields
-        yield NumberedSession(*others, key=key)

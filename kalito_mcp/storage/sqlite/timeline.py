@@ -11,9 +11,10 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionCursor
 from kalito_mcp.ports.timeline import BegunSession
 from kalito_mcp.storage import record_rows as rows
+from kalito_mcp.storage.session_rows import sessions_of
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.records import AT_THE_END
-from kalito_mcp.storage.sqlite.sessions import NEWEST, SESSION_COLUMNS, sessions_of
+from kalito_mcp.storage.sqlite.sessions import NEWEST, SESSION_COLUMNS
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
 
 _QUARTER_MS: Final = 900_000

@@ -65,7 +65,7 @@ CREATE TABLE sessions (
     FOREIGN KEY (owner_key, agent_key) REFERENCES agents (owner_key, key),
     FOREIGN KEY (owner_key, project_key) REFERENCES projects (owner_key, key)
 ) WITH (fillfactor = 80);
-CREATE INDEX sessions_said ON sessions (owner_key, (coalesce(newest_message_at, updated_at)) DESC, id DESC);
+CREATE INDEX sessions_said ON sessions (owner_key, (coalesce(newest_message_at, updated_at)) DESC, key DESC);
 CREATE INDEX sessions_of_projects ON sessions (owner_key, project_key) WHERE project_key IS NOT NULL;
 
 -- A message is `msg_<key>` and has no id of its own. changed_at_revision is the owner's revision when a column that a
