@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 import asyncpg
 from pgvector.asyncpg import register_vector
 
+from kalito_mcp.storage.postgres.nul_text import decoded, encoded
+
 _APPLICATION: Final = "kalito-mcp"
 
 
@@ -45,6 +47,7 @@ async def connect_pool(url: str, *, most: int, timeout_s: float, is_pooled: bool
 
 async def _prepare(connection: "asyncpg.Connection") -> None:
     await register_vector(connection)
+    await connection.set_type_codec("text", schema="pg_catalog", encoder=encoded, decoder=decoded, format="binary")
 
 
 async def _keep(connection: asyncpg.Connection) -> None:

@@ -12,6 +12,7 @@ import anyio
 import asyncpg
 
 from kalito_mcp.storage.postgres.named_sql import positional
+from kalito_mcp.storage.postgres.nul_text import storable
 
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -68,7 +69,7 @@ class Transaction:
         """Run the statement for each row of parameters of one owner, in few round trips."""
         text, names = positional(statement)
         key = await self.of(owner)
-        values = [[key if name == "owner" else row[name] for name in names] for row in rows]
+        values = [[key if name == "owner" else storable(row[name]) for name in names] for row in rows]
         if values:
             await self.connection.executemany(text, values)
 
@@ -103,7 +104,7 @@ class Transaction:
         elif not self._is_begun and not self._is_short:
             await self._run(self._begin)
             self._is_begun = True
-        return [owner_key if name == "owner" else parameters[name] for name in names]
+        return [owner_key if name == "owner" else storable(parameters[name]) for name in names]
 
     async def _read_as(self, owner: str, key: int | None) -> None:
         if key is None:
