@@ -1,6 +1,7 @@
 """A store on PostgreSQL. Any number of processes may serve it; none of them keeps anything that another one needs."""
 
 import logging
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
@@ -44,6 +45,8 @@ class PostgresStore:
     def __init__(self, place: Place, pool: asyncpg.Pool, policy: StoragePolicy) -> None:
         self.place = place
         self.maintenance = MaintenanceOfPostgres(self)
+        self.holder = str(uuid.uuid4())
+        """The id under which this store holds leases."""
         self._pool = pool
         self._policy = policy
         self._owners: dict[str, int] = {}
@@ -150,6 +153,7 @@ class PostgresStore:
                 is_write=is_write,
                 is_short=is_short,
                 lock_timeout_s=self._policy.busy_timeout_s,
+                holder=self.holder,
             )
             try:
                 yield transaction
