@@ -43,12 +43,13 @@ from kalito_mcp.pins.collector import PinCollector
 from kalito_mcp.pins.digest_pins import DigestPinner
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.embedder import Embedder
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import OpenedStore, Store
 from kalito_mcp.records.historian import Historian
 from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.runtime.system import RandomIds, SystemClock
+from kalito_mcp.storage.on_server import inspect_server, open_on_server
 from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -162,8 +163,12 @@ async def memory_over(
             await registry.aclose()
 
 
-async def _open_store(settings: Settings, clock: Clock) -> SqliteStore:
+async def _open_store(settings: Settings, clock: Clock) -> OpenedStore:
     points = configured_points(settings.vectors, clock.steady_s)
+    if settings.database.server is not None:
+        if points is not None:
+            raise ConfigurationError("PostgreSQL keeps the vectors itself; take models.qdrant out of the settings")
+        return await open_on_server(settings.database.server, settings.storage)
     return await SqliteStore.open(settings.database.path, settings.storage, points=points)
 
 
@@ -364,6 +369,9 @@ def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
         points = configured_points(settings.vectors)
     except ConfigurationError as error:
         yield Finding("models", Verdict.FAILED, str(error))
+    if settings.database.server is not None:
+        yield from inspect_server(settings.database.server, is_deep=is_deep)
+        return
     path = settings.database.path
     if not path.exists():
         yield Finding("database", Verdict.OK, "does not exist yet; `kalito-mcp serve` creates it")

@@ -21,6 +21,7 @@ PREFIX: Final = "KALITO_"
 OWN_VARIABLES: Final = frozenset(
     {
         "KALITO_DATABASE",
+        "KALITO_DATABASE_DIRECT",
         "KALITO_OWNER",
         "KALITO_CONFIG",
         "KALITO_SESSION",
@@ -55,10 +56,11 @@ class Sources:
     config: Path | None
     sections: dict[str, Any]
     variables: dict[str, str]
+    direct_url: str | None = None
 
     def checked_database(self) -> DatabaseAddress:
         """The address of the database. Raises ConfigurationError if it cannot be one."""
-        return default_database() if self.database is None else address_of(self.database)
+        return default_database() if self.database is None else address_of(self.database, self.direct_url)
 
     def checked_owner(self) -> str:
         """Whose memory it is. Raises ConfigurationError if it is no name."""
@@ -100,6 +102,7 @@ def read_sources(
         variables={
             name: value for name, value in environment.items() if name.startswith(PREFIX) and name not in OWN_VARIABLES
         },
+        direct_url=environment.get("KALITO_DATABASE_DIRECT") or None,
     )
 
 

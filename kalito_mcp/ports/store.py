@@ -140,3 +140,13 @@ class Store(Protocol):
     async def revision(self, owner: str) -> int:
         """A number that changes whenever any process commits a change of the owner's memory, tokens or consents. It
         stays while nobody writes, but may change when another owner's memory does."""
+
+
+class OpenedStore(Store, Protocol):
+    """A store with its connections, for the composition root that opened it."""
+
+    async def reindex(self) -> int:
+        """Rebuild the text index; the number of records in it. If interrupted, the next call goes on."""
+
+    async def close(self) -> None:
+        """End its connections."""

@@ -1,11 +1,14 @@
 """Where a memory is: the address of its database, and the files that this machine keeps outside the database. Standard
 library alone: a hook looks here, and its host waits for it."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.runtime.default_places import data_folder
+
+_SERVERS = frozenset({"postgresql", "postgres"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +67,51 @@ class LocalFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseAddress:
-    """The address of a database: today always the path of a SQLite file. Only composition roots look at `path`."""
+class ServerAddress:
+    """The address of a database on a PostgreSQL server. Its URLs may have passwords in them, so none is shown.
 
-    path: Path
+    `direct_url` is for what a pooler in between cannot pass on, and of the role that owns the tables; None if it was
+    not named.
+    """
+
+    url: str = field(repr=False)
+    direct_url: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
-        return str(self.path)
+        from urllib.parse import urlsplit  # noqa: PLC0415 - only with a server
+
+        parts = urlsplit(self.url)
+        return f"postgresql://{parts.hostname or 'localhost'}/{parts.path.lstrip('/')}"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAddress:
+    """The address of a database: the path of a SQLite file, or a server. Every name of a file that this machine keeps
+    outside the database begins with `prefix`. Only composition roots look at `path` and `server`."""
+
+    prefix: Path
+    server: ServerAddress | None = None
+
+    def __str__(self) -> str:
+        return str(self.server or self.prefix)
+
+    @property
+    def path(self) -> Path:
+        """The SQLite file. Raises ConfigurationError if the database is on a server."""
+        if self.server is not None:
+            raise ConfigurationError(
+                f"{self} is on PostgreSQL, which has tools of its own for this; docs/postgresql.md names them"
+            )
+        return self.prefix
 
     @property
     def files(self) -> LocalFiles:
         """The files of this memory outside the database."""
-        return LocalFiles(self.path)
+        return LocalFiles(self.prefix)
 
     def exists(self) -> bool:
-        """Whether there is a database at this address. Opens nothing."""
-        return self.path.exists()
+        """Whether there is a database at this address. Opens nothing: a server's is taken to be there."""
+        return self.server is not None or self.prefix.exists()
 
 
 def default_database() -> DatabaseAddress:
@@ -87,15 +119,22 @@ def default_database() -> DatabaseAddress:
     return DatabaseAddress(data_folder() / "memory.db")
 
 
-def address_of(named: Path | str) -> DatabaseAddress:
-    """The database that a person or a program names.
+def address_of(named: Path | str, direct_url: str | None = None) -> DatabaseAddress:
+    """The database that a person or a program names: a file, or the URL of a PostgreSQL server.
 
     Raises:
-        ConfigurationError: it is not the path of a file.
+        ConfigurationError: it is neither.
     """
-    scheme, is_url, _ = str(named).partition("://")
-    if is_url:  # the rest may have a password in it
-        raise ConfigurationError(f"a database at {scheme}:// is not supported; name a SQLite file, such as memory.db")
+    scheme, is_url, rest = str(named).partition("://")
+    if is_url:
+        if scheme not in _SERVERS:  # the rest may have a password in it
+            raise ConfigurationError(
+                f"a database at {scheme}:// is not supported; name a SQLite file, such as memory.db, or "
+                "postgresql://role@host/database"
+            )
+        server = ServerAddress(f"postgresql://{rest}", direct_url)
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(server).partition("://")[2])
+        return DatabaseAddress(data_folder() / f"postgresql-{name}", server)
     path = expanded(Path(named))
     if not path.name or "\0" in str(path):
         raise ConfigurationError(f"{str(path)!r} cannot be a database; name a file, such as memory.db")

@@ -1,5 +1,7 @@
 """A store on PostgreSQL. Any number of processes may serve it; none of them keeps anything that another one needs."""
 
+import logging
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
@@ -25,6 +27,7 @@ from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.postgres.views import Caches, ReadViewOfPostgres, WriteTransactionOfPostgres
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
 SELECT_REVISION: Final = "SELECT coalesce((SELECT revision FROM owners WHERE name = $1), 0)"
 
@@ -38,12 +41,12 @@ class PostgresStore:
     """`ports.store.Store` on PostgreSQL."""
 
     is_read_only = False
-    warning: str | None = None
-    """What to say when it is opened."""
 
     def __init__(self, place: Place, pool: asyncpg.Pool, policy: StoragePolicy) -> None:
         self.place = place
         self.maintenance = MaintenanceOfPostgres(self)
+        self.holder = str(uuid.uuid4())
+        """The id under which this store holds leases."""
         self._pool = pool
         self._policy = policy
         self._owners: dict[str, int] = {}
@@ -76,10 +79,13 @@ class PostgresStore:
                 await connection.close()
             most = policy.readers + _WRITERS
             pool = await connect_pool(url, most=most, timeout_s=_CONNECT_S, is_pooled=is_pooled)
-        store = cls(place, pool, policy)
         if is_pooled and direct_url is None:
-            store.warning = f"{place} is behind a pooler; name a direct connection in KALITO_DATABASE_DIRECT"
-        return store
+            _log.warning(
+                "%s is behind a pooler, which passes no notifications on, so that changes of other workers are seen "
+                "late; name a direct connection in KALITO_DATABASE_DIRECT",
+                place,
+            )
+        return cls(place, pool, policy)
 
     async def read(self, work: Callable[[ReadViewOfPostgres], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
         """The result of `work` on a consistent view. A short one without an owner needs no transaction."""
@@ -112,6 +118,11 @@ class PostgresStore:
         async with self._writers, self._transaction(is_write=True) as transaction:
             yield WriteTransactionOfPostgres(transaction, self._caches, self._policy)
 
+    async def reindex(self) -> int:
+        """Rebuild the text index; the number of records in it."""
+        await self.maintenance.rebuild_derived()
+        return 0
+
     async def revision(self, owner: str) -> int:
         """How many transactions wrote for the owner."""
         async with self._connection() as connection:
@@ -142,6 +153,7 @@ class PostgresStore:
                 is_write=is_write,
                 is_short=is_short,
                 lock_timeout_s=self._policy.busy_timeout_s,
+                holder=self.holder,
             )
             try:
                 yield transaction

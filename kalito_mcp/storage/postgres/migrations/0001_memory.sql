@@ -6,12 +6,15 @@
 -- what is read before it is known who asks.
 
 -- revision counts the transactions that wrote for the owner. Whoever writes has this row locked, so that the writes of
--- one owner are one after the other, and keys ascend. owes: background work may be due.
+-- one owner are one after the other, and keys ascend. owes: background work may be due. It is the work of lease_holder,
+-- a process, until lease_until; then of the first one that takes it.
 CREATE TABLE owners (
     key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
     revision bigint NOT NULL DEFAULT 0,
-    owes boolean NOT NULL DEFAULT false
+    owes boolean NOT NULL DEFAULT false,
+    lease_holder uuid,
+    lease_until timestamptz
 ) WITH (fillfactor = 70);
 CREATE INDEX owners_owing ON owners (key) WHERE owes;
 

@@ -1,0 +1,44 @@
+"""Stores on a PostgreSQL server, which only an extra can open: nothing of it is loaded without such an address."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from kalito_mcp.domain.findings import Finding
+from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.ports.store import OpenedStore, ReadView
+from kalito_mcp.runtime.database_address import ServerAddress
+
+T = TypeVar("T")
+
+
+async def open_on_server(address: ServerAddress, policy: StoragePolicy) -> OpenedStore:
+    """Open the database at an address; see `PostgresStore.open`."""
+    _check_extra()
+    from kalito_mcp.storage.postgres.database import PostgresStore  # noqa: PLC0415 - of an extra
+
+    return await PostgresStore.open(address.url, policy, direct_url=address.direct_url)
+
+
+def read_on_server(
+    address: ServerAddress, policy: StoragePolicy, work: Callable[[ReadView], Coroutine[Any, Any, T]]
+) -> tuple[T, int]:
+    """The result of `work` on a view, and the size of the database in bytes, for a program without an event loop."""
+    _check_extra()
+    from kalito_mcp.storage.postgres.reading_once import read_once  # noqa: PLC0415 - of an extra
+
+    return read_once(address.url, policy, work)
+
+
+def inspect_server(address: ServerAddress, *, is_deep: bool) -> Iterator[Finding]:
+    """The findings of a check of the database at an address. Changes nothing."""
+    _check_extra()
+    from kalito_mcp.storage.postgres.inspection import inspect  # noqa: PLC0415 - of an extra
+
+    yield from inspect(address.url, address.direct_url, is_deep=is_deep)
+
+
+def _check_extra() -> None:
+    if find_spec("asyncpg") is None or find_spec("pgvector") is None:
+        raise ConfigurationError("a database on PostgreSQL needs the extra: pip install 'kalito-mcp[postgres]'")
