@@ -484,7 +484,7 @@ async def test_an_agent_that_was_dropped_from_the_caches_is_read_again(
 async def test_postings_that_do_not_fit_are_read_from_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kalito_mcp.storage.sqlite.record_columns._KEPT_BYTES", 20)
+    monkeypatch.setattr("kalito_mcp.storage.kept_postings._KEPT_BYTES", 20)
     async with two_processes(tmp_path) as (searching, writer, database):
         for number in range(12):
             await writer.write(TRIP, f"ferry {WORDS[number % 4]}")
