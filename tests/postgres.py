@@ -13,7 +13,9 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +23,7 @@ from pathlib import Path
 import anyio
 import asyncpg
 import pytest
+from pgvector.asyncpg import register_vector
 
 from kalito_mcp.storage.postgres.connections import Place
 from kalito_mcp.storage.postgres.migrating import migrate
@@ -127,6 +130,17 @@ async def new_database(server: Server | None = None) -> str:
     await connection.execute(f"CREATE DATABASE {name} TEMPLATE kalito OWNER {OWNER}")
     await connection.close()
     return name
+
+
+@asynccontextmanager
+async def connected(database: str, role: str, server: Server | None = None) -> AsyncIterator[asyncpg.Connection]:
+    """A connection of its own, for the block."""
+    connection = await asyncpg.connect((server or shared_server()).url(database, role))
+    try:
+        await register_vector(connection)
+        yield connection
+    finally:
+        await connection.close(timeout=5)
 
 
 async def _make_template(server: Server) -> None:

@@ -21,6 +21,7 @@ from kalito_mcp.storage.postgres.opening import (
     refuse_old_server,
     refuse_other_schema,
     refuse_unbound_role,
+    refuse_unprotected,
 )
 from kalito_mcp.storage.postgres.schema import migrations
 from kalito_mcp.storage.postgres.transactions import Transaction
@@ -71,9 +72,8 @@ class PostgresStore:
                 await _bring_up_to_date(direct_url, place, role=_role_of(url))
             connection = await _connect(url, place)
             try:
-                await refuse_old_server(connection, str(place))
-                await refuse_other_schema(connection, str(place))
-                await refuse_unbound_role(connection, str(place))
+                for check in (refuse_old_server, refuse_unbound_role, refuse_other_schema, refuse_unprotected):
+                    await check(connection, str(place))
                 is_pooled = await is_behind_pooler(connection)
             finally:
                 await connection.close()

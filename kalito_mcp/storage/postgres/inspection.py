@@ -15,14 +15,16 @@ from kalito_mcp.storage.postgres.opening import (
     refuse_old_server,
     refuse_other_schema,
     refuse_unbound_role,
+    refuse_unprotected,
 )
 
 _CONNECT_S: Final = 10.0
 _Check = Callable[[asyncpg.Connection, str], Coroutine[Any, Any, None]]
 _CHECKS: Final[tuple[tuple[str, _Check, str], ...]] = (
     ("server", refuse_old_server, "PostgreSQL and pgvector are recent enough"),
+    ("role", refuse_unbound_role, "is bound by the policies"),
     ("schema", refuse_other_schema, "is this release's"),
-    ("isolation", refuse_unbound_role, "every table of a person's memory is protected, and the role is bound by it"),
+    ("isolation", refuse_unprotected, "every table of a person's memory has a policy"),
 )
 
 

@@ -49,11 +49,7 @@ async def refuse_old_server(connection: asyncpg.Connection, place: str) -> None:
 
 
 async def refuse_unbound_role(connection: asyncpg.Connection, place: str) -> None:
-    """Raises ConfigurationError if row level security would not bind the role of the connection.
-
-    Raises:
-        StorageError: a table with an owner has no policy.
-    """
+    """Raises ConfigurationError if row level security would not bind the role of the connection."""
     _, role, _, _, is_exempt = await connection.fetchrow(SELECT_SERVER)
     if is_exempt or await connection.fetchval(SELECT_IS_OWNER):
         kind = "is a superuser or has BYPASSRLS" if is_exempt else "owns the tables"
@@ -61,6 +57,10 @@ async def refuse_unbound_role(connection: asyncpg.Connection, place: str) -> Non
             f"the role {role} {kind}, so that {place} would not keep one person's memory from another; name an "
             "ordinary role in KALITO_DATABASE, and the owner in KALITO_DATABASE_DIRECT"
         )
+
+
+async def refuse_unprotected(connection: asyncpg.Connection, place: str) -> None:
+    """Raises StorageError if a table with an owner has no policy that binds everybody."""
     if unprotected := [row[0] for row in await connection.fetch(SELECT_UNPROTECTED)]:
         raise StorageError(f"{place}: no policy protects {', '.join(unprotected)}; restore the schema")
 

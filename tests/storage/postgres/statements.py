@@ -4,17 +4,25 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import kalito_mcp.storage.postgres as package
-from kalito_mcp.storage.postgres.named_sql import positional
 
-_IS_STATEMENT = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
-_OWNER = re.compile(r"(\w+\.)?owner_key = :owner")
+_IS_STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
+_OWNER: Final = re.compile(r"(\w+\.)?owner_key = :owner")
+_SAMPLES: Final[Mapping[str, Any]] = {
+    "int8": 1,
+    "int4": 1,
+    "int2": 1,
+    "float8": 0.5,
+    "float4": 0.5,
+    "bool": True,
+    "bytea": b"\x01" * 8,
+}
 
 
 def statements() -> dict[str, str]:
-    """All statements by `module.NAME`. Those of the start, and of migrations, are not among them: they have `$1`."""
+    """All statements by `module.NAME`."""
     return dict(_statements())
 
 
@@ -22,22 +30,25 @@ def _statements() -> Iterator[tuple[str, str]]:
     for module in pkgutil.iter_modules(package.__path__):
         loaded = importlib.import_module(f"{package.__name__}.{module.name}")
         for name, value in vars(loaded).items():
-            of_a_name: Mapping[Any, Any] = value if isinstance(value, Mapping) else {"": value}
-            for key, one in of_a_name.items():
-                if name.isupper() and not name.startswith("_"):
-                    for place, text in enumerate(one if isinstance(one, tuple | list) else [one]):
-                        if isinstance(text, str) and _IS_STATEMENT.match(text):
-                            yield ".".join(filter(None, (module.name, name, str(key), str(place or "")))), text
+            if name.isupper() and not name.startswith("_"):
+                for place, text in _texts(value):
+                    if _IS_STATEMENT.match(text):
+                        yield ".".join(filter(None, (module.name, name, place))), text
+
+
+def _texts(value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield "", value
+    elif isinstance(value, tuple | list):
+        yield from ((str(place), one) for place, one in enumerate(value) if isinstance(one, str))
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from ((f"{key}{place and '.'}{place}", text) for place, text in _texts(one))
 
 
 def without_owner(statement: str) -> str:
     """The statement with every condition that names the owner taken out."""
     return _OWNER.sub("true", statement)
-
-
-def numbered(statement: str) -> tuple[str, tuple[str, ...]]:
-    """As PostgreSQL takes it, with the names of the parameters in order."""
-    return positional(statement)
 
 
 def value_for(name: str, kind: str, values: Mapping[str, Any]) -> Any:
@@ -46,14 +57,4 @@ def value_for(name: str, kind: str, values: Mapping[str, Any]) -> Any:
         return values[name]
     if kind.endswith("[]"):
         return [value_for("", kind[:-2], values)]
-    if kind in ("int8", "int4", "int2"):
-        return 1
-    if kind in ("float8", "float4", "numeric"):
-        return 0.5
-    if kind == "bool":
-        return True
-    if kind == "bytea":
-        return b"\x01" * 8
-    if kind in ("halfvec", "vector"):
-        return values["query"]
-    return "x"
+    return _SAMPLES.get(kind, "x")
