@@ -50,6 +50,12 @@ UPDATE agents SET record_count = record_count + :records WHERE owner_key = :owne
 """
 
 
+def attribute(alias: str, name: str) -> str:
+    """The field of a row's attributes, as text. NULL if PostgreSQL cannot read them, because a text has a NUL."""
+    attributes = f"{alias}.attributes"
+    return f"(CASE WHEN pg_input_is_valid({attributes}, 'jsonb') THEN {attributes}::jsonb ->> '{name}' END)"
+
+
 @contextmanager
 def stored_once() -> Iterator[None]:
     """Report a constraint that says what is stored once. The transaction can do nothing else after that."""
