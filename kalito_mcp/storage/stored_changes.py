@@ -1,20 +1,12 @@
 """What a change of a record's row means for what is derived from it. Pure."""
 
-import json
 from typing import Final
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.storage.record_fields import packed
 from kalito_mcp.storage.record_rows import StoredRow, content_of, hashed
 
-SUPERSEDES: Final = "supersedes"
-
 _SUMMARY_PLACE: Final = ("start_message_id", "end_message_id", "started_at", "ended_at", "method")
-
-
-def named_in(attributes: str | None) -> list[str]:
-    """The ids of the records that a record supersedes, by the attributes of its row."""
-    return list(json.loads(attributes).get(SUPERSEDES) or ()) if attributes and SUPERSEDES in attributes else []
 
 
 def importance_of(row: StoredRow | None) -> float:

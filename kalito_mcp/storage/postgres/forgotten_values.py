@@ -14,10 +14,9 @@ from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
 from kalito_mcp.storage.postgres.tombstones import SELECT_IDENTITY
 
-SELECT_ANY_FORGOTTEN: Final = "SELECT 1 FROM forgotten_values WHERE owner_key = :owner LIMIT 1"
-SELECT_IDENTITY_IF_FORGOTTEN: Final = """
-SELECT secret FROM identity WHERE EXISTS (SELECT 1 FROM forgotten_values WHERE owner_key = :owner)
-"""
+# The order makes PostgreSQL look into the index, where an owner without any is found at once.
+SELECT_ANY_FORGOTTEN: Final = "SELECT key FROM forgotten_values WHERE owner_key = :owner ORDER BY key LIMIT 1"
+SELECT_IDENTITY_IF_FORGOTTEN: Final = f"SELECT secret FROM identity WHERE ({SELECT_ANY_FORGOTTEN}) IS NOT NULL"
 _AGENT: Final = "(SELECT key FROM agents WHERE owner_key = :owner AND id = :agent)"
 _PROJECT: Final = "(SELECT key FROM projects WHERE owner_key = :owner AND id = :project)"
 _OF_SCOPE: Final = f"""

@@ -33,7 +33,8 @@ from kalito_mcp.storage.postgres.text_index import TextIndexStatements
 from kalito_mcp.storage.postgres.tombstones import Tombstones
 from kalito_mcp.storage.record_rows import StoredRow
 from kalito_mcp.storage.row_hash import hash_of_record
-from kalito_mcp.storage.stored_changes import erased_stub, importance_of, named_in
+from kalito_mcp.storage.stored_changes import erased_stub, importance_of
+from kalito_mcp.storage.superseded import named_in
 from kalito_mcp.text.analysis import IndexedText, index_text
 
 _KEYS: Final = "ARRAY(SELECT nextval('record_keys') FROM generate_series(1, :count::integer))"

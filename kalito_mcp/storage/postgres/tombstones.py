@@ -17,8 +17,10 @@ from kalito_mcp.ports.records import ErasedText, Tombstone
 from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
 
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
+# The order makes PostgreSQL look into the index, where an owner without any is found at once.
 SELECT_IDENTITY_IF_ERASED: Final = """
-SELECT secret FROM identity WHERE EXISTS (SELECT 1 FROM tombstones WHERE owner_key = :owner)
+SELECT secret FROM identity
+WHERE (SELECT record_id FROM tombstones WHERE owner_key = :owner ORDER BY record_id LIMIT 1) IS NOT NULL
 """
 # Messages and summaries leave a row that says where they were. Of others it is not known, so that within limits they
 # are as if they had never been there.

@@ -24,7 +24,8 @@ from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJE
 from kalito_mcp.storage.sqlite.superseded import supersede
 from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
-from kalito_mcp.storage.stored_changes import erased_stub, importance_of, named_in
+from kalito_mcp.storage.stored_changes import erased_stub, importance_of
+from kalito_mcp.storage.superseded import named_in
 from kalito_mcp.text.analysis import IndexedText, index_text
 
 SELECT_OWNER: Final = "SELECT owner FROM agents WHERE key = :agent_key"

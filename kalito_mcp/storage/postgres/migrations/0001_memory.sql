@@ -134,6 +134,7 @@ CREATE UNIQUE INDEX records_sources ON records (owner_key, agent_key, source, se
     WHERE source IS NOT NULL;
 CREATE INDEX records_known ON records (owner_key, agent_key, importance DESC, created_at DESC, key DESC)
     WHERE reach IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX records_lasting ON records (owner_key, agent_key, key) WHERE reach IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX records_of_agents ON records (owner_key, agent_key, key);
 CREATE INDEX records_forgotten ON records (owner_key, agent_key, key) WHERE deleted_at IS NOT NULL;
 CREATE INDEX records_changed ON records (owner_key, agent_key, changed_at_revision);
