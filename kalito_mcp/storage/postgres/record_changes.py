@@ -46,6 +46,9 @@ WHERE s.owner_key = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :ag
 SELECT_PLACE_OF_AGENT: Final = f"""
 SELECT (SELECT key FROM agents WHERE owner_key = :owner AND id = :agent), NULL::bigint, {PROJECT_KEY}, {_KEYS}
 """
+SELECT_KEY: Final = """
+SELECT key FROM records WHERE owner_key = :owner AND (id = :id OR (key = :number AND type = 'message'))
+"""
 SELECT_PROJECT_KEY: Final = f"SELECT {PROJECT_KEY}"
 SELECT_STORED: Final = f"SELECT {STORED_COLUMNS} FROM records r WHERE r.owner_key = :owner AND r.key = :key"
 SELECT_EFFECTS: Final = f"SELECT {STORED_COLUMNS} FROM records r WHERE r.owner_key = :owner AND r.caused_by = :key"
@@ -244,9 +247,8 @@ class RecordStatements(RecordQueries):
 
     async def _key(self, owner: str, record_id: str) -> int:
         """The key of the owner's record of this id."""
-        found = await self.record(Scope(owner), record_id)
-        assert found is not None  # noqa: S101 - the caller knows it
-        return key_of(found)
+        [[key]] = await self._all(SELECT_KEY, owner=owner, id=record_id, number=message_key(record_id))
+        return int(key)
 
     async def _stored(self, record: MemoryRecord, *, is_revision_checked: bool = True) -> StoredRow:
         owner, key = owner_of(record), key_of(record)
