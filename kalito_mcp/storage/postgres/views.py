@@ -1,6 +1,8 @@
 """The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.record_changes import RecordStatements
+from kalito_mcp.storage.postgres.records import RecordQueries
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
@@ -16,6 +18,7 @@ class ReadViewOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionQueries(transaction)
+        self.records = RecordQueries(transaction)
 
 
 class WriteTransactionOfPostgres:
@@ -24,3 +27,4 @@ class WriteTransactionOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionStatements(transaction)
+        self.records = RecordStatements(transaction)

@@ -1,0 +1,75 @@
+"""Statements that several writers of records share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import asyncpg
+
+from kalito_mcp.ports.records import AlreadyStored
+from kalito_mcp.storage.record_rows import STORED_NAMES, Row
+
+STORED_COLUMNS: Final = f"""
+    {", ".join(f"r.{name}" for name in STORED_NAMES)},
+    (SELECT coalesce(c.id, 'msg_' || c.key) FROM records c WHERE c.owner_key = :owner AND c.key = r.caused_by) AS cause,
+    (SELECT p.id FROM projects p WHERE p.owner_key = :owner AND p.key = r.project_key) AS project
+"""
+UPDATE_RECORD: Final = """
+UPDATE records SET
+    seq = :seq, name = :name, text = :text, importance = :importance, tokens = :tokens, client_key = :client_key,
+    attributes = :attributes, client = :client, revision = :revision, deleted_at = :deleted_at, purged_at = :purged_at,
+    is_internal = :is_internal, is_critical = :is_critical, tags = :tags, caused_by = :caused_by,
+    source = :source, document_id = :document_id, project_key = :project_key, reach = :reach, hash = :hash
+WHERE owner_key = :owner AND key = :key
+"""
+_EDIT_NAMES: Final = ("record_key", "version", "edit_type", "editor_type", "editor_id", "changes", "edited_at", "hash")
+INSERT_EDIT: Final = """
+INSERT INTO memory_edits (owner_key, record_key, version, edit_type, editor_type, editor_id, changes, edited_at, hash)
+VALUES (:owner, :record_key, :version, :edit_type, :editor_type, :editor_id, :changes, :edited_at, :hash)
+"""
+_INSERTED_NAMES: Final = (
+    "key agent_key session_key type id seq end_seq level is_covered role name text importance tokens created_at "
+    "client_key attributes hash origin client recorded_at is_internal is_critical tags caused_by source document_id "
+    "project_key reach"
+).split()
+INSERT_RECORD: Final = f"""
+INSERT INTO records (owner_key, {", ".join(_INSERTED_NAMES)})
+VALUES (:owner, {", ".join(f":{name}" for name in _INSERTED_NAMES)})
+"""
+# A key is taken after the owner is locked, so that the keys of one owner ascend.
+SELECT_NEXT_KEYS: Final = """
+SELECT nextval('record_keys') FROM owners o, generate_series(1, :count::integer) WHERE o.key = :owner
+"""
+SELECT_OWNERSHIP: Final = "SELECT agent_key, project_key FROM sessions WHERE owner_key = :owner AND key = :session_key"
+SELECT_OWNERSHIP_WITH_KEYS: Final = """
+SELECT agent_key, project_key, ARRAY(SELECT nextval('record_keys') FROM generate_series(1, :count::integer))
+FROM sessions WHERE owner_key = :owner AND key = :session_key
+"""
+UPDATE_AGENT_COUNT: Final = """
+UPDATE agents SET record_count = record_count + :records WHERE owner_key = :owner AND key = :agent_key
+"""
+
+
+def attribute(alias: str, name: str) -> str:
+    """The field of a row's attributes, as text. NULL if PostgreSQL cannot read them, because a text has a NUL."""
+    attributes = f"{alias}.attributes"
+    return f"(CASE WHEN pg_input_is_valid({attributes}, 'jsonb') THEN {attributes}::jsonb ->> '{name}' END)"
+
+
+@contextmanager
+def stored_once() -> Iterator[None]:
+    """Report a constraint that says what is stored once. The transaction can do nothing else after that."""
+    try:
+        yield
+    except asyncpg.UniqueViolationError:
+        raise AlreadyStored from None  # the error of PostgreSQL quotes the row
+
+
+def inserted(row: Row) -> dict[str, Any]:
+    """The parameters of INSERT_RECORD by name, for a row of `record_rows` or `conversation_rows`."""
+    return dict(zip(_INSERTED_NAMES, row, strict=True))
+
+
+def inserted_edit(row: Row) -> dict[str, Any]:
+    """The parameters of INSERT_EDIT by name, for a row of `record_rows.edit_row`."""
+    return dict(zip(_EDIT_NAMES, row, strict=True))
