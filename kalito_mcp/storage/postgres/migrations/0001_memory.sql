@@ -322,7 +322,7 @@ CREATE TABLE given (
     left_out text NOT NULL,
     PRIMARY KEY (owner_key, key)
 );
-CREATE INDEX given_newest ON given (owner_key, at);
+CREATE INDEX given_newest ON given (owner_key, at, key);
 
 -- Derived: which records contain a term, as the differences of their keys to `first`. A term that a record contains
 -- several times is there again with a mark. New records wait in fresh_terms until they are folded in.
