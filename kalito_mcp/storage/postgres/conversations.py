@@ -48,8 +48,10 @@ SELECT s.id, {RECORD_COLUMNS} FROM records r JOIN sessions s ON s.owner_key = :o
 WHERE r.owner_key = :owner AND r.key = :number AND r.type = 'message' AND (:session IS NULL OR s.id = :session)
     AND {within("s")}
 """
+# Read by key (OFFSET): a plan by session might read all messages of a long one.
+_OF_KEYS: Final = "(SELECT * FROM records WHERE owner_key = :owner AND key = ANY(:keys) OFFSET 0) r"
 SELECT_MESSAGES_BY_NUMBER: Final = f"""
-{_OF_SESSION} AND r.type = 'message' AND r.key = ANY(:numbers) ORDER BY r.seq
+SELECT {RECORD_COLUMNS} FROM {_OF_KEYS} WHERE r.session_key = :session_key AND r.type = 'message' ORDER BY r.seq
 """
 SELECT_SUMMARIES: Final = f"""
 {_OF_SESSION} AND r.type = 'summary' AND r.level = :level AND r.seq > :after_seq ORDER BY r.seq
@@ -108,9 +110,8 @@ WITH covered AS (
 ){_TAKE_KEYS}
 """
 SELECT_SCORED: Final = f"""
-SELECT {STORED_COLUMNS} FROM records r
-WHERE r.owner_key = :owner AND r.key = ANY(:keys) AND r.session_key = :session_key AND r.type = 'message'
-    AND r.deleted_at IS NULL
+SELECT {STORED_COLUMNS} FROM {_OF_KEYS}
+WHERE r.session_key = :session_key AND r.type = 'message' AND r.deleted_at IS NULL
 """
 UPDATE_IMPORTANCE_SUM: Final = """
 UPDATE sessions SET importance_sum = importance_sum + :change, revision = revision + 1
@@ -135,7 +136,7 @@ class ConversationQueries(Queries):
         return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
 
     async def messages_by_number(self, session: Session, numbers: Sequence[int]) -> Sequence[MessageWithImportance]:
-        found = await self._all(SELECT_MESSAGES_BY_NUMBER, numbers=list(numbers), **_of(session))
+        found = await self._all(SELECT_MESSAGES_BY_NUMBER, keys=list(numbers), **_of(session))
         return rows.messages(session.id, found)
 
     async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:

@@ -32,17 +32,17 @@ WHERE s.owner_key = :owner AND s.id = :session AND {within("s")} AND {_NOT_ERASE
 """
 SELECT_TIMELINE: Final = f"""
 SELECT {_CLIENT}, {SESSION_COLUMNS} FROM {SESSIONS_WITH_AGENTS}
-WHERE {_IN_SCOPE} AND {_NOT_ERASED} AND (coalesce(s.newest_message_at, s.updated_at), s.key) < (
-        :said_at, coalesce((SELECT key FROM sessions WHERE owner_key = :owner AND id = :before), 0)
+WHERE {_IN_SCOPE} AND {_NOT_ERASED} AND (s.said_at, s.key) < (
+        :said_at, (SELECT coalesce(max(key), 0) FROM sessions WHERE owner_key = :owner AND id = :before)
     )
     AND (:begun_until::bigint IS NULL OR coalesce(s.oldest_message_at, s.created_at) <= :begun_until)
     AND (:client::text IS NULL OR {_CLIENT} = :client)
-ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :limit
+ORDER BY s.said_at DESC, s.key DESC LIMIT :limit
 """
 SELECT_CLIENTS: Final = f"""
 SELECT DISTINCT client FROM (
     SELECT {_CLIENT} COLLATE "C" AS client FROM {SESSIONS_WITH_AGENTS}
-    WHERE {_IN_SCOPE} ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :among
+    WHERE {_IN_SCOPE} ORDER BY s.said_at DESC, s.key DESC LIMIT :among
 ) newest WHERE client IS NOT NULL ORDER BY client
 """
 _NOTE: Final = """
@@ -90,7 +90,7 @@ ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """
 SELECT_SPANS: Final = f"""
 SELECT s.key, s.oldest_message_at, s.newest_message_at, s.message_count - s.hidden_count FROM {SESSIONS_WITH_AGENTS}
-WHERE {_IN_SCOPE} AND coalesce(s.newest_message_at, s.updated_at) >= :since AND s.oldest_message_at < :until
+WHERE {_IN_SCOPE} AND s.said_at >= :since AND s.oldest_message_at < :until
 """
 SELECT_QUARTERS: Final = f"""
 SELECT r.created_at / {QUARTER_MS} * {QUARTER_MS}, count(*) FROM records r
