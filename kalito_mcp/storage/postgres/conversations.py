@@ -13,10 +13,10 @@ from kalito_mcp.storage.numbered import key_of
 from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
 from kalito_mcp.storage.postgres.record_statements import (
     INSERT_EDIT,
-    INSERT_RECORD,
+    INSERT_RECORDS,
     STORED_COLUMNS,
     UPDATE_RECORD,
-    inserted,
+    all_inserted,
     inserted_edit,
     stored_once,
 )
@@ -219,7 +219,7 @@ class ConversationStatements(ConversationQueries):
         """Insert rows, all of one agent, with their index entries."""
         agent_key = entries[0][0][1]
         with stored_once():
-            await self._many(INSERT_RECORD, (inserted(row) for row, _ in entries), owner=session.owner)
+            await self._all(INSERT_RECORDS, owner=session.owner, **all_inserted([row for row, _ in entries]))
         index = TextIndexStatements(self._transaction)
         await index.add(session.owner, agent_key, [(row[0], indexed) for row, indexed in entries])
 
