@@ -113,7 +113,7 @@ class RecordEditor:
     async def _add(
         self, scope: Scope, record_type: RecordType, drafts: Sequence[RecordDraft], editor: Editor, now_ms: int
     ) -> Sequence[MemoryRecord]:
-        keys = await self._forgotten.keys_of_drafts(drafts)
+        keys = await self._forgotten.keys_of_drafts(scope.owner, drafts)
 
         async def add(transaction: WriteTransaction) -> Sequence[MemoryRecord]:
             records, place = transaction.records, scope.landing()

@@ -48,7 +48,7 @@ class ForgottenNotes:
             for pin in await _found_pins(records, record):
                 keys |= keys_to_forget(pin.text, pin.type)
             await records.forget_values(scope, keys, now_ms=self._clock.now_ms())
-        elif not await records.has_forgotten_values():
+        elif not await records.has_forgotten_values(caller.owner):
             return
         elif record.is_deleted and not is_forgotten:
             pins = await _found_pins(records, record)
@@ -59,11 +59,11 @@ class ForgottenNotes:
             elif await records.forgotten_values(scope, keys):
                 raise repetition_refused()
 
-    async def keys_of_drafts(self, drafts: Sequence[RecordDraft]) -> Mapping[str, frozenset[str]]:
+    async def keys_of_drafts(self, owner: str, drafts: Sequence[RecordDraft]) -> Mapping[str, frozenset[str]]:
         """The keys of all drafts by their ids, for `repeated`, if together they are long and anything was forgotten."""
         if sum(len(str(draft.content["text"])) for draft in drafts) <= LONG_CHARS:
             return {}
-        if not await self._has_forgotten_values():
+        if not await self._store.read(lambda view: view.records.has_forgotten_values(owner)):
             return {}
         return await anyio.to_thread.run_sync(lambda: {draft.id: _keys_of_draft(draft) for draft in drafts})
 
@@ -71,7 +71,7 @@ class ForgottenNotes:
         self, records: RecordWriter, scope: Scope, drafts: Sequence[RecordDraft], keys: Mapping[str, frozenset[str]]
     ) -> frozenset[str]:
         """The texts of the drafts that repeat what was forgotten. The user's own words bring it back instead."""
-        if not await records.has_forgotten_values():
+        if not await records.has_forgotten_values(scope.owner):
             return frozenset()
         found = set[str]()
         for draft in drafts:
@@ -84,9 +84,6 @@ class ForgottenNotes:
             elif await records.forgotten_values(scope, of_draft):
                 found.add(text)
         return frozenset(found)
-
-    async def _has_forgotten_values(self) -> bool:
-        return await self._store.read(lambda view: view.records.has_forgotten_values())
 
 
 def _keys_of_draft(draft: RecordDraft) -> frozenset[str]:

@@ -44,7 +44,7 @@ async def add_new_pins(
 async def _gone(records: RecordReader, place: Scope, contents: set[str]) -> set[str]:
     """Those of the contents that were erased, or repeat what was forgotten."""
     gone = {one.text for one in await records.erased_texts(place, RecordType.PIN, contents)}
-    if not contents or not await records.has_forgotten_values():
+    if not contents or not await records.has_forgotten_values(place.owner):
         return gone
     keys = await read_aside(sum(map(len, contents)), lambda: {content: keys_of(content) for content in contents})
     forgotten = await records.forgotten_values(place, frozenset[str]().union(*keys.values()))

@@ -161,9 +161,9 @@ class RecordReader(Protocol):
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         """The pins whose source is this message."""
 
-    async def summaries_over(self, message_id: str) -> Sequence[MemoryRecord]:
-        """The summaries whose range includes this message, lowest level first. Their content has `level`,
-        `start_seq` and `end_seq`."""
+    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        """The summaries whose range includes this message, or the first message of this summary, lowest level first.
+        Their content has `level`, `start_seq` and `end_seq`."""
 
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
         """The stored edits of a record, oldest first. Empty for a record that was only created."""
@@ -202,8 +202,9 @@ class RecordReader(Protocol):
         """At most `limit` records of the scope's agent and project that follow `after`, in the order in which they were
         stored. Forgotten ones and the earlier versions of all are left out unless `has_forgotten`."""
 
-    async def has_forgotten_values(self) -> bool:
-        """Whether anything was forgotten since this is recorded."""
+    async def has_forgotten_values(self, owner: str) -> bool:
+        """Whether the owner forgot anything since this is recorded. If only other owners did, a store may say so, too:
+        that is only slower."""
 
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         """Which of these keys of `text.repetition` are forgotten for the scope's agent and project."""

@@ -186,7 +186,7 @@ async def _derived_from(
         return (), ()
     said = "" if record.is_deleted else record.text
     pins = [pin for pin in await records.pins_of(record) if not pin.is_deleted and pin.text not in said]
-    return pins, await records.summaries_over(record.id)
+    return pins, await records.summaries_over(record)
 
 
 async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord]:

@@ -121,7 +121,7 @@ class Recorder:
             sum(len(one.text) + len(str(one.details)) for one in messages),
             lambda: self._drafts(messages, now_ms, cleaned(client)[0]),
         )
-        keys = await keys_of_long(self._store, drafts)
+        keys = await keys_of_long(self._store, scope.owner, drafts)
 
         async def append(transaction: WriteTransaction) -> tuple[Session, Sequence[AppendedMessage]]:
             session = await ensure_session(transaction.sessions, scope, now_ms=now_ms)

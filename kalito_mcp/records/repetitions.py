@@ -39,7 +39,7 @@ class Repetitions:
 
     async def look_for(self, records: RecordReader, drafts: Mapping[int, MessageDraft]) -> Mapping[int, MessageDraft]:
         """Find them among these drafts of the batch, before they are appended. Returns the drafts to append."""
-        if not await records.has_forgotten_values():
+        if not await records.has_forgotten_values(self._scope.owner):
             return drafts
         back = set[str]()
         for place, draft in drafts.items():
@@ -80,7 +80,7 @@ class Repetitions:
         return settled
 
 
-async def keys_of_long(store: Store, drafts: Sequence[MessageDraft]) -> Mapping[int, frozenset[str]]:
+async def keys_of_long(store: Store, owner: str, drafts: Sequence[MessageDraft]) -> Mapping[int, frozenset[str]]:
     """The keys of the long drafts, by their places. Empty in a memory that forgot nothing.
 
     For before the transaction: to read a long text takes some tens of milliseconds, in which no other call could write.
@@ -88,7 +88,7 @@ async def keys_of_long(store: Store, drafts: Sequence[MessageDraft]) -> Mapping[
     texts = {place: draft.text for place, draft in enumerate(drafts) if len(draft.text) > LONG_CHARS}
     if not texts:
         return {}
-    if not await store.read(lambda view: view.records.has_forgotten_values()):
+    if not await store.read(lambda view: view.records.has_forgotten_values(owner)):
         return {}
     return await anyio.to_thread.run_sync(lambda: {place: keys_of(text) for place, text in texts.items()})
 

@@ -32,6 +32,11 @@ def key_of(stored: Session | MemoryRecord) -> int:
     return stored.key if isinstance(stored, NumberedSession | NumberedRecord) else 0
 
 
+def owner_of(stored: MemoryRecord) -> str:
+    """Whose record it is, if the store that returned it says so; empty otherwise."""
+    return stored.owner if isinstance(stored, NumberedRecord) else ""
+
+
 def message_key(record_id: str) -> int | None:
     """The number in a message's id, which is the key of its row; None if the id is not a message's."""
     number = _MESSAGE_ID.fullmatch(record_id)

@@ -60,8 +60,9 @@ def stored(row: Row) -> StoredRow:
     return dict(zip((*STORED_NAMES, "cause", "project"), row, strict=False))
 
 
-def record(row: Row) -> NumberedRecord:
-    """A record from a row: STORED_NAMES, cause, project, ids of agent and session, usage, last use, effects as JSON."""
+def record(row: Row, *, owner: str = "") -> NumberedRecord:
+    """A record from a row: STORED_NAMES, cause, project, ids of agent and session, usage, last use, effects as JSON.
+    `owner` is for a store that needs it to find the row again."""
     agent_id, session_id, usage_count, last_used, led_to = row[STORED_WIDTH:]
     with intact_rows():
         fields = stored(row)
@@ -85,6 +86,7 @@ def record(row: Row) -> NumberedRecord:
             usage_count=usage_count or 0,
             last_used=last_used,
             led_to=tuple(json.loads(led_to)),
+            owner=owner,
         )
 
 

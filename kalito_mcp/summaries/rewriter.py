@@ -136,8 +136,7 @@ async def _parts(
 
 
 async def _summaries_above(view: ReadView | WriteTransaction, record: MemoryRecord) -> Sequence[MemoryRecord]:
+    over = await view.records.summaries_over(record)
     if record.type is RecordType.MESSAGE:
-        return await view.records.summaries_over(record.id)
-    # The summaries above a summary also cover its first message, whether or not that still exists.
-    over = await view.records.summaries_over(str(record.content["start_message_id"]))
+        return over
     return [one for one in over if one.content["level"] > record.content["level"]]

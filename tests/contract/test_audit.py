@@ -7,7 +7,7 @@ import pytest
 from kalito_mcp.domain.audit import Change
 from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.ports.store import Store, WriteTransaction
 from tests import drafts
 from tests.scripted import START_MS
@@ -59,7 +59,7 @@ async def test_only_the_changes_of_the_work_are_noticed(store: Store) -> None:
 
     async def nothing(transaction: WriteTransaction) -> Sequence[Change]:
         await note(transaction, "alone")
-        return (await transaction.audit.changes_of(transaction.records.has_forgotten_values))[1]
+        return (await transaction.audit.changes_of(lambda: transaction.records.has_forgotten_values(LOCAL_OWNER)))[1]
 
     assert await store.write(two_notices) == [[Change("added", 1, ("first",))], [Change("added", 1, ("second",))]]
     assert await store.write(nothing) == []

@@ -310,14 +310,15 @@ async def test_the_pins_of_a_message_and_the_summaries_over_it_are_found(store: 
     await change(store, pin, FORGET)
     async with store.view() as view:
         assert [one.id for one in await view.records.pins_of(source)] == [pin.id]
-        over = await view.records.summaries_over(source.id)
+        over = await view.records.summaries_over(source)
         assert [one.id for one in over] == ["summary_0_16_30", "summary_1_1_45"]
         assert [over[0].content[name] for name in ("level", "start_seq", "end_seq")] == [0, 16, 30]
+        assert [one.id for one in await view.records.summaries_over(over[0])] == ["summary_0_16_30", "summary_1_1_45"]
         last = await view.records.record(TRIP, f"msg_{appended[-1].id}")
         assert last is not None
-        assert [one.id for one in await view.records.summaries_over(last.id)] == ["summary_0_46_60"]
+        assert [one.id for one in await view.records.summaries_over(last)] == ["summary_0_46_60"]
         assert not await view.records.pins_of(last)
-        assert not await view.records.summaries_over(pin.id)
+        assert not await view.records.summaries_over(pin)
 
 
 # Changing one
@@ -735,7 +736,7 @@ async def test_forgotten_values_are_of_an_agent_and_a_project_until_they_are_bro
     harbour, quay, personal = Scope(project="harbour"), Scope(project="quay"), Scope(project=PERSONAL)
     async with store.transaction() as transaction:
         records = transaction.records
-        assert not await records.has_forgotten_values()
+        assert not await records.has_forgotten_values(LOCAL_OWNER)
         await records.forget_values(harbour, {"boat"}, now_ms=START_MS)
         await records.forget_values(Scope(), {"oar"}, now_ms=START_MS)
         await records.forget_values(Scope(), {"oar"}, now_ms=START_MS + 5, is_erased=True)
@@ -743,7 +744,7 @@ async def test_forgotten_values_are_of_an_agent_and_a_project_until_they_are_bro
     async with store.view() as view:
         known = view.records.forgotten_values
         asked = {"boat", "oar", "sail"}
-        assert await view.records.has_forgotten_values()
+        assert await view.records.has_forgotten_values(LOCAL_OWNER)
         for scope in (harbour, personal, Scope()):
             assert set(await known(scope, asked)) == {"boat", "oar"}
         assert await known(quay, asked) == {"oar": ForgottenValue(START_MS + 9, is_erased=True)}
@@ -753,4 +754,4 @@ async def test_forgotten_values_are_of_an_agent_and_a_project_until_they_are_bro
         await transaction.records.bring_back_values(quay, asked)
         assert set(await transaction.records.forgotten_values(harbour, asked)) == {"boat"}
         await transaction.records.bring_back_values(personal, asked)
-        assert not await transaction.records.has_forgotten_values()
+        assert not await transaction.records.has_forgotten_values(LOCAL_OWNER)

@@ -33,8 +33,8 @@ class ForgottenValues(Tables):
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
         return frozenset(record_ids) & {place[1] for place in self._state.tombstones if place[0] == scope.owner}
 
-    async def has_forgotten_values(self) -> bool:
-        return bool(self._state.forgotten)
+    async def has_forgotten_values(self, owner: str) -> bool:
+        return any(place[0] == owner for place in self._state.forgotten)
 
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         found: dict[str, ForgottenValue] = {}

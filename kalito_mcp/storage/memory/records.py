@@ -127,9 +127,9 @@ class Records(ForgottenValues):
         pins = self._beside(record.id, RecordType.PIN)
         return self._whole(one for one in pins if one.content.get("source_message_id") == record.id)
 
-    async def summaries_over(self, message_id: str) -> Sequence[MemoryRecord]:
-        summaries = self._beside(message_id, RecordType.SUMMARY)
-        seq = (self._state.records[message_id].seq or 0) if summaries else 0
+    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        summaries = self._beside(record.id, RecordType.SUMMARY)
+        seq = record.content.get("start_seq", record.seq) or 0
         over = [one for one in summaries if one.content["start_seq"] <= seq <= one.content["end_seq"]]
         return self._whole(sorted((one for one in over if not one.purged_at), key=lambda one: one.content["level"]))
 

@@ -16,7 +16,7 @@ from kalito_mcp.storage.postgres.record_statements import (
     INSERT_RECORDS,
     STORED_COLUMNS,
     UPDATE_RECORD,
-    all_inserted,
+    inserted,
     inserted_edit,
     stored_once,
 )
@@ -219,7 +219,7 @@ class ConversationStatements(ConversationQueries):
         """Insert rows, all of one agent, with their index entries."""
         agent_key = entries[0][0][1]
         with stored_once():
-            await self._all(INSERT_RECORDS, owner=session.owner, **all_inserted([row for row, _ in entries]))
+            await self._all(INSERT_RECORDS, owner=session.owner, **inserted(row for row, _ in entries))
         index = TextIndexStatements(self._transaction)
         await index.add(session.owner, agent_key, [(row[0], indexed) for row, indexed in entries])
 

@@ -2,8 +2,9 @@
 it."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from kalito_mcp.domain.scope import DEFAULT_AGENT
 from kalito_mcp.storage.postgres.transactions import Transaction
 
 if TYPE_CHECKING:
@@ -20,6 +21,24 @@ def within(alias: str) -> str:
             SELECT key FROM projects WHERE owner_key = :owner AND id = :limit_project
         ))
     """
+
+
+AGENT_KEY: Final = f"""(
+    SELECT key FROM agents WHERE owner_key = :owner AND id = coalesce(
+        :agent, (
+            SELECT b.id FROM sessions s JOIN agents b ON b.owner_key = :owner AND b.key = s.agent_key
+            WHERE s.owner_key = :owner AND s.id = :session AND {within("s")}
+        ), :limit_agent, '{DEFAULT_AGENT}'
+    ) AND (:limit_agent IS NULL OR id = :limit_agent)
+)"""
+"""The key of the agent that a scope names, else of its session's agent, else of the default one. Its parameters:
+`places_of`."""
+
+
+def places_of(scope: "Scope") -> dict[str, str | None]:
+    """The parameters that name the owner, the agent, the session, the project and the limits."""
+    names = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, "project": scope.project}
+    return {**names, **limits_of(scope)}
 
 
 def limits_of(scope: "Scope") -> dict[str, str | None]:

@@ -1,6 +1,6 @@
 """Statements that several writers of records share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -48,28 +48,22 @@ _INSERTED: Final = {
 }
 """The columns of a new record, as `record_rows` and `conversation_rows` order them, and their types."""
 
-INSERT_RECORD: Final = f"""
-INSERT INTO records (owner_key, {", ".join(_INSERTED)})
-VALUES (:owner, {", ".join(f":{name}" for name in _INSERTED)})
-"""
 # A thousand records are 25 ms so, and 140 one by one.
 INSERT_RECORDS: Final = f"""
 INSERT INTO records (owner_key, {", ".join(_INSERTED)})
 SELECT :owner, listed.* FROM unnest({", ".join(f":all_{name}::{of_type}[]" for name, of_type in _INSERTED.items())})
     AS listed
 """
-# A key is taken after the owner is locked, so that the keys of one owner ascend.
-SELECT_NEXT_KEYS: Final = """
-SELECT nextval('record_keys') FROM owners o, generate_series(1, :count::integer) WHERE o.key = :owner
-"""
 SELECT_OWNERSHIP: Final = "SELECT agent_key, project_key FROM sessions WHERE owner_key = :owner AND key = :session_key"
-SELECT_OWNERSHIP_WITH_KEYS: Final = """
-SELECT agent_key, project_key, ARRAY(SELECT nextval('record_keys') FROM generate_series(1, :count::integer))
-FROM sessions WHERE owner_key = :owner AND key = :session_key
-"""
 UPDATE_AGENT_COUNT: Final = """
 UPDATE agents SET record_count = record_count + :records WHERE owner_key = :owner AND key = :agent_key
 """
+
+
+def attribute(alias: str, name: str) -> str:
+    """The field of a row's attributes, as text. NULL if PostgreSQL cannot read them, because a text has a NUL."""
+    attributes = f"{alias}.attributes"
+    return f"(CASE WHEN pg_input_is_valid({attributes}, 'jsonb') THEN {attributes}::jsonb ->> '{name}' END)"
 
 
 @contextmanager
@@ -81,12 +75,7 @@ def stored_once() -> Iterator[None]:
         raise AlreadyStored from None  # the error of PostgreSQL quotes the row
 
 
-def inserted(row: Row) -> dict[str, Any]:
-    """The parameters of INSERT_RECORD by name, for a row of `record_rows` or `conversation_rows`."""
-    return dict(zip(_INSERTED, row, strict=True))
-
-
-def all_inserted(rows: Sequence[Row]) -> dict[str, Any]:
+def inserted(rows: Iterable[Row]) -> dict[str, Any]:
     """The parameters of INSERT_RECORDS by name, for rows of `record_rows` or `conversation_rows`."""
     columns = zip(*rows, strict=True)
     return {f"all_{name}": list(values) for name, values in zip(_INSERTED, columns, strict=True)}

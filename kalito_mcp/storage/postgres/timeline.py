@@ -10,6 +10,7 @@ from kalito_mcp.domain.sessions import SessionCursor
 from kalito_mcp.ports.timeline import BegunSession
 from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
+from kalito_mcp.storage.postgres.record_statements import attribute
 from kalito_mcp.storage.postgres.sessions import IN_SCOPE, NEWEST, SESSION_COLUMNS, SESSIONS_WITH_AGENTS
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.record_rows import AT_THE_END
@@ -80,7 +81,7 @@ SELECT {_NOTE} FROM (
 JOIN records r ON r.owner_key = :owner AND r.key = newest.key
 JOIN sessions s ON s.owner_key = :owner AND s.key = r.session_key
 JOIN agents a ON a.owner_key = :owner AND a.key = s.agent_key
-WHERE r.reach IS NULL AND CASE r.type WHEN 'pin' THEN r.attributes::jsonb ->> 'kind' END = '{Kind.OPEN}'
+WHERE r.reach IS NULL AND {attribute("r", "kind")} = '{Kind.OPEN}'
     AND r.is_internal = 0 AND {_IN_SCOPE} AND {NOT_SUPERSEDED} AND r.created_at >= coalesce((
         SELECT m.created_at FROM records m
         WHERE m.owner_key = :owner AND m.session_key = r.session_key AND m.type = 'message' AND m.deleted_at IS NULL

@@ -4,6 +4,8 @@ from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.storage.postgres.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.postgres.given import GivenQueries, GivenStatements
 from kalito_mcp.storage.postgres.imports import ImportQueries, ImportStatements
+from kalito_mcp.storage.postgres.record_changes import RecordStatements
+from kalito_mcp.storage.postgres.records import RecordQueries
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.timeline import TimelineQueries
@@ -24,6 +26,7 @@ class ReadViewOfPostgres:
         self.imports = ImportQueries(transaction)
         self.given = GivenQueries(transaction)
         self.timeline = TimelineQueries(transaction)
+        self.records = RecordQueries(transaction)
 
 
 class WriteTransactionOfPostgres:
@@ -35,3 +38,4 @@ class WriteTransactionOfPostgres:
         self.conversations = ConversationStatements(transaction)
         self.imports = ImportStatements(transaction)
         self.given = GivenStatements(transaction)
+        self.records = RecordStatements(transaction)

@@ -12,7 +12,6 @@ from kalito_mcp.errors import RecordNotFound, RevisionConflict
 from kalito_mcp.ports.records import IndexedPair
 from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.numbered import key_of, message_key
-from kalito_mcp.storage.record_fields import packed
 from kalito_mcp.storage.record_rows import StoredRow
 from kalito_mcp.storage.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT, stored_once
@@ -22,9 +21,10 @@ from kalito_mcp.storage.sqlite.queries import owned
 from kalito_mcp.storage.sqlite.record_statements import INSERT_EDIT, INSERT_RECORD, STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
-from kalito_mcp.storage.sqlite.superseded import named_in, supersede
+from kalito_mcp.storage.sqlite.superseded import supersede
 from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
+from kalito_mcp.storage.stored_changes import erased_stub, importance_of, named_in
 from kalito_mcp.text.analysis import IndexedText, index_text
 
 SELECT_OWNER: Final = "SELECT owner FROM agents WHERE key = :agent_key"
@@ -58,8 +58,6 @@ DELETE_EDITS: Final = "DELETE FROM memory_edits WHERE record_key = :key"
 DELETE_USAGE: Final = "DELETE FROM record_usage WHERE record_key = :key"
 DELETE_FEEDBACK: Final = "DELETE FROM feedback WHERE record_key = :key"
 DELETE_RECORD: Final = "DELETE FROM records WHERE key = :key"
-
-_SUMMARY_PLACE: Final = ("start_message_id", "end_message_id", "started_at", "ended_at", "method")
 
 
 class RecordStatements(RecordQueries):
@@ -136,7 +134,7 @@ class RecordStatements(RecordQueries):
             await self._all(DELETE_EDITS, key=key_of(record))
             await self._all(DELETE_USAGE, key=key_of(record))
             await self._all(DELETE_FEEDBACK, key=key_of(record))
-            stub = _stub(before, now_ms)
+            stub = erased_stub(before, now_ms)
             await self._all(UPDATE_RECORD, **stub)
             await self._update_derived(before, stub, (indexed, None))
             model = rows.content_of(before).get("model_id")
@@ -248,7 +246,7 @@ class RecordStatements(RecordQueries):
         if named_in(earlier) != named_in(attributes):
             await supersede(self._connection, row["key"])
         records = (shown_after is not None) - (shown_before is not None)
-        importance = _importance(shown_after) - _importance(shown_before)
+        importance = importance_of(shown_after) - importance_of(shown_before)
         if records:
             await self._all(UPDATE_AGENT_COUNT, records=records, agent_key=row["agent_key"])
         if row["session_key"] is not None and (records or importance):
@@ -268,30 +266,3 @@ def _index_entry(row: StoredRow | None, indexed: IndexedText | None) -> IndexEnt
     if row is None:
         return None
     return index_entry(row["key"], row["agent_key"], indexed or index_text(row["text"], row["name"]))
-
-
-def _importance(row: StoredRow | None) -> float:
-    return 0.0 if row is None else float(row["importance"])
-
-
-def _stub(row: StoredRow, now_ms: int) -> StoredRow:
-    """The row that remains of an erased message or summary: its place, without text."""
-    attributes = None
-    if row["type"] == RecordType.SUMMARY:
-        content = rows.content_of(row)
-        attributes = packed({name: content[name] for name in _SUMMARY_PLACE})
-    words = dict.fromkeys(("name", "client_key", "client", "tags", "caused_by"))
-    deleted_at = now_ms if row["deleted_at"] is None else row["deleted_at"]
-    return rows.hashed(
-        {
-            **row,
-            **words,
-            "text": "",
-            "tokens": 0,
-            "attributes": attributes,
-            "revision": 1,
-            "is_critical": 0,
-            "deleted_at": deleted_at,
-            "purged_at": now_ms,
-        }
-    )

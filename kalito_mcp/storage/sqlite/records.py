@@ -155,19 +155,19 @@ WHERE r.agent_key = :agent_key AND r.source >= :prefix AND r.source < rtrim(:pre
     AND r.deleted_at IS NULL AND {_IN_PROJECT} AND {within("r")}
 GROUP BY r.source ORDER BY r.source
 """
-SELECT_PARTS: Final = f"""
-{_WHOLE}
-WHERE r.document_id = :document_id AND {_ADMITTED} ORDER BY r.seq
-"""
+SELECT_PARTS: Final = f"{_WHOLE} WHERE r.document_id = :document_id AND {_ADMITTED} ORDER BY r.seq"
 SELECT_PINS_OF_MESSAGE: Final = f"""
 {_WHOLE}
 WHERE r.type = 'pin' AND json_extract(r.attributes, '$.source_message_id') = :id
     AND r.session_key = (SELECT session_key FROM records WHERE key = :key)
 ORDER BY r.key
 """
-# At most one of each level, because a level has no overlaps: the last that begins at the message or before.
+# At most one of each level, because a level has no overlaps: the last that begins at the message or before. The seq of
+# a summary is that of its first message.
 SELECT_SUMMARIES_OVER: Final = f"""
-WITH RECURSIVE message(session_key, seq) AS (SELECT session_key, seq FROM records WHERE key = :key),
+WITH RECURSIVE message(session_key, seq) AS (
+    SELECT session_key, seq FROM records WHERE key = :key AND type IN ('message', 'summary')
+),
 levels(level) AS (
     SELECT 0 UNION ALL SELECT level + 1 FROM levels, message m WHERE EXISTS (
         SELECT 1 FROM records o
@@ -322,8 +322,8 @@ class RecordQueries(Queries):
     async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
         return await self._records(SELECT_PINS_OF_MESSAGE, id=record.id, key=key_of(record))
 
-    async def summaries_over(self, message_id: str) -> Sequence[MemoryRecord]:
-        return await self._records(SELECT_SUMMARIES_OVER, key=message_key(message_id))
+    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_SUMMARIES_OVER, key=key_of(record))
 
     async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
         return [rows.stored_edit(row) for row in await self._all(SELECT_EDITS, key=key_of(record))]
@@ -363,7 +363,8 @@ class RecordQueries(Queries):
         found = await self._all(SELECT_SCANNED, agent_key=agent_key, has_forgotten=has_forgotten, **parameters)
         return [ScannedRecord(key, record_id, RecordType(kind), *row) for key, record_id, kind, *row in found]
 
-    async def has_forgotten_values(self) -> bool:
+    async def has_forgotten_values(self, owner: str) -> bool:
+        del owner  # no index has it
         return not await ForgottenValues(self._connection).is_empty()
 
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:

@@ -131,13 +131,14 @@ CREATE UNIQUE INDEX records_client_keys_of_agents ON records (owner_key, agent_k
     WHERE client_key IS NOT NULL AND session_key IS NULL;
 CREATE UNIQUE INDEX records_ids ON records (owner_key, id) WHERE id IS NOT NULL;
 CREATE INDEX records_of_types ON records (owner_key, agent_key, type, key) WHERE id IS NOT NULL AND deleted_at IS NULL;
-CREATE INDEX records_caused ON records (owner_key, caused_by) WHERE caused_by IS NOT NULL;
+CREATE INDEX records_caused ON records (owner_key, caused_by, key) WHERE caused_by IS NOT NULL;
 CREATE INDEX records_parts ON records (owner_key, document_id, seq) WHERE document_id IS NOT NULL;
 CREATE UNIQUE INDEX records_sources ON records (owner_key, agent_key, source, seq, (coalesce(project_key, 0)))
     WHERE source IS NOT NULL;
 CREATE INDEX records_known ON records (owner_key, agent_key, importance DESC, created_at DESC, key DESC)
     WHERE reach IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX records_of_agents ON records (owner_key, agent_key, key);
+CREATE INDEX records_forgotten ON records (owner_key, agent_key, key) WHERE deleted_at IS NOT NULL;
 CREATE INDEX records_changed ON records (owner_key, agent_key, changed_at_revision);
 CREATE INDEX records_of_projects ON records (owner_key, project_key) WHERE project_key IS NOT NULL;
 

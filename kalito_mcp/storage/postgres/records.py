@@ -1,0 +1,371 @@
+"""Reads whole records and their edits. Implements `ports.records.RecordReader`."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from kalito_mcp.domain.kinds import OF_ITS_SESSION
+from kalito_mcp.domain.known import KnownRecord
+from kalito_mcp.domain.memory_records import AUTO_KEY, MemoryRecord, StoredEdit
+from kalito_mcp.domain.records import Origin, Reach, RecordType
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.errors import RecordNotFound
+from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
+from kalito_mcp.storage import record_rows as rows
+from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.numbered import key_of, message_key, owner_of
+from kalito_mcp.storage.postgres.client_keys import ClientKeys
+from kalito_mcp.storage.postgres.forgotten_values import ForgottenValues
+from kalito_mcp.storage.postgres.queries import AGENT_KEY, Queries, places_of, within
+from kalito_mcp.storage.postgres.record_statements import STORED_COLUMNS, attribute
+from kalito_mcp.storage.postgres.stated import STATED_KEYS
+from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
+from kalito_mcp.storage.postgres.tombstones import Tombstones
+from kalito_mcp.storage.record_rows import AT_THE_END, EDIT_COLUMNS
+from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
+
+_WHOLE: Final = f"""
+SELECT {STORED_COLUMNS}, a.id, s.id, u.usage_count, u.last_used, (
+    SELECT coalesce(json_agg(coalesce(effects.id, 'msg_' || effects.key) ORDER BY effects.key), '[]')::text FROM (
+        SELECT id, key FROM records WHERE owner_key = :owner AND caused_by = r.key ORDER BY key LIMIT 100
+    ) effects
+)
+FROM records r JOIN agents a ON a.owner_key = :owner AND a.key = r.agent_key
+    LEFT JOIN sessions s ON s.owner_key = :owner AND s.key = r.session_key
+    LEFT JOIN record_usage u ON u.owner_key = :owner AND u.record_key = r.key
+WHERE r.owner_key = :owner
+"""
+_ADMITTED: Final = f"""
+    r.purged_at IS NULL AND (:agent IS NULL OR a.id = :agent) AND (:session IS NULL OR s.id = :session)
+    AND {within("r")}
+"""
+_OF_AGENT: Final = f"r.owner_key = :owner AND r.agent_key = {AGENT_KEY}"
+_PROJECT_KEY: Final = "(SELECT key FROM projects WHERE owner_key = :owner AND id = :project)"
+_PROJECT_ID: Final = "(SELECT p.id FROM projects p WHERE p.owner_key = :owner AND p.key = r.project_key)"
+_SESSION_KEY: Final = "(SELECT key FROM sessions WHERE owner_key = :owner AND id = :session)"
+_NOT_AUTOMATIC: Final = f"(r.client_key IS NULL OR NOT starts_with(r.client_key, '{AUTO_KEY}'))"
+
+SELECT_RECORD: Final = f"{_WHOLE} AND r.id = :id AND {_ADMITTED}"
+SELECT_MESSAGE_RECORD: Final = f"{_WHOLE} AND r.key = :number AND r.type = 'message' AND {_ADMITTED}"
+SELECT_RECORDS_OF_KEYS: Final = f"{_WHOLE} AND r.key = ANY(:keys) ORDER BY r.key"
+SELECT_NEWEST_OF_TYPES: Final = f"""
+{_WHOLE} AND r.key = ANY(ARRAY(
+    SELECT newest.key FROM unnest(:types) AS wanted (type) CROSS JOIN LATERAL (
+        SELECT r.key FROM records r
+        WHERE {_OF_AGENT} AND r.type = wanted.type AND r.id IS NOT NULL AND r.deleted_at IS NULL
+            AND r.key < :before_key AND (:session IS NULL OR r.session_key = {_SESSION_KEY})
+            AND (:project IS NULL OR r.project_key IS NULL OR r.project_key = {_PROJECT_KEY}) AND {within("r")}
+        ORDER BY r.key DESC LIMIT :limit
+    ) newest
+    ORDER BY newest.key DESC LIMIT :limit
+))
+ORDER BY r.key DESC
+"""
+SELECT_KNOWN: Final = f"""
+SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id, {_PROJECT_ID},
+    CASE WHEN r.type = 'pin' THEN r.attributes END
+FROM records r LEFT JOIN sessions s ON s.owner_key = :owner AND s.key = r.session_key AND {within("s")}
+WHERE {_OF_AGENT} AND r.reach IS NOT NULL AND r.deleted_at IS NULL AND {within("r")}
+    AND (r.is_internal = 0 OR :include_internal::boolean)
+    AND (:project IS NULL OR r.reach = 'person' OR r.project_key = {_PROJECT_KEY})
+    AND {NOT_SUPERSEDED}
+ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :limit
+"""
+SELECT_SUPERSEDED: Final = f"""
+SELECT coalesce(o.id, 'msg_' || o.key), coalesce(n.id, 'msg_' || n.key), n.created_at
+FROM superseded_records s JOIN records n ON n.owner_key = :owner AND n.key = s.by_key
+    JOIN records o ON o.owner_key = :owner AND o.key = s.record_key
+WHERE s.owner_key = :owner AND s.record_key = ANY(
+    :numbers || ARRAY(SELECT key FROM records WHERE owner_key = :owner AND id = ANY(:ids))
+) AND n.deleted_at IS NULL AND {within("n")}
+ORDER BY n.created_at, n.key
+"""
+# A project that has nothing yet has no key: it is not the same as none.
+_IN_PROJECT: Final = f"""
+    coalesce(r.project_key, 0) = coalesce(
+        {_PROJECT_KEY}, CASE WHEN coalesce(:project, 'personal') = 'personal' THEN 0 ELSE -1 END
+    )
+"""
+_OF_ITS_SESSION: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ITS_SESSION))
+SELECT_LEFT_OPEN: Final = f"""
+SELECT r.id, r.type, 'session', r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id, {_PROJECT_ID},
+    r.attributes
+FROM records r JOIN sessions s ON s.owner_key = :owner AND s.key = r.session_key
+WHERE r.owner_key = :owner AND r.key = ANY(ARRAY(
+    SELECT r.key FROM records r
+    WHERE {_OF_AGENT} AND r.type = 'pin' AND r.id IS NOT NULL AND r.deleted_at IS NULL
+    ORDER BY r.key DESC LIMIT 500
+)) AND r.reach IS NULL AND {attribute("r", "kind")} IN ({_OF_ITS_SESSION}) AND {within("r")}
+    AND {_IN_PROJECT} AND {NOT_SUPERSEDED} AND r.created_at >= coalesce((
+        SELECT m.created_at FROM records m
+        WHERE m.owner_key = :owner AND m.session_key = r.session_key AND m.type = 'message' AND m.deleted_at IS NULL
+        ORDER BY m.seq DESC LIMIT 1 OFFSET {AT_THE_END - 1}
+    ), 0)
+ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
+"""
+SELECT_STATED: Final = f"{_WHOLE} AND r.key = ANY(ARRAY({STATED_KEYS})) ORDER BY r.key DESC"
+SELECT_DOCUMENT: Final = f"""
+{_WHOLE} AND r.agent_key = {AGENT_KEY} AND r.source = :source AND {_IN_PROJECT} AND {within("r")} ORDER BY r.seq
+"""
+SELECT_SAME_WORDS: Final = f"""
+{_WHOLE} AND r.key = (
+    SELECT r.key FROM (
+        SELECT r.key, r.text, r.agent_key, r.session_key, r.project_key, r.reach, r.client_key FROM records r
+        WHERE {_OF_AGENT} AND r.type = :type AND r.id IS NOT NULL AND r.deleted_at IS NULL
+        ORDER BY r.key DESC LIMIT 5000
+    ) r
+    WHERE r.text = :text AND ((:session IS NULL AND r.session_key IS NULL) OR r.session_key = {_SESSION_KEY})
+        AND r.reach IS NULL AND {_IN_PROJECT} AND {within("r")} AND {_NOT_AUTOMATIC}
+    ORDER BY r.key DESC LIMIT 1
+)
+"""
+SELECT_SAME_KNOWN: Final = f"""
+{_WHOLE} AND r.key = (
+    SELECT r.key FROM records r
+    WHERE {_OF_AGENT} AND r.reach IS NOT NULL AND r.deleted_at IS NULL AND r.reach = :reach AND r.text = :text
+        AND (r.reach = 'person' OR {_IN_PROJECT}) AND {within("r")} AND {_NOT_AUTOMATIC}
+    ORDER BY r.key DESC LIMIT 1
+)
+"""
+# Of untrusted origins, or else of users. A role's origin is not stored: `system` relays tools.
+SELECT_RECENT_WORDS: Final = f"""
+WITH recent AS MATERIALIZED (
+    (
+        SELECT key, role, origin, deleted_at FROM records
+        WHERE owner_key = :owner AND agent_key = coalesce(
+            (SELECT agent_key FROM sessions WHERE owner_key = :owner AND id = :session), {AGENT_KEY}
+        )
+        ORDER BY key DESC LIMIT 2000
+    )
+    UNION
+    (
+        SELECT key, role, origin, deleted_at FROM records
+        WHERE owner_key = :owner AND type = 'message' AND session_key = {_SESSION_KEY} ORDER BY seq DESC LIMIT 500
+    )
+), chosen AS (
+    (
+        SELECT key, 0 AS place FROM recent WHERE deleted_at IS NULL
+            AND (origin IN ('tool', 'document', 'import') OR (origin IS NULL AND role = 'system'))
+        ORDER BY key DESC LIMIT 200
+    )
+    UNION ALL
+    (
+        SELECT key, 1 FROM recent WHERE deleted_at IS NULL
+            AND (origin = 'user' OR (origin IS NULL AND role = 'user'))
+        ORDER BY key DESC LIMIT 200
+    )
+)
+SELECT coalesce(r.id, 'msg_' || r.key), substr(r.text, 1, :most_chars::integer),
+    coalesce(r.origin, CASE r.role WHEN 'user' THEN 'user' ELSE 'tool' END)
+FROM chosen CROSS JOIN LATERAL (SELECT * FROM records WHERE owner_key = :owner AND key = chosen.key OFFSET 0) r
+WHERE {within("r")} ORDER BY chosen.place, r.key DESC
+"""
+SELECT_OF_SOURCE: Final = f"""
+{_WHOLE} AND r.source = :source AND (:project IS NULL OR {_IN_PROJECT}) AND {within("r")} ORDER BY r.key
+"""
+# "0" follows "/". A text is as long as before `nul_text` replaced characters of it.
+SELECT_SOURCES: Final = f"""
+SELECT r.source, sum(octet_length(
+    replace(replace(r.text, U&'\\F8F0\\F8F0', 'xxx'), U&'\\F8F0' || '0', 'x')
+)) FROM records r
+WHERE {_OF_AGENT} AND r.source >= :prefix AND r.source < rtrim(:prefix, '/') || '0'
+    AND r.deleted_at IS NULL AND {_IN_PROJECT} AND {within("r")}
+GROUP BY r.source ORDER BY r.source
+"""
+SELECT_PARTS: Final = f"{_WHOLE} AND r.document_id = :document_id AND {_ADMITTED} ORDER BY r.seq"
+SELECT_PINS_OF_MESSAGE: Final = f"""
+{_WHOLE} AND r.type = 'pin' AND {attribute("r", "source_message_id")} = :id
+    AND r.session_key = (SELECT session_key FROM records WHERE owner_key = :owner AND key = :key)
+ORDER BY r.key
+"""
+# At most one of each level, because a level has no overlaps: the last that begins at the message or before. The seq of
+# a summary is that of its first message.
+SELECT_SUMMARIES_OVER: Final = f"""
+WITH RECURSIVE message AS (
+    SELECT session_key, seq FROM records
+    WHERE owner_key = :owner AND key = :key AND type IN ('message', 'summary')
+), levels (level) AS (
+    SELECT 0 UNION ALL SELECT level + 1 FROM levels CROSS JOIN message m WHERE EXISTS (
+        SELECT 1 FROM records o
+        WHERE o.owner_key = :owner AND o.session_key = m.session_key AND o.type = 'summary'
+            AND o.level = levels.level + 1
+    )
+)
+{_WHOLE} AND r.key = ANY(ARRAY(
+    SELECT (
+        SELECT o.key FROM records o
+        WHERE o.owner_key = :owner AND o.session_key = m.session_key AND o.type = 'summary'
+            AND o.level = levels.level AND o.seq <= m.seq
+        ORDER BY o.seq DESC LIMIT 1
+    )
+    FROM levels CROSS JOIN message m
+)) AND r.end_seq >= (SELECT seq FROM message) AND r.purged_at IS NULL
+ORDER BY r.level
+"""
+SELECT_CAUSES: Final = """
+WITH RECURSIVE causes (key) AS (
+    SELECT caused_by FROM records WHERE owner_key = :owner AND key = :key AND caused_by IS NOT NULL
+    UNION
+    SELECT r.caused_by FROM causes JOIN records r ON r.owner_key = :owner AND r.key = causes.key
+    WHERE r.caused_by IS NOT NULL
+)
+SELECT coalesce(r.id, 'msg_' || r.key) FROM causes JOIN records r ON r.owner_key = :owner AND r.key = causes.key
+"""
+SELECT_EDITS: Final = f"""
+SELECT {EDIT_COLUMNS} FROM memory_edits e WHERE e.owner_key = :owner AND e.record_key = :key ORDER BY e.version
+"""
+# JSON in one line each.
+SELECT_SCANNED: Final = f"""
+SELECT r.key, coalesce(r.id, 'msg_' || r.key), r.type, r.text,
+    CASE WHEN :has_forgotten::boolean AND r.revision > 1 THEN (
+        SELECT string_agg(e.changes, chr(10) ORDER BY e.version) FROM memory_edits e
+        WHERE e.owner_key = :owner AND e.record_key = r.key
+    ) END, r.tags, r.name, r.created_at,
+    (SELECT s.id FROM sessions s WHERE s.owner_key = :owner AND s.key = r.session_key), r.seq, r.end_seq, r.revision
+FROM records r
+WHERE {_OF_AGENT} AND r.key > :after_key AND r.purged_at IS NULL
+    AND (r.deleted_at IS NULL OR :has_forgotten)
+    AND (:project IS NULL OR r.project_key IS NULL OR r.project_key = {_PROJECT_KEY}) AND {within("r")}
+ORDER BY r.key LIMIT :limit
+"""
+_LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
+_NEWEST: Final = (1 << 63) - 1
+SELECT_HASHED: Final = f"""
+SELECT 'msg_' || key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records
+WHERE owner_key = :owner AND key = ANY(:numbers) AND type = 'message'
+UNION ALL
+SELECT id, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records WHERE owner_key = :owner AND id = ANY(:ids)
+"""
+
+
+class RecordQueries(Queries):
+    """`ports.records.RecordReader`."""
+
+    async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
+        number = message_key(record_id)
+        if number is not None:
+            found = await self._records(SELECT_MESSAGE_RECORD, number=number, **places_of(scope))
+        else:
+            found = await self._records(SELECT_RECORD, id=record_id, **places_of(scope))
+        return next(iter(found), None)
+
+    async def list_records(
+        self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
+    ) -> Sequence[MemoryRecord]:
+        before_key = _NEWEST
+        if after is not None:
+            last = await self.record(scope, after)
+            if last is None:
+                raise RecordNotFound(f"no record {after!r} to continue after; list from the start")
+            before_key = key_of(last)
+        wanted = sorted(str(kind) for kind in (types or _LISTED) & _LISTED)
+        parameters = {"types": wanted, "before_key": before_key, "limit": limit, **places_of(scope)}
+        return await self._records(SELECT_NEWEST_OF_TYPES, **parameters)
+
+    async def document(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_DOCUMENT, source=source, **places_of(scope))
+
+    async def of_source(self, scope: Scope, source: str) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_OF_SOURCE, source=source, **places_of(scope))
+
+    async def sources(self, scope: Scope, prefix: str) -> Sequence[tuple[str, int]]:
+        return [(row[0], row[1]) for row in await self._all(SELECT_SOURCES, prefix=prefix, **places_of(scope))]
+
+    async def parts(self, scope: Scope, document_id: str) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_PARTS, document_id=document_id, **places_of(scope))
+
+    async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
+        parameters = {"limit": limit, "include_internal": include_internal, **places_of(scope)}
+        return [rows.known(row) for row in await self._all(SELECT_KNOWN, **parameters)]
+
+    async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
+        return [rows.known(row) for row in await self._all(SELECT_LEFT_OPEN, limit=limit, **places_of(scope))]
+
+    async def statements(self, scope: Scope, *, lasting: int, of_sessions: int, forgotten: int) -> list[MemoryRecord]:
+        limits = {"lasting": lasting, "of_sessions": of_sessions, "forgotten": forgotten}
+        return await self._records(SELECT_STATED, **limits, **places_of(scope))
+
+    async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
+        found = await self._all(SELECT_SUPERSEDED, **_named(record_ids), **places_of(scope))
+        return {superseded: (record_id, at) for superseded, record_id, at in found}
+
+    async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
+        found = await self._records(SELECT_SAME_WORDS, type=str(record_type), text=text, **places_of(scope))
+        return next(iter(found), None)
+
+    async def same_known(self, scope: Scope, reach: Reach, text: str) -> MemoryRecord | None:
+        found = await self._records(SELECT_SAME_KNOWN, reach=str(reach), text=text, **places_of(scope))
+        return next(iter(found), None)
+
+    async def recent_words(self, scope: Scope, *, most_chars: int) -> Sequence[RecentWords]:
+        found = await self._all(SELECT_RECENT_WORDS, most_chars=most_chars, **places_of(scope))
+        return [RecentWords(record_id, text, Origin(origin)) for record_id, text, origin in found]
+
+    async def pins_of(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_PINS_OF_MESSAGE, owner=owner_of(record), id=record.id, key=key_of(record))
+
+    async def summaries_over(self, record: MemoryRecord) -> Sequence[MemoryRecord]:
+        return await self._records(SELECT_SUMMARIES_OVER, owner=owner_of(record), key=key_of(record))
+
+    async def edits(self, record: MemoryRecord) -> Sequence[StoredEdit]:
+        found = await self._all(SELECT_EDITS, owner=owner_of(record), key=key_of(record))
+        return [rows.stored_edit(row) for row in found]
+
+    async def causes(self, record: MemoryRecord) -> frozenset[str]:
+        found = await self._all(SELECT_CAUSES, owner=owner_of(record), key=key_of(record))
+        return frozenset(row[0] for row in found)
+
+    async def of_client_keys(
+        self, scope: Scope, record_type: RecordType, client_keys: Collection[str]
+    ) -> Sequence[MemoryRecord]:
+        keys = await ClientKeys(self._transaction).records(scope, record_type, client_keys)
+        return await self._records(SELECT_RECORDS_OF_KEYS, owner=scope.owner, keys=keys) if keys else []
+
+    async def client_keys(self, scope: Scope, record_type: RecordType, prefix: str) -> Sequence[str]:
+        return await ClientKeys(self._transaction).beginning_with(scope, record_type, prefix)
+
+    async def erased_texts(
+        self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str] = ()
+    ) -> Sequence[ErasedText]:
+        return await Tombstones(self._transaction).of_texts(scope, record_type, texts, client_keys)
+
+    async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
+        return await Tombstones(self._transaction).of_record(scope, record_id)
+
+    async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
+        return await Tombstones(self._transaction).of_records(scope.owner, record_ids)
+
+    async def damaged(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
+        found = await self._all(SELECT_HASHED, **_named(record_ids), owner=scope.owner)
+        return [record_id for record_id, stored_hash, *row in found if record_hash(row) != stored_hash]
+
+    async def scan(
+        self, scope: Scope, *, after: ScanCursor | None, limit: int, has_forgotten: bool = False
+    ) -> Sequence[ScannedRecord]:
+        parameters = {"after_key": after or 0, "limit": limit, "has_forgotten": has_forgotten, **places_of(scope)}
+        return [
+            ScannedRecord(key, record_id, RecordType(kind), text, _texts_of(changes), *row)
+            for key, record_id, kind, text, changes, *row in await self._all(SELECT_SCANNED, **parameters)
+        ]
+
+    async def has_forgotten_values(self, owner: str) -> bool:
+        return not await ForgottenValues(self._transaction).is_empty(owner)
+
+    async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
+        return await ForgottenValues(self._transaction).of(scope, keys)
+
+    async def _records(self, statement: str, **parameters: Any) -> list[MemoryRecord]:
+        return [rows.record(row, owner=parameters["owner"]) for row in await self._all(statement, **parameters)]
+
+
+def _named(record_ids: Sequence[str]) -> dict[str, Any]:
+    """The parameters that name records by their ids: those of messages by the numbers in them."""
+    numbers = [number for one in record_ids if (number := message_key(one)) is not None]
+    return {"numbers": numbers, "ids": list(record_ids)}
+
+
+def _texts_of(changes: str | None) -> str | None:
+    """The texts in the changes of edits, which are JSON in one line each."""
+    with intact_rows():
+        said = [json.loads(line).get("text") for line in changes.split("\n")] if changes else []
+    return "\n".join(text for text in said if text is not None) or None
