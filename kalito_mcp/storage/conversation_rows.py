@@ -1,9 +1,10 @@
 """Converts rows of the records table to messages, pins, summaries and candidates, and back. Runs no SQL."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditType
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
@@ -13,6 +14,7 @@ from kalito_mcp.domain.records import (
     RecordType,
     Role,
     SemanticPin,
+    SessionView,
     SummaryMethod,
     Visibility,
     message_record_id,
@@ -24,6 +26,7 @@ from kalito_mcp.domain.time import NEWEST_MS, OLDEST_MS
 from kalito_mcp.ports.conversations import MessageDraft, PinDraft, SummaryDraft
 from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.record_fields import origin_of, packed, packed_list, stored_origin, stored_reach
+from kalito_mcp.storage.record_rows import StoredRow, edit_row, hashed, stored
 from kalito_mcp.storage.row_hash import UNCHANGED, real, record_hash
 
 RECORD_COLUMNS: Final = """
@@ -105,6 +108,51 @@ def summary_row(key: int, agent_key: int, session_key: int, draft: SummaryDraft)
         *(key, agent_key, session_key, "summary", *place, 0, None, None),
         *(draft.text, real(draft.importance), draft.tokens, draft.created_at, draft.client_key, attributes),
         *_hash_and_origin((*hashed, *kept), draft.origin, None),
+    )
+
+
+def message_counters(drafts: Sequence[MessageDraft]) -> dict[str, Any]:
+    """What messages add to the counters of their session, by parameter."""
+    models = [draft.model_id for draft in drafts if draft.model_id is not None]
+    moments = [draft.created_at for draft in drafts]
+    return {
+        "importance": sum(draft.importance for draft in drafts),
+        "model": models[-1] if models else None,
+        "oldest": min(moments),
+        "newest": max(moments),
+    }
+
+
+def rescored(
+    found: Iterable[Row], scores: Mapping[int, float], now_ms: int
+) -> tuple[list[StoredRow], list[Row], float]:
+    """The rows whose score is another one, with the new score, their edits, and the change of the sum of scores."""
+    scored: list[StoredRow] = []
+    edits: list[Row] = []
+    change = 0.0
+    for before in map(stored, found):
+        importance = real(scores[before["key"]])
+        if importance == before["importance"]:
+            continue
+        version = before["revision"] + 1
+        changes = {"importance_score": before["importance"]}
+        edits.append(edit_row(before["key"], version, EditType.UPDATE, SYSTEM_EDITOR, now_ms, changes))
+        scored.append(hashed({**before, "importance": importance, "revision": version}))
+        change += importance - before["importance"]
+    return scored, edits, change
+
+
+def session_view(session: Session, found: Sequence[Row], *, include_internal: bool) -> SessionView:
+    """The view of a session from its messages, newest first, its pins and its summaries, both in order."""
+    by_type: dict[str, list[Row]] = {}
+    for row in found:
+        by_type.setdefault(row[1], []).append(row)
+    newest = by_type.get(RecordType.MESSAGE, [])
+    written = by_type.get(RecordType.SUMMARY, [])
+    return SessionView(
+        tail=tuple(messages(session.id, reversed(newest), include_internal=include_internal)),
+        pins=tuple(pins(session, by_type.get(RecordType.PIN, []))),
+        summaries=tuple(summaries(session, written, include_internal=include_internal)),
     )
 
 

@@ -37,6 +37,9 @@ STORED_NAMES: Final = (
 
 STORED_WIDTH: Final = len(STORED_NAMES) + 2
 
+AT_THE_END: Final = 6
+"""Messages of a conversation. Items left open before them are often settled in them."""
+
 
 class Place(NamedTuple):
     """Where a record belongs, by keys."""

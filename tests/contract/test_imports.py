@@ -58,3 +58,16 @@ async def test_the_messages_of_a_session_are_read_in_order_and_in_pieces(store: 
     said_at = batch[2].created_at
     assert third == StoredTurn(3, "a:3", Role.USER, "three", third.number, said_at, recorded_at=START_MS, client=None)
     assert third.number > first[1].number
+
+
+async def test_an_erased_message_is_not_compared_and_leaves_room_for_the_next(store: Store) -> None:
+    async with store.transaction() as transaction:
+        session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
+        batch = [drafts.message(text) for text in ("one", "two", "three")]
+        appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
+        erased = await transaction.records.record(OWNER, f"msg_{appended[0].id}")
+        assert erased is not None
+        await transaction.records.purge(erased, now_ms=START_MS)
+    async with store.view() as view:
+        turns = await view.imports.turns(session, after_seq=0, limit=2)
+    assert [(turn.seq, turn.text) for turn in turns] == [(2, "two"), (3, "three")]

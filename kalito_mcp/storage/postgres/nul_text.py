@@ -36,6 +36,6 @@ def decoded(sent: bytes) -> str:
 
 def storable(value: Any) -> Any:
     """A parameter whose texts can be sent: the driver encodes single texts, but not those in a list."""
-    if isinstance(value, list | tuple) and value and isinstance(value[0], str):
-        return [stored_text(one) for one in value]
+    if isinstance(value, list | tuple) and isinstance(next((one for one in value if one is not None), None), str):
+        return [None if one is None else stored_text(one) for one in value]
     return value

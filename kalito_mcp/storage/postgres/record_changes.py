@@ -16,7 +16,7 @@ from kalito_mcp.storage.postgres.projects import ProjectStatements
 from kalito_mcp.storage.postgres.queries import places_of, within
 from kalito_mcp.storage.postgres.record_statements import (
     INSERT_EDIT,
-    INSERT_RECORD,
+    INSERT_RECORDS,
     SELECT_OWNERSHIP,
     STORED_COLUMNS,
     UPDATE_AGENT_COUNT,
@@ -123,7 +123,7 @@ class RecordStatements(RecordQueries):
             caused_by = None if cause is None else keys.get(cause) or await self._key(owner, cause)
             new.append(rows.new_row(keys[draft.id], where, draft, caused_by=caused_by, now_ms=now_ms))
         with stored_once():
-            await self._many(INSERT_RECORD, (inserted(rows.insert_parameters(row)) for row in new), owner=owner)
+            await self._all(INSERT_RECORDS, owner=owner, **inserted(map(rows.insert_parameters, new)))
         entries = [(row["key"], await _indexed(row)) for row in new]
         await TextIndexStatements(self._transaction).add(owner, where.agent_key, entries)
         for row in new:

@@ -21,7 +21,7 @@ from kalito_mcp.storage.postgres.record_statements import STORED_COLUMNS, attrib
 from kalito_mcp.storage.postgres.stated import STATED_KEYS
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.postgres.tombstones import Tombstones
-from kalito_mcp.storage.record_rows import EDIT_COLUMNS
+from kalito_mcp.storage.record_rows import AT_THE_END, EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 
 _WHOLE: Final = f"""
@@ -86,9 +86,6 @@ _IN_PROJECT: Final = f"""
         {_PROJECT_KEY}, CASE WHEN coalesce(:project, 'personal') = 'personal' THEN 0 ELSE -1 END
     )
 """
-AT_THE_END: Final = 6
-"""Messages of a conversation. Items left open before them are often settled in them."""
-
 _OF_ITS_SESSION: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ITS_SESSION))
 SELECT_LEFT_OPEN: Final = f"""
 SELECT r.id, r.type, 'session', r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id, {_PROJECT_ID},

@@ -31,10 +31,10 @@ IN_SCOPE: Final = f"""(:project IS NULL OR s.project_key IS NULL OR s.project_ke
 SELECT_RECENT_SESSIONS: Final = f"""
 SELECT {SESSION_COLUMNS} FROM {SESSIONS_WITH_AGENTS}
 WHERE s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND starts_with(s.id, :prefix)
-    AND {IN_SCOPE} AND (coalesce(s.newest_message_at, s.updated_at), s.key) < (
-        :said_at, coalesce((SELECT key FROM sessions WHERE owner_key = :owner AND id = :before), 0)
+    AND {IN_SCOPE} AND (s.said_at, s.key) < (
+        :said_at, (SELECT coalesce(max(key), 0) FROM sessions WHERE owner_key = :owner AND id = :before)
     )
-ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :limit
+ORDER BY s.said_at DESC, s.key DESC LIMIT :limit
 """
 SELECT_FIRST_TEXTS: Final = f"""
 SELECT s.id, substr(r.text, 1, :chars)

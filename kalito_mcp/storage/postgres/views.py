@@ -1,10 +1,14 @@
 """The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.conversations import ConversationQueries, ConversationStatements
+from kalito_mcp.storage.postgres.given import GivenQueries, GivenStatements
+from kalito_mcp.storage.postgres.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.postgres.record_changes import RecordStatements
 from kalito_mcp.storage.postgres.records import RecordQueries
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
+from kalito_mcp.storage.postgres.timeline import TimelineQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
 
 
@@ -18,6 +22,10 @@ class ReadViewOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionQueries(transaction)
+        self.conversations = ConversationQueries(transaction)
+        self.imports = ImportQueries(transaction)
+        self.given = GivenQueries(transaction)
+        self.timeline = TimelineQueries(transaction)
         self.records = RecordQueries(transaction)
 
 
@@ -27,4 +35,7 @@ class WriteTransactionOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionStatements(transaction)
+        self.conversations = ConversationStatements(transaction)
+        self.imports = ImportStatements(transaction)
+        self.given = GivenStatements(transaction)
         self.records = RecordStatements(transaction)

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from kalito_mcp.domain.memory_records import SYSTEM_EDITOR, EditType
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
-    RecordType,
     SemanticPin,
     SessionView,
 )
@@ -21,8 +19,6 @@ from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage import conversation_rows as rows
 from kalito_mcp.storage.conversation_rows import RECORD_COLUMNS
 from kalito_mcp.storage.numbered import key_of
-from kalito_mcp.storage.record_rows import StoredRow, edit_row, hashed, stored
-from kalito_mcp.storage.row_hash import real
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
 from kalito_mcp.storage.sqlite.record_statements import INSERT_EDIT, INSERT_RECORD, STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED, supersede
@@ -138,13 +134,7 @@ class ConversationQueries(Queries):
         found = await self._all(
             SELECT_VIEW, session_key=key_of(session), tail=tail, pins=pins, include_internal=include_internal
         )
-        newest = [row for row in found if row[1] == RecordType.MESSAGE]
-        summaries = (row for row in found if row[1] == RecordType.SUMMARY)
-        return SessionView(
-            tail=tuple(rows.messages(session.id, reversed(newest), include_internal=include_internal)),
-            pins=tuple(rows.pins(session, (row for row in found if row[1] == RecordType.PIN))),
-            summaries=tuple(rows.summaries(session, summaries, include_internal=include_internal)),
-        )
+        return rows.session_view(session, found, include_internal=include_internal)
 
     async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
         found = await self._all(SELECT_MESSAGES, session_key=key_of(session), first_seq=first_seq, last_seq=last_seq)
@@ -200,7 +190,8 @@ class ConversationStatements(ConversationQueries):
         for one, draft in zip(appended, drafts, strict=True):
             if draft.details and draft.details.get("supersedes"):
                 await supersede(self._connection, one.id)
-        await self._count_messages(session, drafts, now_ms=now_ms)
+        counters = {**rows.message_counters(drafts), "messages": len(drafts)}
+        await self._all(UPDATE_COUNTERS_OF_MESSAGES, **counters, now_ms=now_ms, session_key=key_of(session))
         return appended
 
     async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> None:
@@ -231,20 +222,9 @@ class ConversationStatements(ConversationQueries):
         await self._all(UPDATE_COUNTERS_OF_SUMMARY, **place)
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
-        wanted = {key: real(importance) for key, importance in scores}
+        wanted = dict(scores)
         found = await self._all(SELECT_SCORED, keys=json.dumps(list(wanted)), session_key=key_of(session))
-        scored: list[StoredRow] = []
-        edits: list[rows.Row] = []
-        change = 0.0
-        for before in map(stored, found):
-            importance = wanted[before["key"]]
-            if importance == before["importance"]:
-                continue
-            version = before["revision"] + 1
-            changes = {"importance_score": before["importance"]}
-            edits.append(edit_row(before["key"], version, EditType.UPDATE, SYSTEM_EDITOR, now_ms, changes))
-            scored.append(hashed({**before, "importance": importance, "revision": version}))
-            change += importance - before["importance"]
+        scored, edits, change = rows.rescored(found, wanted, now_ms)
         await self._connection.executemany(UPDATE_RECORD, scored)
         await self._connection.executemany(INSERT_EDIT, edits)
         await self._all(UPDATE_IMPORTANCE_SUM, change=change, session_key=key_of(session))
@@ -262,20 +242,6 @@ class ConversationStatements(ConversationQueries):
             await self._connection.executemany(INSERT_RECORD, [row for row, _ in entries])
         await TextIndexStatements(self._connection).add(
             [index_entry(row[0], agent_key, indexed) for row, indexed in entries]
-        )
-
-    async def _count_messages(self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int) -> None:
-        models = [draft.model_id for draft in drafts if draft.model_id is not None]
-        moments = [draft.created_at for draft in drafts]
-        await self._all(
-            UPDATE_COUNTERS_OF_MESSAGES,
-            messages=len(drafts),
-            importance=sum(draft.importance for draft in drafts),
-            model=models[-1] if models else None,
-            oldest=min(moments),
-            newest=max(moments),
-            now_ms=now_ms,
-            session_key=key_of(session),
         )
 
     async def _next_key(self) -> int:

@@ -1,11 +1,12 @@
 """What the memory gave back."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from kalito_mcp.domain.given import GivenEntry, GivenKind, GivenPart, LeftOut, PartName, Why
+from kalito_mcp.domain.given import GivenEntry, GivenKind
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.storage import given_rows
 from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of
@@ -58,14 +59,13 @@ class GivenQueries(Queries):
     async def entries(
         self, scope: Scope, *, before: int | None = None, record_id: str | None = None, limit: int
     ) -> Sequence[GivenEntry]:
-        # As `_parts_json` writes the end of a record; the name of a part is not followed by a bracket.
-        named = None if record_id is None else f",{json.dumps(record_id)}]"
+        named = None if record_id is None else given_rows.end_of_record(record_id)
         rows = await self._all(SELECT_GIVEN, **_parameters(scope), before=before, named=named, limit=limit)
-        return list(map(_entry, rows))
+        return list(map(given_rows.entry, rows))
 
     async def entry(self, scope: Scope, entry_id: int) -> GivenEntry | None:
         rows = await self._all(SELECT_GIVEN_ONCE, **_parameters(scope), key=entry_id)
-        return next(map(_entry, rows), None)
+        return next(map(given_rows.entry, rows), None)
 
     async def tokens(self, scope: Scope) -> Sequence[tuple[int, GivenKind, int]]:
         rows = await self._all(SELECT_GIVEN_TOKENS, **_parameters(scope))
@@ -91,8 +91,8 @@ class GivenStatements(GivenQueries):
                 client=one.client,
                 budget=one.budget,
                 tokens=one.tokens,
-                parts=_parts_json(one.parts, revisions),
-                left_out=_json([out.part, out.why, out.count, *out.ids] for out in one.left_out),
+                parts=given_rows.parts_json(one.parts, revisions),
+                left_out=given_rows.left_out_json(one.left_out),
             )
         await self._all(DELETE_OLD_GIVEN, owner=owner, since_ms=since_ms)
         await self._all(DELETE_MOST_GIVEN, owner=owner, most=most)
@@ -101,27 +101,3 @@ class GivenStatements(GivenQueries):
 def _parameters(scope: Scope) -> dict[str, str | None]:
     place = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, "project": scope.project}
     return {**place, **limits_of(scope)}
-
-
-def _parts_json(parts: Iterable[GivenPart], revisions: Mapping[str, int]) -> str:
-    return _json(
-        [one.name, one.tokens, one.count, *([revisions.get(record_id), record_id] for record_id in one.ids)]
-        for one in parts
-    )
-
-
-def _json(rows: Iterable[Sequence[Any]]) -> str:
-    return json.dumps(list(rows), separators=(",", ":"))
-
-
-def _entry(row: Any) -> GivenEntry:
-    kind, at, tokens, parts, left_out, *others = row
-    with intact_rows():
-        given = tuple(
-            GivenPart(PartName(name), share, count, tuple(one[1] for one in records), tuple(one[0] for one in records))
-            for name, share, count, *records in json.loads(parts)
-        )
-        out = tuple(
-            LeftOut(PartName(part), Why(why), count, tuple(ids)) for part, why, count, *ids in json.loads(left_out)
-        )
-        return GivenEntry(GivenKind(kind), at, tokens, given, out, *others)

@@ -13,7 +13,7 @@ from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
 from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.numbered import key_of, message_key
-from kalito_mcp.storage.record_rows import EDIT_COLUMNS
+from kalito_mcp.storage.record_rows import AT_THE_END, EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 from kalito_mcp.storage.sqlite.client_keys import ClientKeys
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
@@ -76,9 +76,6 @@ _IN_PROJECT: Final = """
         CASE WHEN coalesce(:project, 'personal') = 'personal' THEN 0 ELSE -1 END
     )
 """
-AT_THE_END: Final = 6
-"""Messages of a conversation. Items left open before them are often settled in them."""
-
 _OF_ITS_SESSION: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ITS_SESSION))
 SELECT_LEFT_OPEN: Final = f"""
 SELECT r.id, r.type, 'session', r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,

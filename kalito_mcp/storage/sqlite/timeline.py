@@ -1,9 +1,8 @@
 """Reads conversations with what came of them, for a person who looks through them. Implements `ports.timeline`."""
 
 import json
-from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
@@ -11,13 +10,12 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionCursor
 from kalito_mcp.ports.timeline import BegunSession
 from kalito_mcp.storage import record_rows as rows
-from kalito_mcp.storage.session_rows import sessions_of
+from kalito_mcp.storage.record_rows import AT_THE_END
 from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
-from kalito_mcp.storage.sqlite.records import AT_THE_END
 from kalito_mcp.storage.sqlite.sessions import NEWEST, SESSION_COLUMNS
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
+from kalito_mcp.storage.timeline_rows import QUARTER_MS, add_quarters, begun, counts_of_spans
 
-_QUARTER_MS: Final = 900_000
 _IN_SCOPE: Final = f"""
     s.owner = :owner AND (:agent IS NULL OR a.id = :agent)
     AND (:project IS NULL OR s.project_key IS NULL OR s.project_key = (
@@ -92,7 +90,7 @@ FROM sessions s INDEXED BY sessions_said JOIN agents a ON a.key = s.agent_key
 WHERE {_IN_SCOPE} AND coalesce(s.newest_message_at, s.updated_at) >= :since AND s.oldest_message_at < :until
 """
 SELECT_QUARTERS: Final = f"""
-SELECT r.created_at / {_QUARTER_MS} * {_QUARTER_MS}, count(*) FROM json_each(:sessions) named
+SELECT r.created_at / {QUARTER_MS} * {QUARTER_MS}, count(*) FROM json_each(:sessions) named
 CROSS JOIN records r ON r.session_key = named.value AND r.type = 'message'
 WHERE r.deleted_at IS NULL AND r.created_at >= :since AND r.created_at < :until
 GROUP BY 1
@@ -104,7 +102,7 @@ class TimelineQueries(Queries):
 
     async def begun(self, scope: Scope) -> BegunSession | None:
         found = await self._all(SELECT_BEGUN, owner=scope.owner, session=scope.session, **limits_of(scope))
-        return next(iter(_begun(found)), None)
+        return next(iter(begun(found)), None)
 
     async def sessions(
         self,
@@ -116,7 +114,7 @@ class TimelineQueries(Queries):
         limit: int,
     ) -> Sequence[BegunSession]:
         place = before or NEWEST
-        return _begun(
+        return begun(
             await self._all(
                 SELECT_TIMELINE,
                 client=client,
@@ -139,25 +137,12 @@ class TimelineQueries(Queries):
         return [rows.known(row) for row in await self._all(SELECT_OPEN_POINTS, limit=limit, **_of(scope))]
 
     async def messages_between(self, scope: Scope, moments: Sequence[int]) -> Sequence[int]:
-        counts = [0] * (len(moments) - 1)
         ends = {"since": moments[0], "until": moments[-1]}
-        across: list[int] = []
-        # Most conversations are of one day, and their row says how many messages they have.
-        for key, oldest, newest, count in await self._all(SELECT_SPANS, **ends, **_of(scope)):
-            place = bisect_right(moments, newest) - 1
-            if bisect_right(moments, oldest) - 1 == place and 0 <= place < len(counts):
-                counts[place] += count
-            else:
-                across.append(key)
-        for moment, count in await self._all(SELECT_QUARTERS, sessions=json.dumps(across), **ends):
-            counts[bisect_right(moments, moment) - 1] += count
+        counts, across = counts_of_spans(moments, await self._all(SELECT_SPANS, **ends, **_of(scope)))
+        quarters = await self._all(SELECT_QUARTERS, sessions=json.dumps(across), **ends)
+        add_quarters(counts, moments, quarters)
         return counts
 
 
 def _of(scope: Scope) -> dict[str, str | None]:
     return {"owner": scope.owner, "agent": scope.agent, "project": scope.project, **limits_of(scope)}
-
-
-def _begun(found: Sequence[Any]) -> list[BegunSession]:
-    sessions = sessions_of(row[1:] for row in found)
-    return [BegunSession(session, row[0]) for row, session in zip(found, sessions, strict=True)]

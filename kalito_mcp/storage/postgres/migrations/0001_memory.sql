@@ -40,6 +40,8 @@ CREATE TABLE projects (
     UNIQUE (owner_key, id)
 );
 
+-- said_at is a column: under row level security, a condition with coalesce(...) uses no index, because PostgreSQL does
+-- not know that it gives nothing away.
 CREATE TABLE sessions (
     owner_key bigint NOT NULL,
     key bigint NOT NULL DEFAULT nextval('session_keys'),
@@ -63,12 +65,13 @@ CREATE TABLE sessions (
     hidden_count bigint NOT NULL DEFAULT 0,
     project_key bigint,
     is_placed smallint NOT NULL DEFAULT 0,
+    said_at bigint NOT NULL GENERATED ALWAYS AS (coalesce(newest_message_at, updated_at)) STORED,
     PRIMARY KEY (owner_key, key),
     UNIQUE (owner_key, id),
     FOREIGN KEY (owner_key, agent_key) REFERENCES agents (owner_key, key),
     FOREIGN KEY (owner_key, project_key) REFERENCES projects (owner_key, key)
 ) WITH (fillfactor = 80);
-CREATE INDEX sessions_said ON sessions (owner_key, (coalesce(newest_message_at, updated_at)) DESC, key DESC);
+CREATE INDEX sessions_said ON sessions (owner_key, said_at DESC, key DESC);
 CREATE INDEX sessions_of_projects ON sessions (owner_key, project_key) WHERE project_key IS NOT NULL;
 
 -- A message is `msg_<key>` and has no id of its own. changed_at_revision is the owner's revision when a column that a
@@ -324,7 +327,7 @@ CREATE TABLE given (
     left_out text NOT NULL,
     PRIMARY KEY (owner_key, key)
 );
-CREATE INDEX given_newest ON given (owner_key, at);
+CREATE INDEX given_newest ON given (owner_key, at, key);
 
 -- Derived: which records contain a term, as the differences of their keys to `first`. A term that a record contains
 -- several times is there again with a mark. New records wait in fresh_terms until they are folded in.
