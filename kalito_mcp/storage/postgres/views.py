@@ -1,8 +1,11 @@
 """The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.access import AccessQueries, AccessStatements
+from kalito_mcp.storage.postgres.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
+from kalito_mcp.storage.postgres.sign_in import SignInQueries, SignInStatements
 from kalito_mcp.storage.postgres.transactions import Transaction
 
 
@@ -16,6 +19,9 @@ class ReadViewOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionQueries(transaction)
+        self.access = AccessQueries(transaction)
+        self.sign_in = SignInQueries(transaction)
+        self.audit = AuditQueries(transaction)
 
 
 class WriteTransactionOfPostgres:
@@ -24,3 +30,6 @@ class WriteTransactionOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionStatements(transaction)
+        self.access = AccessStatements(transaction)
+        self.sign_in = SignInStatements(transaction)
+        self.audit = AuditStatements(transaction)
