@@ -72,7 +72,7 @@ UPDATE_BROWSER: Final = """
 UPDATE oauth_requests SET browser_hash = :browser_hash WHERE handle_hash = :handle_hash AND browser_hash IS NULL
 """
 DELETE_REQUEST: Final = "DELETE FROM oauth_requests WHERE handle_hash = :handle_hash"
-# Two transactions that forget the same would wait for one another, so only one does.
+# Two of them would have locks of owners that the other one goes on as, so only one forgets at a time.
 SELECT_MAY_FORGET: Final = "SELECT pg_try_advisory_xact_lock(:chore)"
 DELETE_EXPIRED: Final = """
 WITH requests AS (
