@@ -82,9 +82,9 @@ WITH requests AS (
 )
 DELETE FROM access_attempts WHERE subject IN (
     SELECT a.subject FROM access_attempts AS a
-    WHERE a.last_at < :day_ago
-        OR a.last_at < (SELECT last_at FROM access_attempts ORDER BY last_at DESC LIMIT 1 OFFSET :most - 1)
-    FOR UPDATE OF a SKIP LOCKED
+    WHERE a.last_at < greatest(
+        :day_ago, (SELECT last_at FROM access_attempts ORDER BY last_at DESC LIMIT 1 OFFSET :most - 1)
+    ) FOR UPDATE OF a SKIP LOCKED
 )
 """
 UPDATE_OWNERS_OF_EXPIRED: Final = """
