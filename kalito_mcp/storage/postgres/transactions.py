@@ -87,6 +87,10 @@ class Transaction:
             self._owner = owner
         return self._owners.get(owner) or self._met.get(owner, _NOBODY)
 
+    async def set(self, settings: str) -> None:
+        """Run settings, which have no parameters, in one round trip with what begins the transaction."""
+        await self._set(settings)
+
     async def commit(self) -> None:
         """Make the changes last, and the owners known."""
         if self._is_begun:

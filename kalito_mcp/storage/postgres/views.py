@@ -1,6 +1,8 @@
 """The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.access import AccessQueries, AccessStatements
+from kalito_mcp.storage.postgres.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.postgres.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.postgres.given import GivenQueries, GivenStatements
 from kalito_mcp.storage.postgres.imports import ImportQueries, ImportStatements
@@ -8,6 +10,7 @@ from kalito_mcp.storage.postgres.record_changes import RecordStatements
 from kalito_mcp.storage.postgres.records import RecordQueries
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
+from kalito_mcp.storage.postgres.sign_in import SignInQueries, SignInStatements
 from kalito_mcp.storage.postgres.timeline import TimelineQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
 
@@ -27,6 +30,9 @@ class ReadViewOfPostgres:
         self.given = GivenQueries(transaction)
         self.timeline = TimelineQueries(transaction)
         self.records = RecordQueries(transaction)
+        self.access = AccessQueries(transaction)
+        self.sign_in = SignInQueries(transaction)
+        self.audit = AuditQueries(transaction)
 
 
 class WriteTransactionOfPostgres:
@@ -39,3 +45,6 @@ class WriteTransactionOfPostgres:
         self.imports = ImportStatements(transaction)
         self.given = GivenStatements(transaction)
         self.records = RecordStatements(transaction)
+        self.access = AccessStatements(transaction)
+        self.sign_in = SignInStatements(transaction)
+        self.audit = AuditStatements(transaction)

@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from kalito_mcp.domain.access import Permission, Token, TokenKind
-from kalito_mcp.domain.scope import Limits
-from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.domain.access import Token
+from kalito_mcp.storage.access_rows import columns_of_token, token_of
 from kalito_mcp.storage.sqlite.queries import Queries
 
 _COLUMNS: Final = """
@@ -60,10 +59,10 @@ class AccessQueries(Queries):
 
     async def token(self, text_hash: bytes) -> Token | None:
         found = await self._all(SELECT_TOKEN, text_hash=text_hash)
-        return _token(found[0]) if found else None
+        return token_of(found[0]) if found else None
 
     async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
-        return [_token(row) for row in await self._all(SELECT_TOKENS, owner=owner, limit=limit)]
+        return [token_of(row) for row in await self._all(SELECT_TOKENS, owner=owner, limit=limit)]
 
     async def ends(self, principals: Collection[str]) -> Mapping[str, int]:
         return dict(await self._all(SELECT_ENDS, principals=json.dumps(list(principals))))
@@ -77,23 +76,7 @@ class AccessStatements(AccessQueries):
     """`ports.access.AccessWriter`."""
 
     async def add_token(self, token: Token, text_hash: bytes) -> None:
-        await self._all(
-            INSERT_ACCESS,
-            id=token.id,
-            text_hash=text_hash,
-            prefix=token.prefix,
-            name=token.name,
-            kind=token.kind,
-            owner=token.owner,
-            permission=token.permission,
-            agent=token.limits.agent,
-            project=token.limits.project,
-            client=token.client,
-            grant=token.grant,
-            resource=token.resource,
-            created_at=token.created_at,
-            expires_at=token.expires_at,
-        )
+        await self._all(INSERT_ACCESS, **columns_of_token(token), owner=token.owner, text_hash=text_hash)
 
     async def used_token(self, token_id: str, *, now_ms: int) -> None:
         for (grant,) in await self._all(UPDATE_USED, id=token_id, now_ms=now_ms):
@@ -110,19 +93,3 @@ class AccessStatements(AccessQueries):
         tokens = await self._all(UPDATE_REVOKED, named=named, owner=owner, now_ms=now_ms)
         valid = [token_id for token_id, expires_at in tokens if expires_at is None or now_ms < expires_at]
         return [grant for (grant,) in grants] + valid
-
-
-def _token(row: Any) -> Token:
-    token_id, prefix, name, owner, permission, agent, project, created_at, kind, *rest = row
-    with intact_rows():
-        return Token(
-            token_id,
-            prefix,
-            name,
-            owner,
-            Permission(permission),
-            Limits(agent, project),
-            created_at,
-            TokenKind(kind),
-            *rest,
-        )

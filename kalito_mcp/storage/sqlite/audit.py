@@ -8,19 +8,8 @@ does not ask, each trigger looks once at an empty table.
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from kalito_mcp.domain.audit import (
-    MOST_IDS,
-    AuditEntry,
-    AuditHead,
-    Chain,
-    Change,
-    NewEntry,
-    Outcome,
-    changes_from,
-    columns_of,
-    next_entry,
-)
-from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, AuditHead, Chain, Change, NewEntry, columns_of, next_entry
+from kalito_mcp.storage.audit_rows import changes_of_rows, entry_of, fault_at_end, fault_in_page, head_of
 from kalito_mcp.storage.sqlite.queries import Queries
 
 T = TypeVar("T")
@@ -127,33 +116,26 @@ CREATE_TRIGGERS: Final = tuple(
 )
 _PAGE: Final = 1_000
 _NO_LIMIT: Final = 1 << 62
-NO_HEAD: Final = "what is kept of its newest entry is missing"
 
 
 class AuditQueries(Queries):
     """`ports.audit.AuditReader`."""
 
     async def head(self) -> AuditHead:
-        with intact_rows():
-            [[count, stored]] = await self._all(SELECT_HEAD)
-            return AuditHead(count, bytes(stored))
+        return head_of(await self._all(SELECT_HEAD))
 
     async def entries(
         self, owner: str | None, *, since_ms: int = 0, before: int | None = None, limit: int
     ) -> Sequence[AuditEntry]:
         parameters = {"owner": owner, "since_ms": since_ms, "before": before or _NO_LIMIT, "limit": limit}
-        return [_entry(row) for row in await self._all(SELECT_ENTRIES, **parameters)]
+        return [entry_of(row) for row in await self._all(SELECT_ENTRIES, **parameters)]
 
     async def check(self, noted: AuditHead | None) -> tuple[str | None, AuditHead]:
         chain = Chain(noted)
         while page := await self._all(SELECT_CHAIN, after=chain.last.count, limit=_PAGE):
-            for number, stored, *columns in page:
-                fault = chain.fault(number, columns, bytes(stored))
-                if fault is not None:
-                    return fault, chain.last
-        heads = await self._all(SELECT_HEAD)
-        fault = chain.fault_at_end(AuditHead(heads[0][0], bytes(heads[0][1]))) if heads else NO_HEAD
-        return fault, chain.last
+            if (fault := fault_in_page(chain, page)) is not None:
+                return fault, chain.last
+        return fault_at_end(chain, await self._all(SELECT_HEAD)), chain.last
 
 
 class AuditStatements(AuditQueries):
@@ -167,22 +149,13 @@ class AuditStatements(AuditQueries):
         await self._all(INSERT_NOTICING)
         result = await work()
         await self._all(DELETE_NOTICING)
-        found: dict[str, tuple[int, list[str]]] = {}
-        for what, total, record_id in await self._all(SELECT_NOTICED, most=MOST_IDS):
-            found.setdefault(what, (total, []))[1].append(record_id)
-        if found:
+        changes = changes_of_rows(await self._all(SELECT_NOTICED, most=MOST_IDS))
+        if changes:
             await self._all(DELETE_NOTICED)
-        return result, [Change(what, total, tuple(ids)) for what, (total, ids) in found.items()]
+        return result, changes
 
     async def add(self, entry: NewEntry) -> AuditEntry:
         made = next_entry(await self.head(), entry)
         await self._all(INSERT_ENTRY, number=made.number, hash=made.hash, **columns_of(entry))
         await self._all(UPDATE_HEAD, count=made.number, hash=made.hash)
         return made
-
-
-def _entry(row: Any) -> AuditEntry:
-    number, stored, at, principal, owner, client, action, outcome, count, changes = row
-    with intact_rows():
-        said = NewEntry(at, principal, owner, action, client, Outcome(outcome), count, changes_from(changes))
-        return AuditEntry(number, said, bytes(stored))

@@ -1,13 +1,20 @@
 """How people let programs in: clients, requests, consents, codes, passphrases and attempts."""
 
-import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.sign_in import Attempts, Client, Code, Grant, Passphrase, SignInRequest
 from kalito_mcp.domain.zone import DAY_MS
-from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.sign_in_rows import (
+    client_of,
+    code_of,
+    columns_of_client,
+    columns_of_code,
+    columns_of_grant,
+    columns_of_request,
+    grant_of,
+    request_of,
+)
 from kalito_mcp.storage.sqlite.queries import Queries
 
 _MOST_ATTEMPTS: Final = 20_000
@@ -126,37 +133,27 @@ class SignInQueries(Queries):
     """`ports.sign_in.SignInReader`."""
 
     async def client(self, client_id: str) -> Client | None:
-        for found, name, redirect_uris, created_at, checked_at, is_document in await self._all(
-            SELECT_CLIENT, id=client_id
-        ):
-            with intact_rows():
-                uris = tuple(str(uri) for uri in json.loads(redirect_uris))
-                return Client(found, name, uris, created_at, checked_at, bool(is_document))
+        for row in await self._all(SELECT_CLIENT, id=client_id):
+            return client_of(row)
         return None
 
     async def request(self, handle_hash: bytes) -> SignInRequest | None:
-        for client, name, redirect_uri, is_explicit, challenge, permission, *rest in await self._all(
-            SELECT_REQUEST, handle_hash=handle_hash
-        ):
-            with intact_rows():
-                return SignInRequest(
-                    client, name, redirect_uri, bool(is_explicit), challenge, Permission(permission), *rest
-                )
+        for row in await self._all(SELECT_REQUEST, handle_hash=handle_hash):
+            return request_of(row)
         return None
 
     async def code(self, code_hash: bytes) -> Code | None:
         for row in await self._all(SELECT_CODE, code_hash=code_hash):
-            redirect_uri, is_explicit, *rest = row[9:]
-            return Code(_grant(row[:9]), redirect_uri, bool(is_explicit), *rest)
+            return code_of(row)
         return None
 
     async def grant(self, grant_id: str) -> Grant | None:
         for row in await self._all(SELECT_GRANT, id=grant_id):
-            return _grant(row)
+            return grant_of(row)
         return None
 
     async def grants(self, owner: str | None, *, now_ms: int, limit: int) -> Sequence[Grant]:
-        return [_grant(row) for row in await self._all(SELECT_GRANTS, owner=owner, now_ms=now_ms, limit=limit)]
+        return [grant_of(row) for row in await self._all(SELECT_GRANTS, owner=owner, now_ms=now_ms, limit=limit)]
 
     async def passphrase(self, owner: str) -> Passphrase | None:
         for row in await self._all(SELECT_PASSPHRASES, owner=owner):
@@ -176,34 +173,14 @@ class SignInStatements(SignInQueries):
     """`ports.sign_in.SignInWriter`."""
 
     async def put_client(self, client: Client) -> None:
-        await self._all(
-            UPSERT_CLIENT,
-            id=client.id,
-            name=client.name,
-            redirect_uris=json.dumps(client.redirect_uris),
-            is_document=client.is_document,
-            created_at=client.created_at,
-            checked_at=client.checked_at,
-        )
+        await self._all(UPSERT_CLIENT, **columns_of_client(client))
 
     async def drop_clients(self, *, unused_since: int, most_unused: int) -> None:
         await self._all(DELETE_UNUSED_CLIENTS, unused_since=unused_since)
         await self._all(DELETE_UNUSED_CLIENTS_BEYOND, most=most_unused)
 
     async def add_request(self, handle_hash: bytes, request: SignInRequest) -> None:
-        await self._all(
-            INSERT_REQUEST,
-            handle_hash=handle_hash,
-            client=request.client_id,
-            client_name=request.client_name,
-            redirect_uri=request.redirect_uri,
-            is_redirect_explicit=request.is_redirect_explicit,
-            challenge=request.challenge,
-            permission=request.permission,
-            resource=request.resource,
-            state=request.state,
-            expires_at=request.expires_at,
-        )
+        await self._all(INSERT_REQUEST, **columns_of_request(request), handle_hash=handle_hash)
 
     async def count_requests(self) -> int:
         return int((await self._all(COUNT_REQUESTS))[0][0])
@@ -227,25 +204,8 @@ class SignInStatements(SignInQueries):
         await self._all(DELETE_ATTEMPTS_BEYOND, most=_MOST_ATTEMPTS)
 
     async def add_grant(self, grant: Grant, code: Code, code_hash: bytes) -> None:
-        await self._all(
-            INSERT_GRANT,
-            id=grant.id,
-            owner=grant.owner,
-            client=grant.client_id,
-            client_name=grant.client_name,
-            permission=grant.permission,
-            resource=grant.resource,
-            created_at=grant.created_at,
-        )
-        await self._all(
-            INSERT_CODE,
-            code_hash=code_hash,
-            grant=grant.id,
-            redirect_uri=code.redirect_uri,
-            is_redirect_explicit=code.is_redirect_explicit,
-            challenge=code.challenge,
-            expires_at=code.expires_at,
-        )
+        await self._all(INSERT_GRANT, **columns_of_grant(grant), owner=grant.owner)
+        await self._all(INSERT_CODE, **columns_of_code(code), grant=grant.id, code_hash=code_hash)
 
     async def take_code(self, code_hash: bytes, *, now_ms: int) -> bool:
         return bool(await self._all(UPDATE_CODE_USED, code_hash=code_hash, now_ms=now_ms))
@@ -275,20 +235,3 @@ class SignInStatements(SignInQueries):
 
     async def drop_attempts(self, subject: str) -> None:
         await self._all(DELETE_ATTEMPTS, subject=subject)
-
-
-def _grant(row: Any) -> Grant:
-    grant_id, owner, client, client_name, permission, resource, created_at, revoked_at, last_used_at, *usable = row
-    with intact_rows():
-        return Grant(
-            grant_id,
-            owner,
-            client,
-            client_name,
-            Permission(permission),
-            resource,
-            created_at,
-            revoked_at,
-            last_used_at,
-            revoked_at is None and all(usable),
-        )

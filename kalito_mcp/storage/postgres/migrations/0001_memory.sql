@@ -407,6 +407,7 @@ CREATE TABLE access_tokens (
 );
 CREATE INDEX access_tokens_by_grant ON access_tokens (grant_id);
 CREATE INDEX access_tokens_by_owner ON access_tokens (owner);
+CREATE INDEX access_tokens_ending ON access_tokens (expires_at) WHERE kind <> 'static';
 
 CREATE TABLE passphrases (
     owner text COLLATE "C" PRIMARY KEY,
@@ -440,7 +441,9 @@ CREATE TABLE oauth_requests (
     expires_at bigint NOT NULL,
     browser_hash bytea
 );
+CREATE INDEX oauth_requests_ending ON oauth_requests (expires_at);
 
+-- ends_at is when the last of its tokens ends. So a consent of the past is found without a look at all of them.
 CREATE TABLE oauth_grants (
     key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id text NOT NULL UNIQUE,
@@ -451,8 +454,12 @@ CREATE TABLE oauth_grants (
     resource text NOT NULL,
     created_at bigint NOT NULL,
     last_used_at bigint,
-    revoked_at bigint
+    revoked_at bigint,
+    ends_at bigint NOT NULL DEFAULT 0
 );
+CREATE INDEX oauth_grants_by_owner ON oauth_grants (owner, key);
+CREATE INDEX oauth_grants_by_client ON oauth_grants (client);
+CREATE INDEX oauth_grants_ending ON oauth_grants (ends_at);
 
 CREATE TABLE oauth_codes (
     code_hash bytea PRIMARY KEY,
@@ -464,6 +471,7 @@ CREATE TABLE oauth_codes (
     used_at bigint
 );
 CREATE INDEX oauth_codes_by_grant ON oauth_codes (grant_id);
+CREATE INDEX oauth_codes_ending ON oauth_codes (expires_at);
 
 CREATE TABLE access_attempts (
     subject text COLLATE "C" PRIMARY KEY,
@@ -471,19 +479,4 @@ CREATE TABLE access_attempts (
     since bigint NOT NULL,
     last_at bigint NOT NULL
 );
-
-CREATE TABLE audit_log (
-    number bigint PRIMARY KEY,
-    at bigint NOT NULL,
-    principal text NOT NULL,
-    owner text COLLATE "C" NOT NULL,
-    client text,
-    action text NOT NULL,
-    outcome text NOT NULL,
-    count bigint NOT NULL,
-    changes text NOT NULL,
-    hash bytea NOT NULL
-);
-CREATE INDEX audit_log_of_owners ON audit_log (owner, number);
-CREATE TABLE audit_head (count bigint NOT NULL, hash bytea NOT NULL);
-INSERT INTO audit_head (count, hash) VALUES (0, decode(repeat('00', 32), 'hex'));
+CREATE INDEX access_attempts_last ON access_attempts (last_at DESC);
