@@ -1,6 +1,7 @@
 """The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
@@ -15,6 +16,7 @@ class ReadViewOfPostgres:
 
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
+        self.graphs = GraphQueries(transaction)
         self.sessions = SessionQueries(transaction)
 
 
@@ -23,4 +25,5 @@ class WriteTransactionOfPostgres:
 
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
+        self.graphs = GraphStatements(transaction)
         self.sessions = SessionStatements(transaction)

@@ -21,6 +21,7 @@ CREATE INDEX owners_owing ON owners (key) WHERE owes;
 -- Keys ascend within an owner. They are not unique across owners: a memory that is moved here keeps its own.
 CREATE SEQUENCE record_keys;
 CREATE SEQUENCE session_keys;
+CREATE SEQUENCE graph_keys;
 CREATE SEQUENCE other_keys;
 
 CREATE TABLE agents (
@@ -239,7 +240,7 @@ CREATE UNIQUE INDEX forgotten_values_places
 
 CREATE TABLE graphs (
     owner_key bigint NOT NULL,
-    key bigint NOT NULL DEFAULT nextval('other_keys'),
+    key bigint NOT NULL DEFAULT nextval('graph_keys'),
     agent_key bigint NOT NULL,
     session_key bigint,
     revision bigint NOT NULL DEFAULT 0,
