@@ -1,6 +1,7 @@
 """The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.postgres.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
@@ -16,6 +17,7 @@ class ReadViewOfPostgres:
 
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
+        self.archive = ArchiveQueries(transaction)
         self.graphs = GraphQueries(transaction)
         self.sessions = SessionQueries(transaction)
 
@@ -25,5 +27,6 @@ class WriteTransactionOfPostgres:
 
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
+        self.archive = ArchiveStatements(transaction)
         self.graphs = GraphStatements(transaction)
         self.sessions = SessionStatements(transaction)

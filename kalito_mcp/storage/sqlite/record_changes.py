@@ -22,9 +22,10 @@ from kalito_mcp.storage.sqlite.queries import owned
 from kalito_mcp.storage.sqlite.record_statements import INSERT_EDIT, INSERT_RECORD, STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
-from kalito_mcp.storage.sqlite.superseded import named_in, supersede
+from kalito_mcp.storage.sqlite.superseded import supersede
 from kalito_mcp.storage.sqlite.text_index import IndexEntry, TextIndexStatements, index_entry
 from kalito_mcp.storage.sqlite.tombstones import Tombstones
+from kalito_mcp.storage.superseded import named_in
 from kalito_mcp.text.analysis import IndexedText, index_text
 
 SELECT_OWNER: Final = "SELECT owner FROM agents WHERE key = :agent_key"

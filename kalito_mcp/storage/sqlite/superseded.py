@@ -3,12 +3,11 @@
 A record that is forgotten supersedes nothing until it is restored.
 """
 
-import json
 from typing import Final
 
 import aiosqlite
 
-_FIELD: Final = "supersedes"
+from kalito_mcp.storage.superseded import FIELD
 
 NOT_SUPERSEDED: Final = """NOT EXISTS (
     SELECT 1 FROM superseded_records s JOIN records n ON n.key = s.by_key
@@ -20,20 +19,15 @@ DELETE_SUPERSEDED: Final = "DELETE FROM superseded_records WHERE by_key = :key"
 # A message has its number in its id, and no id of its own in its row.
 INSERT_ALL_SUPERSEDED: Final = f"""
 INSERT OR IGNORE INTO superseded_records (by_key, record_key)
-SELECT n.key, r.key FROM records n JOIN json_each(n.attributes, '$.{_FIELD}') named JOIN records r ON r.key = coalesce(
+SELECT n.key, r.key FROM records n JOIN json_each(n.attributes, '$.{FIELD}') named JOIN records r ON r.key = coalesce(
     (SELECT key FROM records WHERE id = named.value),
     CASE WHEN named.value GLOB 'msg_[1-9]*' THEN CAST(substr(named.value, 5) AS INTEGER) END
 )
-WHERE instr(n.attributes, '"{_FIELD}"') AND json_valid(n.attributes)
+WHERE instr(n.attributes, '"{FIELD}"') AND json_valid(n.attributes)
     AND coalesce(r.id, 'msg_' || r.key) = named.value
     AND r.agent_key = n.agent_key AND r.key <> n.key AND r.purged_at IS NULL
 """
 INSERT_SUPERSEDED: Final = f"{INSERT_ALL_SUPERSEDED} AND n.key = :key"
-
-
-def named_in(attributes: str | None) -> list[str]:
-    """The ids of the records that a record supersedes, by the attributes of its row."""
-    return list(json.loads(attributes).get(_FIELD) or ()) if attributes and _FIELD in attributes else []
 
 
 async def supersede(connection: aiosqlite.Connection, key: int) -> None:

@@ -369,6 +369,25 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Whether no owner has anything. Policies show one owner at a time; the setting is as before after the function, which
+-- an ordinary role cannot have with a SET clause.
+CREATE FUNCTION is_nothing_stored() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    earlier text := coalesce(current_setting('kalito.owner', true), '');
+    one bigint;
+    is_filled boolean := false;
+BEGIN
+    FOR one IN SELECT key FROM owners LOOP
+        PERFORM set_config('kalito.owner', one::text, true);
+        is_filled := EXISTS (SELECT FROM agents WHERE owner_key = one)
+            OR EXISTS (SELECT FROM projects WHERE owner_key = one)
+            OR EXISTS (SELECT FROM tombstones WHERE owner_key = one);
+        EXIT WHEN is_filled;
+    END LOOP;
+    PERFORM set_config('kalito.owner', earlier, true);
+    RETURN NOT is_filled;
+END $$;
+
 -- One row. The secret makes the fence of a context that no remembered text can know.
 CREATE TABLE identity (secret bytea NOT NULL, analysis bigint NOT NULL DEFAULT 1);
 INSERT INTO identity (secret)
