@@ -16,6 +16,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.store import Store
+from kalito_mcp.records.digests import digests
 from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.wiring import open_memory
@@ -150,6 +151,35 @@ async def test_hashes_that_an_archive_lacks_are_the_same_in_every_store_that_mak
     bare = [one._replace(fields={**one.fields, **({"hash": None} if "hash" in one.fields else {})}) for one in whole]
     for name in ("sqlite", "postgres"):
         assert await passed_on(tmp_path, bare, name) == whole
+
+
+async def digests_after(folder: Path, name: str, entries: Sequence[ArchiveEntry]) -> Mapping[str, str]:
+    async with opened(name, folder) as store:
+        await put_in(store, entries)
+        async with store.view() as view:
+            return await digests(view, OWNER)
+
+
+async def test_equal_memories_have_equal_digests_in_every_store_and_others_differ_in_the_kind_that_does(
+    whole: Sequence[ArchiveEntry], tmp_path: Path
+) -> None:
+    [in_sqlite, in_postgres] = [await digests_after(tmp_path / one, one, whole) for one in ("sqlite", "postgres")]
+    assert list(in_sqlite) == list(FIELDS)
+    assert in_sqlite == in_postgres
+    assert len({*in_sqlite.values()}) == len(FIELDS)
+    at = max(number for number, one in enumerate(whole) if one.kind == "records")
+    other = [*whole]
+    other[at] = whole[at]._replace(fields={**whole[at].fields, "tokens": 999})
+    changed = await digests_after(tmp_path / "changed", "postgres", other)
+    assert [kind for kind in FIELDS if changed[kind] != in_sqlite[kind]] == ["records"]
+
+
+async def test_a_memory_that_comes_without_hashes_has_the_same_digests_in_every_store_that_makes_them(
+    whole: Sequence[ArchiveEntry], tmp_path: Path
+) -> None:
+    passed = await passed_on(tmp_path, whole, "memory")
+    [one, other] = [await digests_after(tmp_path / f"x{name}", name, passed) for name in ("sqlite", "postgres")]
+    assert one == other
 
 
 @pytest.mark.parametrize("selection", PARTS, ids=repr)
