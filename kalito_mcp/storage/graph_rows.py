@@ -19,6 +19,11 @@ HASHED_NODE_COLUMNS: Final = """
     n.feedback, n.is_pinned, n.created_at, n.last_access, hex(n.embedding), n.revision
 """
 HASHED_EDGE_COLUMNS: Final = "e.graph_key, f.id, e.type, t.id, e.weight, e.created_at, e.last_access, e.revision"
+NODE_NAMES: Final = (
+    "graph_key id type text canonical_key summary source_node_ids source_record_ids repeat feedback is_pinned "
+    "created_at last_access embedding revision hash"
+).split()
+"""The columns of a row of `node_rows`."""
 _NODE_TYPES: Final = {str(node_type): node_type for node_type in NodeType}
 _EDGE_TYPES: Final = {str(edge_type): edge_type for edge_type in EdgeType}
 

@@ -5,7 +5,8 @@ tables compare, and for a write the lock of the owner's row. That lock is what m
 the other. Each statement names its owner, so nobody has to say beforehand whose memory a transaction is about.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import anyio
@@ -16,6 +17,9 @@ from kalito_mcp.storage.postgres.nul_text import storable
 
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+SAVEPOINT: Final = "SAVEPOINT undoable"
+UNDO: Final = "ROLLBACK TO SAVEPOINT undoable"
+RELEASE: Final = "RELEASE SAVEPOINT undoable"
 SELECT_OWNER: Final = "SELECT key FROM owners WHERE name = :name"
 INSERT_OWNER: Final = """
 INSERT INTO owners (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key
@@ -64,6 +68,18 @@ class Transaction:
         values = await self._prepared(names, parameters)
         return list(await self.connection.fetch(text, *values))
 
+    async def pages(self, statement: str, size: int, **parameters: Any) -> AsyncGenerator[list[Any]]:
+        """The rows of the statement, at most this many at a time, which the server keeps until they are asked for."""
+        text, names = positional(statement)
+        values = await self._prepared(names, parameters)
+        if not self._is_begun:
+            await self._begin_alone()
+        cursor = await self.connection.cursor(text, *values)
+        while page := await cursor.fetch(size):
+            yield page
+            if "owner" in names:
+                await self.of(parameters["owner"])
+
     async def count_changed(self, statement: str, **parameters: Any) -> int:
         """Run the statement; how many rows it changed or removed."""
         text, names = positional(statement)
@@ -78,6 +94,19 @@ class Transaction:
         values = [[key if name == "owner" else storable(row[name]) for name in names] for row in rows]
         if values:
             await self.connection.executemany(text, values)
+
+    @asynccontextmanager
+    async def undoable(self, owner: str) -> AsyncIterator[None]:
+        """What the block does for the owner is undone if a statement fails in it. The transaction can go on then."""
+        await self.of(owner)
+        await self._run(SAVEPOINT)
+        try:
+            yield
+        except (asyncpg.PostgresError, ValueError):
+            if not self.connection.is_closed():
+                await self._run(UNDO)
+            raise
+        await self._run(RELEASE)
 
     async def of(self, owner: str) -> int:
         """Go on as this owner. The owner's key; 0, which nobody has, for one who is not known to a read."""

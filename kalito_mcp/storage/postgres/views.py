@@ -2,9 +2,11 @@
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.storage.postgres.access import AccessQueries, AccessStatements
+from kalito_mcp.storage.postgres.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.postgres.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.postgres.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.postgres.given import GivenQueries, GivenStatements
+from kalito_mcp.storage.postgres.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.postgres.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.postgres.record_changes import RecordStatements
 from kalito_mcp.storage.postgres.records import RecordQueries
@@ -24,6 +26,8 @@ class ReadViewOfPostgres:
 
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
+        self.archive = ArchiveQueries(transaction)
+        self.graphs = GraphQueries(transaction)
         self.sessions = SessionQueries(transaction)
         self.conversations = ConversationQueries(transaction)
         self.imports = ImportQueries(transaction)
@@ -40,6 +44,8 @@ class WriteTransactionOfPostgres:
 
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
+        self.archive = ArchiveStatements(transaction)
+        self.graphs = GraphStatements(transaction)
         self.sessions = SessionStatements(transaction)
         self.conversations = ConversationStatements(transaction)
         self.imports = ImportStatements(transaction)

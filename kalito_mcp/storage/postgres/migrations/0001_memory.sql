@@ -21,6 +21,7 @@ CREATE INDEX owners_owing ON owners (key) WHERE owes;
 -- Keys ascend within an owner. They are not unique across owners: a memory that is moved here keeps its own.
 CREATE SEQUENCE record_keys;
 CREATE SEQUENCE session_keys;
+CREATE SEQUENCE graph_keys;
 CREATE SEQUENCE other_keys;
 
 CREATE TABLE agents (
@@ -244,7 +245,7 @@ CREATE UNIQUE INDEX forgotten_values_places
 
 CREATE TABLE graphs (
     owner_key bigint NOT NULL,
-    key bigint NOT NULL DEFAULT nextval('other_keys'),
+    key bigint NOT NULL DEFAULT nextval('graph_keys'),
     agent_key bigint NOT NULL,
     session_key bigint,
     revision bigint NOT NULL DEFAULT 0,
@@ -371,6 +372,25 @@ BEGIN
             'CREATE POLICY of_owner ON %I USING (owner_key = current_setting(''kalito.owner'')::bigint)', protected
         );
     END LOOP;
+END $$;
+
+-- Whether no owner has anything. Policies show one owner at a time; the setting is as before after the function, which
+-- an ordinary role cannot have with a SET clause.
+CREATE FUNCTION is_nothing_stored() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    earlier text := coalesce(current_setting('kalito.owner', true), '');
+    one bigint;
+    is_filled boolean := false;
+BEGIN
+    FOR one IN SELECT key FROM owners LOOP
+        PERFORM set_config('kalito.owner', one::text, true);
+        is_filled := EXISTS (SELECT FROM agents WHERE owner_key = one)
+            OR EXISTS (SELECT FROM projects WHERE owner_key = one)
+            OR EXISTS (SELECT FROM tombstones WHERE owner_key = one);
+        EXIT WHEN is_filled;
+    END LOOP;
+    PERFORM set_config('kalito.owner', earlier, true);
+    RETURN NOT is_filled;
 END $$;
 
 -- One row. The secret makes the fence of a context that no remembered text can know.
