@@ -1,13 +1,18 @@
 """The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
+from kalito_mcp.storage.postgres.text_index import TextIndexStatements
 from kalito_mcp.storage.postgres.transactions import Transaction
 
 
 class Caches:
     """What a process remembers of committed data, for all transactions."""
+
+    def __init__(self) -> None:
+        self.columns = ColumnCaches()
 
 
 class ReadViewOfPostgres:
@@ -16,6 +21,7 @@ class ReadViewOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionQueries(transaction)
+        self.search = SearchQueries(transaction, caches.columns, policy.query_s)
 
 
 class WriteTransactionOfPostgres:
@@ -24,3 +30,4 @@ class WriteTransactionOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionStatements(transaction)
+        self.text = TextIndexStatements(transaction)
