@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 import anyio.from_thread
@@ -161,22 +162,27 @@ class PostgresSearchIndex:
     def _read(self, terms: Sequence[str]) -> None:
         """Read the lists of terms with each of their marks."""
         marked = [f"{mark}{term}" for mark in COUNT_MARKS.values() for term in terms]
-        lists: dict[str, list[NDArray[np.int64]]] = {}
+        lists: dict[str, list[tuple[int, NDArray[np.int64]]]] = {}
         fresh: dict[str, list[int]] = {}
         for term, first, sent in self._all(SELECT_LISTS, terms=marked):
             if sent is None:
                 fresh.setdefault(term, []).append(first)
             else:
                 offsets = np.frombuffer(sent, ">i4", offset=_LIST_HEADER)[1::2]
-                lists.setdefault(term, []).append(offsets + np.int64(first))
+                lists.setdefault(term, []).append((first, offsets + np.int64(first)))
         for term, keys in fresh.items():
-            lists.setdefault(term, []).append(np.array(keys, np.int64))
+            keys.sort()
+            lists.setdefault(term, []).append((keys[0], np.array(keys, np.int64)))
         for term in marked:
             self._places[term] = self._merged(lists[term]) if term in lists else _NOWHERE
 
-    def _merged(self, lists: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
-        """The places of the records in the lists, ascending, that are within the limits."""
-        places = self._places_of(lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists)))
+    def _merged(self, lists: list[tuple[int, NDArray[np.int64]]]) -> NDArray[np.int32]:
+        """The places of the records in the lists, each with its first key, that are within the limits, ascending."""
+        lists.sort(key=itemgetter(0))
+        keys = lists[0][1] if len(lists) == 1 else np.concatenate([keys for _, keys in lists])
+        if not (keys[1:] > keys[:-1]).all():  # an old record was indexed again
+            keys = np.unique(keys)
+        places = self._places_of(keys)
         return places if self._within is None else places[self._within[places]]
 
     def _places_of(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -54,8 +54,9 @@ SELECT agent_key FROM fresh_terms WHERE owner_key = :owner GROUP BY agent_key HA
 ORDER BY agent_key
 """
 # The oldest fresh records are added to the last list of each of their terms, if they fit there and are newer than what
-# is there; what does not fit becomes lists of its own. A list begins at the key of its first record, so one that was
-# taken out and indexed again may find its list still there. Keys of one list are close enough for their differences.
+# is there; if not, they become lists of their own. A list begins at the key of its first record: a record that was taken
+# out and is indexed again may find the list still there. Keys of one list are close enough for their differences. All
+# rows are written by one upsert, so that no plan has to join the lists, whatever PostgreSQL believes of their number.
 FOLD: Final = """
 WITH taken AS (
     DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key IN (
@@ -78,22 +79,19 @@ WITH taken AS (
         WHERE owner_key = :owner AND agent_key = :agent_key AND term = said.term
         ORDER BY first DESC LIMIT 1
     ) l ON true
-), appended AS (
-    UPDATE term_lists l
-    SET offsets = l.offsets || ARRAY(SELECT (key - l.first)::integer FROM unnest(placed.keys) AS one (key) ORDER BY key)
-    FROM placed
-    WHERE l.owner_key = :owner AND l.agent_key = :agent_key AND l.term = placed.term AND l.first = placed.first
-), begun AS (
+), written AS (
     INSERT INTO term_lists (owner_key, agent_key, term, first, offsets)
-    SELECT :owner, :agent_key, placed.term, part.keys[1],
-        ARRAY(SELECT (key - part.keys[1])::integer FROM unnest(part.keys) AS one (key) ORDER BY key)
+    SELECT :owner, :agent_key, placed.term, part.first,
+        ARRAY(SELECT (key - part.first)::integer FROM unnest(part.keys) WITH ORDINALITY AS one (key, at) ORDER BY at)
     FROM placed CROSS JOIN LATERAL (
-        SELECT placed.keys[start : start + :list_keys - 1] AS keys
+        SELECT placed.keys[start : start + :list_keys - 1] AS keys, coalesce(placed.first, placed.keys[start]) AS first
         FROM generate_series(1, cardinality(placed.keys), :list_keys) AS start
     ) part
-    WHERE placed.first IS NULL
-    ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE
-    SET offsets = ARRAY(SELECT DISTINCT one FROM unnest(term_lists.offsets || excluded.offsets) AS one ORDER BY one)
+    ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE SET offsets = CASE
+        WHEN excluded.offsets[1] > term_lists.offsets[cardinality(term_lists.offsets)]
+        THEN term_lists.offsets || excluded.offsets
+        ELSE ARRAY(SELECT DISTINCT one FROM unnest(term_lists.offsets || excluded.offsets) AS one ORDER BY one)
+    END
 )
 SELECT count(*) FROM taken
 """
