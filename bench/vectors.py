@@ -125,7 +125,7 @@ async def _asked(database: Path, size: int, count: int) -> dict[str, Any]:
 
     async def similarities(number: int) -> None:
         async with store.view() as view:
-            assert len(await view.vectors.similarities(_FINGERPRINT, queries[number], range(1, 301))) == 300
+            assert len(await view.vectors.similarities(Scope(), _FINGERPRINT, queries[number], range(1, 301))) == 300
 
     figures["agent"] = await _measured(agent, count)
     figures["rss_mb"] = _rss_mb() - before

@@ -121,7 +121,7 @@ async def messages_around(
 
     reach = partial(turns_around, message_ids=centres, filters=filters, before=BEFORE, after=AFTER + ANSWERED_WITHIN)
     found = await view.search.in_index(scope, reach) or ()
-    damaged = await view.records.damaged([one.record_id for one in found])
+    damaged = await view.records.damaged(scope, [one.record_id for one in found])
     return [
         replace(one, project=None) if one.project is not None and one.project == scope.project else one
         for one in found

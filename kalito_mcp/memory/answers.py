@@ -70,7 +70,7 @@ class Answers(Part):
             )
 
     def _used(self, record_ids: Iterable[str]) -> None:
-        self._services.answers.used(record_ids)
+        self._services.answers.used(self.place.owner, record_ids)
 
     def _gave(
         self,

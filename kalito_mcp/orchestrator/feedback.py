@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kalito_mcp.domain.graph import FeedbackLabel
+from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX, message_number
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.store import WriteTransaction
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 async def give(
     transaction: WriteTransaction,
+    scope: Scope,
     graphs: Sequence["GraphStore"],
     target_id: str,
     label: FeedbackLabel | str,
@@ -21,7 +23,8 @@ async def give(
     *,
     at_ms: int,
 ) -> str:
-    """Record feedback on a target in each of the graphs; see `MemoryOrchestrator.record_feedback`."""
+    """Record feedback on a target in each of the graphs, which are those of the scope's owner; see
+    `MemoryOrchestrator.record_feedback`."""
     from kalito_mcp.graph.promotion import mark_already_counted  # noqa: PLC0415 - numpy comes with it
 
     targets = _targets(graphs, target_id)
@@ -29,18 +32,22 @@ async def give(
     if len(written) > 1:
         mark_already_counted(targets[0][0], written[0], label)
     if (number := _message_of(target_id, *targets[0])) is not None:
-        await transaction.graphs.add_feedback(number, FeedbackLabel(label), at_ms=at_ms)
+        await transaction.graphs.add_feedback(scope, number, FeedbackLabel(label), at_ms=at_ms)
     return written[0]
 
 
 async def take_back(
-    transaction: WriteTransaction, graphs: Sequence["GraphStore"], target_id: str, label: FeedbackLabel | str
+    transaction: WriteTransaction,
+    scope: Scope,
+    graphs: Sequence["GraphStore"],
+    target_id: str,
+    label: FeedbackLabel | str,
 ) -> None:
     """Undo one `give`; see `MemoryOrchestrator.withdraw_feedback`."""
     targets = _targets(graphs, target_id)
     withdrawn = [graph.withdraw_feedback(node_id, label) for graph, node_id in targets]
     if (number := _message_of(target_id, *targets[0])) is not None:
-        withdrawn.append(await transaction.graphs.withdraw_feedback(number, FeedbackLabel(label)))
+        withdrawn.append(await transaction.graphs.withdraw_feedback(scope, number, FeedbackLabel(label)))
     if not any(withdrawn):
         raise RecordNotFound(f"{target_id!r} has no feedback {str(label)!r} to take back")
 

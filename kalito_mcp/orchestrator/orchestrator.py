@@ -128,7 +128,8 @@ class MemoryOrchestrator:
                 await self._observer.observe(scopes[0])
 
         async def add(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> str:
-            return await feedback.give(transaction, graphs, target_id, label, note, at_ms=self._clock.now_ms())
+            at_ms = self._clock.now_ms()
+            return await feedback.give(transaction, self._everywhere, graphs, target_id, label, note, at_ms=at_ms)
 
         return await self._cache.change(scopes, add)
 
@@ -145,7 +146,7 @@ class MemoryOrchestrator:
                 await self._observer.observe(scopes[0])
 
         async def remove(transaction: WriteTransaction, graphs: Sequence["GraphStore"]) -> None:
-            await feedback.take_back(transaction, graphs, target_id, label)
+            await feedback.take_back(transaction, self._everywhere, graphs, target_id, label)
 
         await self._cache.change(scopes, remove)
 

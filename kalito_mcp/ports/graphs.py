@@ -25,8 +25,9 @@ class GraphReader(Protocol):
         """At most `limit` finalized sessions of the scope's agent that have a graph and were last written before
         `before_ms`, longest idle first."""
 
-    async def feedback(self, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
-        """How often each of these messages got each label, by id. Those without feedback are left out."""
+    async def feedback(self, scope: Scope, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
+        """How often each of these messages got each label, by id. Those without feedback are left out, and those of
+        another owner than the scope's."""
 
 
 class GraphWriter(GraphReader, Protocol):
@@ -45,11 +46,13 @@ class GraphWriter(GraphReader, Protocol):
     async def set_slept_at(self, scope: Scope, slept_at: int) -> None:
         """Store when the graph was last consolidated."""
 
-    async def add_feedback(self, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
-        """Count one more label for the message of this number. Nothing is written if it was erased."""
+    async def add_feedback(self, scope: Scope, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
+        """Count one more label for the message of this number. Nothing is written if it was erased, or if the scope's
+        owner has no such message."""
 
-    async def withdraw_feedback(self, number: int, label: FeedbackLabel) -> bool:
-        """Count one label less for the message of this number. False, and nothing is written, if it has none."""
+    async def withdraw_feedback(self, scope: Scope, number: int, label: FeedbackLabel) -> bool:
+        """Count one label less for the message of this number. False, and nothing is written, if it has none, or if the
+        scope's owner has no such message."""
 
     async def remove(self, scope: Scope) -> int:
         """Remove the whole graph, including its row, and return how many nodes it had. Records stay."""

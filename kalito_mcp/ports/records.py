@@ -190,8 +190,8 @@ class RecordReader(Protocol):
         """The tombstone of an erased record of this owner; None if no record of this id was erased. Within limits,
         only those of messages and summaries."""
 
-    async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
-        """Which of the records do not match the hash of their row: they were damaged."""
+    async def damaged(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
+        """Which of the records of the scope's owner do not match the hash of their row: they were damaged."""
 
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
         """Which of the ids belonged to records that were erased."""
@@ -274,5 +274,5 @@ class RecordWriter(RecordReader, Protocol):
     async def bring_back_values(self, scope: Scope, keys: Collection[str]) -> None:
         """Undo `forget_values`."""
 
-    async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
-        """Add to the usage of records, by id. Records that are gone are skipped."""
+    async def count_uses(self, owner: str, uses: Mapping[str, int], *, used_at: int) -> None:
+        """Add to the usage of the owner's records, by id. Records that are gone, or another owner's, are skipped."""

@@ -27,9 +27,11 @@ class VectorIndex:
 
 @dataclass(frozen=True, slots=True)
 class OwedVector:
-    """A record without a vector, by its key, and the text to embed: the speaker or title, then the record's text."""
+    """A record without a vector, by its key, whose record it is, and the text to embed: the speaker or title, then the
+    record's text."""
 
     record_key: int
+    owner: str
     text: str
 
 
@@ -76,10 +78,10 @@ class VectorReader(Protocol):
         """
 
     async def similarities(
-        self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
+        self, scope: Scope, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
     ) -> Mapping[int, float]:
         """The inner product of each of these records' unit vectors with the query, as in `nearest`. Records without a
-        vector are left out. Empty if there is an `outage`.
+        vector are left out, and those of another owner than the scope's. Empty if there is an `outage`.
 
         Raises:
             InvalidInput: the query has another dimension than the index.
@@ -100,7 +102,8 @@ class VectorWriter(VectorReader, Protocol):
     async def put(self, fingerprint: str, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]") -> None:
         """Store the vectors (n, dimension) of what was owed.
 
-        A record that changed meanwhile gets no vector and is owed one again; one that is gone is skipped.
+        A record that changed meanwhile gets no vector and is owed one again; one that is gone, or not the record of the
+        owner that it was owed for, is skipped.
 
         Raises:
             Conflict: the index was dropped meanwhile; nothing was written.

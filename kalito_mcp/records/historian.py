@@ -147,7 +147,7 @@ class Historian:
 
 async def _intact(reader: RecordReader, scope: Scope, record_id: str) -> MemoryRecord:
     record = await get_record(reader, scope, record_id)
-    if damaged := await reader.damaged([record.id]):
+    if damaged := await reader.damaged(scope, [record.id]):
         raise StorageDamaged(damage_note(damaged))
     return record
 

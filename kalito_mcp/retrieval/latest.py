@@ -43,7 +43,7 @@ async def latest_ends(
     read = partial(session_ends, most=most, filters=filters, of_project=of_project, spans=spans, without=without)
     found = await view.search.in_index(scope, read) or []
     said = [one for end in found for one in end]
-    damaged = await view.records.damaged([one.record_id for one in said])
+    damaged = await view.records.damaged(scope, [one.record_id for one in said])
     ends = [
         [
             _hit(one, round(_NEXT**place, DECIMALS), scope)

@@ -53,7 +53,7 @@ async def past_answers(store: Store, scope: Scope, text: str) -> Sequence[PastAn
     async def look(view: ReadView) -> tuple[Sequence[_Turn], Labels]:
         turns = await view.search.in_index(scope, partial(_turns, text)) or ()
         ids = [one.record_id for turn in turns for one in (turn.question, *turn.replies)]
-        return turns, await view.graphs.feedback(ids) if ids else {}
+        return turns, await view.graphs.feedback(scope, ids) if ids else {}
 
     turns, labels = await store.read(look)
     alike: dict[tuple[str, ...], list[_Turn]] = {}

@@ -174,7 +174,7 @@ class Searcher:
             if (left_out := _not_searched(scope)) is not None:
                 why = f"{why or NOTHING}; {left_out}"
             note = "; ".join(filter(None, (why, note))) or None
-        damaged = await view.records.damaged([one.record_id for one in page])
+        damaged = await view.records.damaged(scope, [one.record_id for one in page])
         if damaged:
             page = [one for one in page if one.record_id not in damaged]
             note = "; ".join(filter(None, (f"left out, {damage_note(damaged)}", note)))
@@ -261,7 +261,7 @@ class Searcher:
         if not nearest:
             return None
         generator.add_nearest([key for key, _ in nearest])
-        cosines = await view.vectors.similarities(fingerprint, vector, generator.compared_keys)
+        cosines = await view.vectors.similarities(scope, fingerprint, vector, generator.compared_keys)
         return generator.similarities(cosines, embedder.unrelated)
 
     async def _vectors(
@@ -330,7 +330,7 @@ async def _with_turns(
     beside = replace(filters, types=frozenset({RecordType.MESSAGE}), roles=frozenset(), names=frozenset())
     reach = partial(turns_around, message_ids=of_hits, filters=beside, with_centres=True)
     found = await view.search.in_index(scope, reach) or ()
-    damaged = await view.records.damaged([one.record_id for one in found])
+    damaged = await view.records.damaged(scope, [one.record_id for one in found])
     turns = {
         (one.session_id, one.seq): one
         for one in found

@@ -1,12 +1,12 @@
 """Notes what the memory gave back: how often each record was used, and what each answer was made of. Writes in the
 background, never during a read.
 
-Notes are collected in memory and written together some seconds after the first, in one transaction, because each write
-empties what contexts keep in memory. A crash may lose a few notes; it never loses a record.
+Notes are collected in memory and written together some seconds after the first, those of an owner in one transaction,
+because each write empties what contexts keep in memory. A crash may lose a few notes; it never loses a record.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
@@ -37,17 +37,17 @@ class AnswerLog:
         self._store = store
         self._clock = clock
         self._policy = policy
-        self._uses: Counter[str] = Counter()
+        self._uses: Counter[tuple[str, str]] = Counter()
         self._given: list[tuple[Scope, GivenEntry]] = []
         self._waiting = anyio.Event()
         self.noted = 0
         """How many answers were noted since the memory was opened."""
 
-    def used(self, record_ids: Iterable[str]) -> None:
-        """Count one use of each record. Returns at once."""
+    def used(self, owner: str, record_ids: Iterable[str]) -> None:
+        """Count one use of each of the owner's records. Returns at once."""
         if not self._policy.enabled:
             return
-        self._uses.update(record_ids)
+        self._uses.update((owner, record_id) for record_id in record_ids)
         if self._uses:
             self._waiting.set()
 
@@ -67,29 +67,35 @@ class AnswerLog:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write the notes now. If the database cannot be written, they are kept for the next flush."""
+        """Write the notes now, those of each owner by themselves. What cannot be written is kept for the next flush."""
         if self._waiting.is_set():  # otherwise `run` may be waiting on this event for the next note
             self._waiting = anyio.Event()
         uses, self._uses = self._uses, Counter()
         given, self._given = self._given, []
-        if not uses and not given:
-            return
+        left: set[str] = set()
+        # Cancelled halfway, the notes would be neither kept nor written.
+        with anyio.CancelScope(shield=True), no_new_words():
+            for owner in dict.fromkeys([*(owner for owner, _ in uses), *(scope.owner for scope, _ in given)]):
+                theirs = {record_id: count for (whose, record_id), count in uses.items() if whose == owner}
+                try:
+                    await self._write(owner, theirs, [one for one in given if one[0].owner == owner])
+                except StorageError:
+                    left.add(owner)
+        self._uses.update({of: count for of, count in uses.items() if of[0] in left})
+        given, self._given = self._given, [one for one in given if one[0].owner in left]
+        self._keep(given)
+
+    async def _write(self, owner: str, uses: Mapping[str, int], given: Sequence[tuple[Scope, GivenEntry]]) -> None:
+        """Write an owner's notes in a transaction."""
         now_ms = self._clock.now_ms()
 
         async def write(transaction: WriteTransaction) -> None:
-            await transaction.records.count_uses(uses, used_at=now_ms)
-            for owner in dict.fromkeys(scope.owner for scope, _ in given):
-                theirs = [await _placed(transaction, scope, one) for scope, one in given if scope.owner == owner]
-                await transaction.given.add(owner, theirs, since_ms=now_ms - KEPT_DAYS * DAY_MS, most=MOST_KEPT)
+            await transaction.records.count_uses(owner, uses, used_at=now_ms)
+            if given:
+                placed = [await _placed(transaction, scope, one) for scope, one in given]
+                await transaction.given.add(owner, placed, since_ms=now_ms - KEPT_DAYS * DAY_MS, most=MOST_KEPT)
 
-        try:
-            # Cancelled halfway, the notes would be neither kept nor written.
-            with anyio.CancelScope(shield=True), no_new_words():
-                await self._store.write(write)
-        except StorageError:
-            self._uses.update(uses)
-            given, self._given = self._given, given
-            self._keep(given)
+        await self._store.write(write)
 
     def _keep(self, given: list[tuple[Scope, GivenEntry]]) -> None:
         """Keep what is to be written: no more than the store would."""

@@ -175,7 +175,7 @@ async def test_two_projects_become_one(store: Store) -> None:
     assert await texts(store, "/new") == {"old kite", "old note", "new kite", "new note"}
     async with store.view() as view:
         assert await view.sessions.projects(Scope(), limit=9) == [("/new", 2)]
-        assert not await view.records.damaged(["doc old note /old"])
+        assert not await view.records.damaged(Scope(), ["doc old note /old"])
 
 
 async def test_two_projects_with_a_document_of_one_source_stay_two(store: Store) -> None:

@@ -18,7 +18,7 @@ from kalito_mcp.domain.memory_records import (
     versions,
 )
 from kalito_mcp.domain.records import Origin, RecordType, Role, SummaryMethod, Visibility
-from kalito_mcp.domain.scope import PERSONAL, Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, PERSONAL, Scope
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.validation import message_number
@@ -554,11 +554,24 @@ async def test_uses_add_up_and_pass_over_what_is_gone(store: Store) -> None:
     await purge(store, two)
     for used_at, uses in ((5, {one.id: 2, two.id: 1, "msg_999": 1, "pin_gone": 1}), (4, {one.id: 1})):
         async with store.transaction() as transaction:
-            await transaction.records.count_uses(uses, used_at=used_at)
+            await transaction.records.count_uses(LOCAL_OWNER, uses, used_at=used_at)
     used = await read(store, one.id)
     assert (used.usage_count, used.last_used, used.revision) == (3, 5, 1)
     [hit] = await found(store, "word")
     assert (hit.usage_count, hit.last_used, hit.importance, hit.is_critical) == (3, 5, 0.5, False)
+
+
+async def test_a_use_of_another_owners_record_is_not_counted(store: Store) -> None:
+    mine = await message(store, "word")
+    [task] = await add(store, drafts.record(RecordType.TASK, "word"))
+    await append(store, drafts.message("word"), scope=Scope("eve", session="trip"))
+    async with store.transaction() as transaction:
+        await transaction.records.count_uses("eve", {mine.id: 1, task.id: 1, "msg_3": 2}, used_at=5)
+        await transaction.records.count_uses("nobody", {mine.id: 1}, used_at=5)
+    assert [(await read(store, one.id)).usage_count for one in (mine, task)] == [0, 0]
+    async with store.view() as view:
+        theirs = await view.records.record(Scope("eve"), "msg_3")
+    assert theirs is not None and theirs.usage_count == 2
 
 
 # Erasing
@@ -678,7 +691,8 @@ async def test_records_as_they_were_written_are_not_damaged(store: Store) -> Non
         session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.append_messages(session, [drafts.message("one")], now_ms=START_MS)
     async with store.view() as view:
-        assert await view.records.damaged(["msg_1", "msg_2", "doc_unknown"]) == []
+        assert await view.records.damaged(Scope(), ["msg_1", "msg_2", "doc_unknown"]) == []
+        assert await view.records.damaged(Scope("eve"), ["msg_1"]) == []
 
 
 async def test_a_scan_reads_every_record_of_the_agent_and_project_once(store: Store) -> None:

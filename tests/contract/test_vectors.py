@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
@@ -97,7 +98,7 @@ async def nearest(
 ) -> list[int]:
     async with store.view() as view:
         found = await view.vectors.nearest(scope, fingerprint, hashed_vector(query), k=k)
-        same = await view.vectors.similarities(fingerprint, hashed_vector(query), [key for key, _ in found])
+        same = await view.vectors.similarities(scope, fingerprint, hashed_vector(query), [key for key, _ in found])
     scores = [score for _, score in found]
     assert scores == sorted(scores, reverse=True)
     assert same == pytest.approx(dict(found), abs=1e-6)
@@ -109,7 +110,7 @@ async def test_without_an_index_every_question_has_an_empty_answer(store: Store)
     assert await nearest(store, "apple") == []
     async with store.view() as view:
         assert list(await view.vectors.indexes()) == []
-        assert await view.vectors.similarities(HASHED, hashed_vector("apple"), keys) == {}
+        assert await view.vectors.similarities(TRIP, HASHED, hashed_vector("apple"), keys) == {}
     async with store.transaction() as transaction:
         assert await transaction.vectors.clear(limit=9) == 0
 
@@ -197,7 +198,7 @@ async def test_a_query_that_is_the_mean_of_wordings_gives_the_mean_of_their_cosi
     exact = {key: float((wordings @ hashed_vector(text)).mean()) for key, text in zip(keys, texts, strict=True)}
     async with store.view() as view:
         found = dict(await view.vectors.nearest(TRIP, HASHED, mean, k=9))
-        assert await view.vectors.similarities(HASHED, mean, keys) == pytest.approx(found, abs=1e-6)
+        assert await view.vectors.similarities(TRIP, HASHED, mean, keys) == pytest.approx(found, abs=1e-6)
         assert found == pytest.approx(exact, abs=0.01)
         nothing = np.zeros(DIMENSION, np.float32)
         assert await view.vectors.nearest(TRIP, HASHED, nothing, k=2) == [(keys[3], 0.0), (keys[2], 0.0)]
@@ -518,8 +519,25 @@ async def test_whatever_happens_in_whatever_order_each_record_has_its_vector_or_
     await pay(store, index)
     async with store.view() as view:
         for key, text in texts.items():
-            found = await view.vectors.similarities(HASHED, hashed_vector(text), [key])
+            found = await view.vectors.similarities(TRIP, HASHED, hashed_vector(text), [key])
             assert found == ({} if key in hidden | erased else {key: pytest.approx(1, abs=0.01)})
+
+
+async def test_what_is_owed_says_whose_record_it_is_and_only_that_owner_compares_it(store: Store) -> None:
+    eve = Scope("eve", session="trip")
+    [mine], [theirs] = await append(store, "apple"), await append(store, "apple", scope=eve)
+    of_owner = {mine: "local", theirs: "eve"}
+    assert {one.record_key: one.owner for one in await owed(store, "unknown")} == of_owner
+    index = await opened(store)
+    found = await owed(store, index)
+    assert {one.record_key: one.owner for one in found} == of_owner
+    await put(store, index, [replace(one, owner="mallory") for one in found])
+    assert set(await owed_keys(store, index)) == {mine, theirs}, "nobody has such a record"
+    await pay(store, index)
+    async with store.view() as view:
+        for scope, key in ((TRIP, mine), (eve, theirs), (Scope("mallory"), None)):
+            same = await view.vectors.similarities(scope, HASHED, hashed_vector("apple"), [mine, theirs])
+            assert list(same) == ([] if key is None else [key])
 
 
 async def test_many_questions_at_once_load_the_vectors_once_and_agree(store: Store) -> None:
@@ -564,4 +582,4 @@ async def test_whatever_a_text_is_made_of_its_vector_is_taken(store: Store, text
     await put(store, index, await owed(store, index))
     assert await owed_keys(store, index) == []
     async with store.view() as view:
-        assert await view.vectors.similarities(HASHED, hashed_vector(text), keys)
+        assert await view.vectors.similarities(TRIP, HASHED, hashed_vector(text), keys)

@@ -87,7 +87,7 @@ async def nearest(
     keys = None if among is None else np.array(among, np.int64)
     async with store.view() as view:
         found = await view.vectors.nearest(scope, "hashed", vector, k=k, among=keys)
-        exact = await view.vectors.similarities("hashed", vector, [key for key, _ in found])
+        exact = await view.vectors.similarities(scope, "hashed", vector, [key for key, _ in found])
     assert dict(found) == exact
     assert found == sorted(found, key=lambda one: (-one[1], -one[0]))
     return found

@@ -48,16 +48,20 @@ from kalito_mcp.storage.sqlite.conversations import (
 )
 from kalito_mcp.storage.sqlite.graphs import (
     DELETE_EDGE,
+    DELETE_NO_FEEDBACK,
     DELETE_NODE,
     DELETE_NODES,
     SELECT_EDGES_FROM,
+    SELECT_FEEDBACK,
     SELECT_GRAPH,
     SELECT_IDLE_SESSIONS,
     SELECT_NODE_KEYS,
     SELECT_NODES,
+    UPDATE_FEEDBACK,
     UPDATE_REVISION,
     UPDATE_SLEPT_AT,
     UPSERT_EDGE,
+    UPSERT_FEEDBACK,
 )
 from kalito_mcp.storage.sqlite.record_columns import (
     SELECT_CHANGED_COLUMNS,
@@ -75,6 +79,7 @@ from kalito_mcp.storage.sqlite.sessions import (
 )
 from kalito_mcp.storage.sqlite.text_index import DELETE_SHAPE, SELECT_FOR_INDEX
 from kalito_mcp.storage.sqlite.text_rebuild import CREATE_NEW_SHAPES, CREATE_NEW_TERMS
+from kalito_mcp.storage.sqlite.vectors import INSERT_VECTOR, SELECT_VECTORS_OF_RECORDS
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
 _TABLES = (
@@ -135,6 +140,13 @@ HOT = {
     "client keys that begin alike": client_keys.SELECT_CLIENT_KEYS,
     "counters": record_changes.UPDATE_COUNTERS,
     "usage": record_changes.UPSERT_USAGE,
+    "hashes of records": records.SELECT_HASHED,
+    "feedback on messages": SELECT_FEEDBACK,
+    "one more label": UPSERT_FEEDBACK,
+    "one label less": UPDATE_FEEDBACK,
+    "removal of a label": DELETE_NO_FEEDBACK,
+    "vectors of records": SELECT_VECTORS_OF_RECORDS,
+    "new vector": INSERT_VECTOR,
     "model of a session": record_changes.UPDATE_MODEL,
     "removal of edits": record_changes.DELETE_EDITS,
     "removal of usage": record_changes.DELETE_USAGE,

@@ -145,7 +145,7 @@ def test_what_is_asked_often_is_found_by_an_index_and_in_its_order(copy: Path, s
         steps = [
             row[3]
             for row in connection.execute(
-                f"EXPLAIN QUERY PLAN {statement}", {**names, "record_keys": "[1]", "keys": "[1]"}
+                f"EXPLAIN QUERY PLAN {statement}", {**names, "owner": "local", "record_keys": "[1]", "keys": "[1]"}
             )
         ]
     assert any(index in step for step in steps), steps
@@ -164,7 +164,7 @@ async def test_a_vector_that_was_cut_short_is_damage(store: SqliteStore, databas
                 await view.vectors.nearest(TRIP, "hashed", hashed_vector("apple"), k=1)
     with pytest.raises(StorageDamaged):
         async with store.view() as view:
-            await view.vectors.similarities("hashed", hashed_vector("apple"), keys)
+            await view.vectors.similarities(TRIP, "hashed", hashed_vector("apple"), keys)
 
 
 async def test_a_centre_that_was_cut_short_is_damage(store: SqliteStore, database: Path) -> None:
@@ -183,7 +183,7 @@ async def test_nothing_is_loaded_before_somebody_asks_what_is_near(store: Sqlite
     await embed_everything(store)
     assert store._vectors._cache is None
     async with store.view() as view:
-        await view.vectors.similarities("hashed", hashed_vector("apple"), [1])
+        await view.vectors.similarities(TRIP, "hashed", hashed_vector("apple"), [1])
         assert store._vectors._cache is None
         await view.vectors.nearest(TRIP, "hashed", hashed_vector("apple"), k=1)
     assert store._vectors._cache is not None

@@ -74,7 +74,7 @@ def counter(store: object, clock: ScriptedClock, policy: UsagePolicy = AT_ONCE) 
 async def test_uses_are_written_together(stored: SqliteStore, clock: ScriptedClock) -> None:
     usage = counter(stored, clock)
     for used in ([FIRST, SECOND], [FIRST], [], ["task_erased"]):
-        usage.used(used)
+        usage.used(LOCAL_OWNER, used)
     assert await uses(stored) == {FIRST: 0, SECOND: 0}
     await usage.flush()
     assert await uses(stored) == {FIRST: 2, SECOND: 1}
@@ -86,7 +86,7 @@ async def test_the_last_use_is_when_it_was_written(stored: SqliteStore, clock: S
     usage = counter(stored, clock)
     for seconds in (60, -30):
         clock.advance(seconds)
-        usage.used([FIRST])
+        usage.used(LOCAL_OWNER, [FIRST])
         await usage.flush()
     record = await read(stored, FIRST)
     assert (record.usage_count, record.last_used) == (2, START_MS + 60_000)
@@ -94,7 +94,7 @@ async def test_the_last_use_is_when_it_was_written(stored: SqliteStore, clock: S
 
 async def test_a_use_is_not_an_edit_and_keeps_the_revision(stored: SqliteStore, clock: ScriptedClock) -> None:
     usage = counter(stored, clock)
-    usage.used([FIRST])
+    usage.used(LOCAL_OWNER, [FIRST])
     await usage.flush()
     record = await read(stored, FIRST)
     assert record.revision == 1
@@ -104,9 +104,9 @@ async def test_a_use_is_not_an_edit_and_keeps_the_revision(stored: SqliteStore, 
 
 async def test_a_failed_write_keeps_its_counts_for_the_next_time(stored: SqliteStore, clock: ScriptedClock) -> None:
     usage = counter(Refusing(stored, 2), clock)
-    usage.used([FIRST])
+    usage.used(LOCAL_OWNER, [FIRST])
     await usage.flush()
-    usage.used([FIRST, SECOND])
+    usage.used(LOCAL_OWNER, [FIRST, SECOND])
     await usage.flush()
     assert await uses(stored) == {FIRST: 0, SECOND: 0}
     await usage.flush()
@@ -127,7 +127,7 @@ async def test_what_was_given_is_written_with_the_uses_for_each_owner(
     now_ms = clock.now_ms()
     for owner, at in ((LOCAL_OWNER, now_ms), ("ben", now_ms), (LOCAL_OWNER, now_ms - KEPT_DAYS * DAY_MS - 1)):
         log.gave(Scope(owner), GivenEntry(GivenKind.SEARCH, at, 0))
-    log.used([FIRST])
+    log.used(LOCAL_OWNER, [FIRST])
     await log.flush()
     assert await given(stored) == [], "the database could not be written"
     log.gave(Scope(), GivenEntry(GivenKind.SEARCH, now_ms + 1, 0))
@@ -137,6 +137,24 @@ async def test_what_was_given_is_written_with_the_uses_for_each_owner(
     assert (await uses(stored))[FIRST] == 1
     counter(stored, clock, UsagePolicy(enabled=False)).gave(Scope(), GivenEntry(GivenKind.SEARCH, 1, 0))
     assert log.noted == 4
+
+
+async def test_notes_of_an_owner_that_cannot_be_written_wait_and_the_others_are_written(
+    stored: SqliteStore, clock: ScriptedClock
+) -> None:
+    watched = Refusing(stored, 1)
+    log = counter(watched, clock)
+    now_ms = clock.now_ms()
+    for owner in (LOCAL_OWNER, "ben"):
+        log.used(owner, [FIRST])
+        log.gave(Scope(owner), GivenEntry(GivenKind.SEARCH, now_ms, 0))
+    await log.flush()
+    assert (await given(stored), await given(stored, "ben")) == ([], [now_ms])
+    assert await uses(stored) == {FIRST: 0, SECOND: 0}, "the first owner was refused, and a task of hers is not Ben's"
+    log.used("ben", [SECOND])
+    await log.flush()
+    assert (await given(stored), await given(stored, "ben")) == ([now_ms], [now_ms])
+    assert await uses(stored) == {FIRST: 1, SECOND: 0}
 
 
 async def test_a_session_beyond_the_limits_or_of_another_agent_is_not_named(
@@ -179,7 +197,7 @@ async def test_a_session_beyond_the_limits_or_of_another_agent_is_not_named(
 
 async def test_switched_off_it_counts_nothing(stored: SqliteStore, clock: ScriptedClock) -> None:
     usage = counter(stored, clock, UsagePolicy(enabled=False))
-    usage.used([FIRST])
+    usage.used(LOCAL_OWNER, [FIRST])
     await usage.flush()
     assert await uses(stored) == {FIRST: 0, SECOND: 0}
 
@@ -195,11 +213,11 @@ async def test_its_task_writes_a_use_that_follows_a_flush(
         await anyio.wait_all_tasks_blocked()
         watched.times = failures
         if failures:
-            usage.used([FIRST])
+            usage.used(LOCAL_OWNER, [FIRST])
         await usage.flush()
         await usage.flush()
         watched.written = anyio.Event()
-        usage.used([FIRST])
+        usage.used(LOCAL_OWNER, [FIRST])
         with anyio.fail_after(5):
             await watched.written.wait()
         tasks.cancel_scope.cancel()
@@ -209,7 +227,7 @@ async def test_its_task_writes_a_use_that_follows_a_flush(
 
 async def test_a_write_that_is_cancelled_loses_no_count(stored: SqliteStore, clock: ScriptedClock) -> None:
     usage = counter(stored, clock)
-    usage.used([FIRST])
+    usage.used(LOCAL_OWNER, [FIRST])
     with anyio.CancelScope() as scope:
         scope.cancel()
         await usage.flush()
@@ -255,7 +273,7 @@ async def test_what_cannot_be_written_is_read_and_not_counted(database: Path) ->
     store = await SqliteStore.open(database, may_write=False)
     try:
         usage = counter(store, ScriptedClock())
-        usage.used(["msg_1"])
+        usage.used(LOCAL_OWNER, ["msg_1"])
         for at in range(MOST_KEPT + 5):
             usage.gave(Scope(), GivenEntry(GivenKind.SEARCH, at, 0))
         await usage.flush()

@@ -222,7 +222,7 @@ async def test_a_text_that_the_model_refuses_does_not_block_the_others(store: Sq
     worker = worker_of(store, ScriptedEmbedder(before=refusing("unspeakable")))
     await worker.pay()
     async with store.view() as view:
-        found = await view.vectors.similarities("scripted:64", hashed_vector("unspeakable"), keys)
+        found = await view.vectors.similarities(Scope(), "scripted:64", hashed_vector("unspeakable"), keys)
     assert found[keys[1]] == 0
     assert await indexes(store) == {"scripted:64": (True, 3)}
 

@@ -36,10 +36,10 @@ class Graphs(Tables):
         reached = [one for one in kept if scope.limits.reaches(one.agent, one.project)]
         return [one.id for one in sorted(reached, key=lambda one: one.updated_at)[:limit]]
 
-    async def feedback(self, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
+    async def feedback(self, scope: Scope, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
         given: dict[str, dict[FeedbackLabel, int]] = {}
         for (record_id, label), said in self._state.feedback.items():
-            if record_id in message_ids:
+            if record_id in message_ids and self._state.records[record_id].owner == scope.owner:
                 given.setdefault(record_id, {})[label] = said["count"]
         return given
 
@@ -82,17 +82,20 @@ class Graphs(Tables):
         drop(self._state.graphs, lambda one: one is removed)
         return len(removed.nodes)
 
-    async def add_feedback(self, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
+    async def add_feedback(self, scope: Scope, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
         found = self._state.records.get(message_record_id(number))
-        if found is not None and found.purged_at is None:
+        if found is not None and found.owner == scope.owner and found.purged_at is None:
             said = self._state.feedback.get((found.id, label), {"count": 0, "last_at": at_ms})
             said = {"count": said["count"] + 1, "last_at": max(said["last_at"], at_ms)}
             self._state.feedback[found.id, label] = said
 
-    async def withdraw_feedback(self, number: int, label: FeedbackLabel) -> bool:
-        said = self._state.feedback.pop((message_record_id(number), label), None)
+    async def withdraw_feedback(self, scope: Scope, number: int, label: FeedbackLabel) -> bool:
+        found = self._state.records.get(message_record_id(number))
+        if found is None or found.owner != scope.owner:
+            return False
+        said = self._state.feedback.pop((found.id, label), None)
         if said is not None and said["count"] > 1:
-            self._state.feedback[message_record_id(number), label] = {**said, "count": said["count"] - 1}
+            self._state.feedback[found.id, label] = {**said, "count": said["count"] - 1}
         return said is not None
 
     def _existing(self, scope: Scope) -> tuple[GraphPlace, Graph]:

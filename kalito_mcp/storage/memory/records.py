@@ -153,8 +153,8 @@ class Records(ForgottenValues):
         keys = [one.client_key or "" for one in self._keyed(scope, record_type)]
         return [key for key in keys if key.startswith(prefix)]
 
-    async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
-        del record_ids
+    async def damaged(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
+        del scope, record_ids
         return []
 
     async def scan(
@@ -309,10 +309,10 @@ class Records(ForgottenValues):
             state.remove(before)
         state.update_session(before.owner, before.session_id)
 
-    async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
+    async def count_uses(self, owner: str, uses: Mapping[str, int], *, used_at: int) -> None:
         for record_id, count in uses.items():
             found = self._state.records.get(record_id)
-            if found is not None and found.purged_at is None:
+            if found is not None and found.owner == owner and found.purged_at is None:
                 last_used = max(used_at, found.last_used or used_at)
                 used = replace(found, usage_count=found.usage_count + count, last_used=last_used)
                 self._state.put(used)

@@ -47,17 +47,18 @@ class Vectors(Tables):
             for one in self._state.of_agent(scope.owner, self._state.agent(scope, is_of_session=True))
             if scope.session in (None, one.session_id) and (meant is None or one.key in meant) and is_within(scope, one)
         ]
-        found = await self.similarities(fingerprint, query, keys)
+        found = await self.similarities(scope, fingerprint, query, keys)
         return sorted(found.items(), key=lambda one: (-one[1], -one[0]))[: max(k, 0)]
 
     async def similarities(
-        self, fingerprint: str, query: NDArray[np.float32], record_keys: Sequence[int]
+        self, scope: Scope, fingerprint: str, query: NDArray[np.float32], record_keys: Sequence[int]
     ) -> Mapping[int, float]:
         index_key = self._key(fingerprint, is_active=True)
         if index_key is None:
             return {}
         check_query(query, self._state.vector_indexes[index_key].dimension)
-        known = [key for key in record_keys if (index_key, key) in self._state.vectors]
+        theirs = {one.key for one in self._state.records.values() if one.owner == scope.owner}
+        known = [key for key in record_keys if key in theirs and (index_key, key) in self._state.vectors]
         if not known:
             return {}
         rows = np.stack([self._state.vectors[index_key, key] for key in known])
@@ -69,7 +70,7 @@ class Vectors(Tables):
         for one in reversed(self._state.records.values()):
             text = one.embedded_text
             if text is not None and (index_key is None or (index_key, one.key) not in self._state.vectors):
-                yield OwedVector(one.key, text)
+                yield OwedVector(one.key, one.owner, text)
 
     def _key(self, fingerprint: str, *, is_active: bool = False) -> int | None:
         """The key of the index, if it exists, and is active if it should be."""
@@ -90,9 +91,9 @@ class Vectors(Tables):
         check_finite(vectors)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-        texts = {one.key: one.embedded_text for one in self._state.records.values()}
+        texts = {(one.key, one.owner): one.embedded_text for one in self._state.records.values()}
         for one, unit in zip(owed, units, strict=True):
-            if texts.get(one.record_key) == one.text:
+            if texts.get((one.record_key, one.owner)) == one.text:
                 self._state.vectors[key, one.record_key] = unit
 
     async def activate(self, fingerprint: str) -> None:

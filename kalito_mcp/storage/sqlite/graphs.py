@@ -17,7 +17,7 @@ from kalito_mcp.storage import graph_rows as rows
 from kalito_mcp.storage.graph_rows import EDGE_COLUMNS, NODE_COLUMNS
 from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.numbered import message_key
-from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
+from kalito_mcp.storage.sqlite.queries import Queries, limits_of, owned, within
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT
 
 _Item = TypeVar("_Item")
@@ -88,18 +88,23 @@ ON CONFLICT (from_key, type, to_key) DO UPDATE SET
     weight = excluded.weight, created_at = excluded.created_at, last_access = excluded.last_access,
     revision = excluded.revision, hash = excluded.hash
 """
-SELECT_FEEDBACK: Final = """
-SELECT 'msg_' || record_key, label, count FROM feedback WHERE record_key IN (SELECT value FROM json_each(:numbers))
+_OF_OWNED: Final = f"EXISTS (SELECT 1 FROM records r WHERE r.key = feedback.record_key AND {owned('r')})"
+SELECT_FEEDBACK: Final = f"""
+SELECT 'msg_' || record_key, label, count FROM feedback
+WHERE record_key IN (SELECT value FROM json_each(:numbers)) AND {_OF_OWNED}
 """
-UPSERT_FEEDBACK: Final = """
+UPSERT_FEEDBACK: Final = f"""
 INSERT INTO feedback (record_key, label, count, last_at)
-SELECT key, :label, 1, :at_ms FROM records WHERE key = :number AND type = 'message' AND purged_at IS NULL
+SELECT key, :label, 1, :at_ms FROM records
+WHERE key = :number AND type = 'message' AND purged_at IS NULL AND {owned("records")}
 ON CONFLICT (record_key, label) DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)
 """
-UPDATE_FEEDBACK: Final = """
-UPDATE feedback SET count = count - 1 WHERE record_key = :number AND label = :label
+UPDATE_FEEDBACK: Final = f"""
+UPDATE feedback SET count = count - 1 WHERE record_key = :number AND label = :label AND {_OF_OWNED}
 """
-DELETE_NO_FEEDBACK: Final = "DELETE FROM feedback WHERE record_key = :number AND label = :label AND count <= 0"
+DELETE_NO_FEEDBACK: Final = f"""
+DELETE FROM feedback WHERE record_key = :number AND label = :label AND count <= 0 AND {_OF_OWNED}
+"""
 DELETE_NODE: Final = "DELETE FROM graph_nodes WHERE graph_key = :graph_key AND id = :id"
 DELETE_EDGE: Final = """
 DELETE FROM graph_edges
@@ -130,10 +135,10 @@ class GraphQueries(Queries):
         found = await self._all(SELECT_IDLE_SESSIONS, **_names(scope), before_ms=before_ms, limit=limit)
         return [row[0] for row in found]
 
-    async def feedback(self, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
+    async def feedback(self, scope: Scope, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
         given: dict[str, dict[FeedbackLabel, int]] = {}
         numbers = json.dumps([message_key(one) for one in message_ids])
-        for message_id, label, count in await self._all(SELECT_FEEDBACK, numbers=numbers):
+        for message_id, label, count in await self._all(SELECT_FEEDBACK, owner=scope.owner, numbers=numbers):
             with intact_rows():
                 given.setdefault(message_id, {})[FeedbackLabel(label)] = count
         return given
@@ -191,11 +196,11 @@ class GraphStatements(GraphQueries):
             await self._all(DELETE_GRAPH, graph_key=row[0])
         return removed
 
-    async def add_feedback(self, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
-        await self._all(UPSERT_FEEDBACK, number=number, label=str(label), at_ms=at_ms)
+    async def add_feedback(self, scope: Scope, number: int, label: FeedbackLabel, *, at_ms: int) -> None:
+        await self._all(UPSERT_FEEDBACK, owner=scope.owner, number=number, label=str(label), at_ms=at_ms)
 
-    async def withdraw_feedback(self, number: int, label: FeedbackLabel) -> bool:
-        named = {"number": number, "label": str(label)}
+    async def withdraw_feedback(self, scope: Scope, number: int, label: FeedbackLabel) -> bool:
+        named = {"owner": scope.owner, "number": number, "label": str(label)}
         is_less = await self._count_changed(UPDATE_FEEDBACK, **named) > 0
         await self._all(DELETE_NO_FEEDBACK, **named)
         return is_less

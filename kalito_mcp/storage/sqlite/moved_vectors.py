@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import VectorsUnreachable
 from kalito_mcp.ports.vector_points import VectorPoints, VectorTenant
-from kalito_mcp.storage.sqlite.queries import Queries
+from kalito_mcp.storage.sqlite.queries import Queries, owned
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
 
@@ -33,9 +33,9 @@ SELECT record_key FROM record_vectors
 WHERE index_key = :index_key AND key <= :moved_key AND record_key IN (SELECT value FROM json_each(:record_keys))
     AND agent_key = :agent_key AND (:session_key IS NULL OR session_key = :session_key)
 """
-SELECT_POINTS_OF_RECORDS: Final = """
+SELECT_POINTS_OF_RECORDS: Final = f"""
 SELECT v.key, v.record_key, v.vector, r.type FROM record_vectors v JOIN records r ON r.key = v.record_key
-WHERE v.index_key = :index_key AND v.record_key IN (SELECT value FROM json_each(:record_keys))
+WHERE v.index_key = :index_key AND v.record_key IN (SELECT value FROM json_each(:record_keys)) AND {owned("v")}
 """
 _SUGGESTED_FACTOR: Final = 4
 _LEAST_SUGGESTED: Final = 64
@@ -88,11 +88,11 @@ class MovedVectors(Queries):
             "agent_key": agent_key,
             "session_key": session_key,
         }
+        [[owner, agent]] = await self._all(SELECT_OWNER_OF_AGENT, agent_key=agent_key)
         if among is not None:
             rows = await self._all(SELECT_ADMISSIBLE, **parameters, record_keys=json.dumps(among.tolist()))
-            compared = await self.similarities(active, query, [row[0] for row in rows])
+            compared = await self.similarities(active, owner, query, [row[0] for row in rows])
             return None if self.outage else list(compared.items())
-        [[owner, agent]] = await self._all(SELECT_OWNER_OF_AGENT, agent_key=agent_key)
         hashes = await self._hashes()
         tenant = hashes.tenant(active.key, active.dimension, owner, agent, session_key)
         count = max(_SUGGESTED_FACTOR * k, _LEAST_SUGGESTED)  # some may have no row here
@@ -108,14 +108,14 @@ class MovedVectors(Queries):
         return [(records[one.row_key, one.id], one.cosine * length) for one in known]
 
     async def similarities(
-        self, active: ActiveIndex, query: "NDArray[np.float32]", record_keys: Sequence[int]
+        self, active: ActiveIndex, owner: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
     ) -> dict[int, float]:
-        """The inner products with the vectors of these records, here or there. Empty, and `outage` is set, if the moved
-        vectors cannot be reached."""
+        """The inner products with the vectors of these records of the owner, here or there. Empty, and `outage` is set,
+        if the moved vectors cannot be reached."""
         from kalito_mcp.storage.vector_rows import ranked  # noqa: PLC0415 - numpy loads when needed
 
-        parameters = json.dumps(list(record_keys))
-        rows = await self._all(SELECT_POINTS_OF_RECORDS, index_key=active.key, record_keys=parameters)
+        parameters = {"index_key": active.key, "owner": owner, "record_keys": json.dumps(list(record_keys))}
+        rows = await self._all(SELECT_POINTS_OF_RECORDS, **parameters)
         moved_key = active.moved_key or 0
         there = {point: record_key for key, record_key, point, _ in rows if key <= moved_key}
         here = [(record_key, vector) for key, record_key, vector, _ in rows if key > moved_key]

@@ -21,6 +21,12 @@ def within(alias: str) -> str:
     """
 
 
+def owned(row: str) -> str:
+    """The condition that the agent of a row is the owner's. It is checked for each row that the rest of a statement
+    finds, and never makes SQLite read all rows of an agent. Its parameter: `owner`."""
+    return f"(SELECT owner FROM agents WHERE key = {row}.agent_key) = :owner"
+
+
 def limits_of(scope: "Scope") -> dict[str, str | None]:
     """The parameters of `within`, without the owner."""
     return {"limit_agent": scope.limits.agent, "limit_project": scope.limits.project}

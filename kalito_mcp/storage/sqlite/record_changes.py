@@ -18,6 +18,7 @@ from kalito_mcp.storage.row_hash import hash_of_record
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT, stored_once
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.projects import rename_project
+from kalito_mcp.storage.sqlite.queries import owned
 from kalito_mcp.storage.sqlite.record_statements import INSERT_EDIT, INSERT_RECORD, STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
@@ -46,10 +47,10 @@ UPDATE sessions SET model = (
 UPDATE_WRITTEN: Final = """
 UPDATE sessions SET updated_at = max(updated_at, :now_ms), revision = revision + 1 WHERE key = :session_key
 """
-UPSERT_USAGE: Final = """
+UPSERT_USAGE: Final = f"""
 INSERT INTO record_usage (record_key, usage_count, last_used)
 SELECT key, :count, :used_at FROM records
-WHERE key = coalesce(:number, (SELECT key FROM records WHERE id = :id)) AND purged_at IS NULL
+WHERE key = coalesce(:number, (SELECT key FROM records WHERE id = :id)) AND purged_at IS NULL AND {owned("records")}
 ON CONFLICT (record_key) DO UPDATE SET
     usage_count = usage_count + excluded.usage_count, last_used = max(last_used, excluded.last_used)
 """
@@ -151,11 +152,17 @@ class RecordStatements(RecordQueries):
     async def bring_back_values(self, scope: Scope, keys: Collection[str]) -> None:
         await ForgottenValues(self._connection).remove(scope, keys)
 
-    async def count_uses(self, uses: Mapping[str, int], *, used_at: int) -> None:
+    async def count_uses(self, owner: str, uses: Mapping[str, int], *, used_at: int) -> None:
         await self._connection.executemany(
             UPSERT_USAGE,
             [
-                {"number": message_key(record_id), "id": record_id, "count": count, "used_at": used_at}
+                {
+                    "owner": owner,
+                    "number": message_key(record_id),
+                    "id": record_id,
+                    "count": count,
+                    "used_at": used_at,
+                }
                 for record_id, count in uses.items()
             ],
         )

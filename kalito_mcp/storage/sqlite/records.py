@@ -17,7 +17,7 @@ from kalito_mcp.storage.record_rows import EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 from kalito_mcp.storage.sqlite.client_keys import ClientKeys
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
-from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
+from kalito_mcp.storage.sqlite.queries import Queries, limits_of, owned, within
 from kalito_mcp.storage.sqlite.record_statements import STORED_COLUMNS
 from kalito_mcp.storage.sqlite.stated import SELECT_STATED
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
@@ -219,9 +219,10 @@ _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
 _NEWEST: Final = (1 << 63) - 1
 SELECT_HASHED: Final = f"""
 SELECT 'msg_' || key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records
-WHERE key IN (SELECT value FROM json_each(:numbers)) AND type = 'message'
+WHERE key IN (SELECT value FROM json_each(:numbers)) AND type = 'message' AND {owned("records")}
 UNION ALL
-SELECT id, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records WHERE id IN (SELECT value FROM json_each(:ids))
+SELECT id, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records
+WHERE id IN (SELECT value FROM json_each(:ids)) AND {owned("records")}
 """
 
 
@@ -353,8 +354,8 @@ class RecordQueries(Queries):
     async def erased(self, scope: Scope, record_ids: Sequence[str]) -> frozenset[str]:
         return await Tombstones(self._connection).of_records(scope.owner, record_ids)
 
-    async def damaged(self, record_ids: Sequence[str]) -> Sequence[str]:
-        found = await self._all(SELECT_HASHED, **_named(record_ids))
+    async def damaged(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
+        found = await self._all(SELECT_HASHED, **_named(record_ids), owner=scope.owner)
         return [record_id for record_id, stored_hash, *row in found if record_hash(row) != stored_hash]
 
     async def scan(

@@ -13,7 +13,7 @@ from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.ports.vectors import OwedVector
 from kalito_mcp.storage.sqlite.moved_vectors import MovedVectors
-from kalito_mcp.storage.sqlite.queries import limits_of, within
+from kalito_mcp.storage.sqlite.queries import limits_of, owned, within
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_ACTIVE_INDEX, ActiveIndex, IndexRow, VectorIndexQueries
 from kalito_mcp.storage.vector_checks import check_dimension, check_query, check_vectors, dropped
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EMBEDDED: Final = "CASE WHEN coalesce(r.name, '') = '' THEN r.text ELSE r.name || ': ' || r.text END"
+_OWED: Final = f"r.key, (SELECT a.owner FROM agents a WHERE a.key = r.agent_key), {_EMBEDDED}"
 _EMBEDDABLE: Final = "r.deleted_at IS NULL AND r.text <> ''"
 
 SELECT_NEW: Final = f"""
-SELECT r.key, {_EMBEDDED} FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
+SELECT {_OWED} FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
 """
 SELECT_DEBTS: Final = f"""
-SELECT r.key, {_EMBEDDED} FROM vector_debts d JOIN records r ON r.key = d.record_key
+SELECT {_OWED} FROM vector_debts d JOIN records r ON r.key = d.record_key
 WHERE d.index_key = :index_key AND {_EMBEDDABLE} ORDER BY d.record_key DESC LIMIT :limit
 """
 SELECT_OLDER: Final = f"""
-SELECT r.key, {_EMBEDDED} FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
+SELECT {_OWED} FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
 """
 SELECT_OWED_COUNT: Final = f"""
 SELECT (SELECT count(*) FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE})
@@ -41,9 +42,10 @@ SELECT (SELECT count(*) FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE}
     + (SELECT count(*) FROM vector_debts d JOIN records r ON r.key = d.record_key
        WHERE d.index_key = :index_key AND {_EMBEDDABLE})
 """
+# Joined by hand, not by `owned`: it is asked for hundreds of records at once.
 SELECT_VECTORS_OF_RECORDS: Final = """
-SELECT record_key, vector FROM record_vectors
-WHERE index_key = :index_key AND record_key IN (SELECT value FROM json_each(:record_keys))
+SELECT v.record_key, v.vector FROM record_vectors v CROSS JOIN agents a ON a.key = v.agent_key
+WHERE v.index_key = :index_key AND v.record_key IN (SELECT value FROM json_each(:record_keys)) AND a.owner = :owner
 """
 SELECT_VECTORS_OF_ROWS: Final = """
 SELECT record_key, vector FROM record_vectors WHERE key IN (SELECT value FROM json_each(:keys))
@@ -70,7 +72,7 @@ FROM records r
 INSERT_VECTOR: Final = f"""
 INSERT INTO record_vectors (index_key, record_key, agent_key, session_key, vector)
 SELECT :index_key, r.key, r.agent_key, r.session_key, :vector FROM records r
-WHERE r.key = :record_key AND {_EMBEDDABLE} AND {_EMBEDDED} = :text
+WHERE r.key = :record_key AND {owned("r")} AND {_EMBEDDABLE} AND {_EMBEDDED} = :text
 ON CONFLICT (index_key, record_key) DO NOTHING
 """
 DELETE_PAID_DEBTS: Final = """
@@ -189,16 +191,15 @@ class VectorQueries(VectorIndexQueries):
         return [one for one in found if one[0] in reached]
 
     async def similarities(
-        self, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
+        self, scope: Scope, fingerprint: str, query: "NDArray[np.float32]", record_keys: Sequence[int]
     ) -> Mapping[int, float]:
         active = await self._active(fingerprint, query)
         if active is None or not record_keys:
             return {}
         if active.moved_key is not None:
-            return await self._moved.similarities(active, query, record_keys)
-        rows = await self._all(
-            SELECT_VECTORS_OF_RECORDS, index_key=active.key, record_keys=json.dumps(list(record_keys))
-        )
+            return await self._moved.similarities(active, scope.owner, query, record_keys)
+        parameters = {"index_key": active.key, "owner": scope.owner, "record_keys": json.dumps(list(record_keys))}
+        rows = await self._all(SELECT_VECTORS_OF_RECORDS, **parameters)
         from kalito_mcp.storage.vector_rows import cosines, unpacked  # noqa: PLC0415 - numpy loads when needed
 
         if not rows:
@@ -268,7 +269,13 @@ class VectorStatements(VectorQueries):
         await self._connection.executemany(
             INSERT_VECTOR,
             [
-                {"index_key": index.key, "record_key": one.record_key, "text": one.text, "vector": vector}
+                {
+                    "index_key": index.key,
+                    "record_key": one.record_key,
+                    "owner": one.owner,
+                    "text": one.text,
+                    "vector": vector,
+                }
                 for one, vector in zip(owed, packed(vectors), strict=True)
             ],
         )

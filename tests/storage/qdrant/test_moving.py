@@ -190,7 +190,7 @@ async def test_a_copy_that_goes_its_own_way_never_gets_the_others_vectors(databa
             own = {1: float(asked @ hashed_vector("apple")), mine: float(asked @ hashed_vector(text))}
             async with one.view() as view:
                 found = dict(await view.vectors.nearest(TRIP, HASHED, asked, k=5))
-                same = await view.vectors.similarities(HASHED, asked, [1, mine])
+                same = await view.vectors.similarities(TRIP, HASHED, asked, [1, mine])
             assert found == same == {key: pytest.approx(own[key], abs=0.01) for key in found}
             assert found, "one may have removed what it does not know, but nothing is found in the other's place"
 
@@ -233,7 +233,7 @@ async def test_without_the_setting_words_are_searched_and_reindex_brings_the_vec
         await worker.pay()
         async with store.view() as view:
             assert await view.vectors.nearest(TRIP, embedder.fingerprint, hashed_vector("apple"), k=5) == []
-            assert await view.vectors.similarities(embedder.fingerprint, hashed_vector("apple"), keys) == {}
+            assert await view.vectors.similarities(TRIP, embedder.fingerprint, hashed_vector("apple"), keys) == {}
             assert view.vectors.outage is not None and "models.qdrant is not set" in view.vectors.outage
         findings = list(inspect(database, is_deep=True, embedder=embedder))
         assert [one.detail for one in findings if one.verdict is Verdict.WARNING] == [
