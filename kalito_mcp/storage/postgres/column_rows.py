@@ -24,7 +24,7 @@ def _changes(agent: str) -> str:
     return f"""
 SELECT a.key, a.revision, a.reindexed_revision, a.last_key, a.project_key, a.limit_project_key, a.since, c.*
 FROM (
-    SELECT b.*, set_config('statement_timeout', CASE WHEN b.since IS NULL THEN '0' ELSE :most_ms::text END, true)
+    SELECT b.*, set_config('statement_timeout', CASE WHEN b.since IS NULL THEN 0 ELSE :most_ms::bigint END::text, true)
     FROM (
         SELECT a.key, o.revision, o.reindexed_revision, coalesce((
                 SELECT key FROM records WHERE owner_key = :owner AND agent_key = a.key ORDER BY key DESC LIMIT 1
@@ -68,7 +68,7 @@ SELECT_CHANGES_OF_AGENT_OF_SESSION: Final = _changes(f"""
 SELECT_ALL_COLUMNS: Final = f"""
 SELECT r.key, r.created_at, {_packed("w.word_count")}, r.importance, r.session_key, r.name, r.tags, r.project_key,
     CASE WHEN lag(r.session_key) OVER (ORDER BY r.key) IS DISTINCT FROM r.session_key THEN s.id END
-FROM (SELECT set_config('statement_timeout', :most_ms::text, true)) AS time_limit CROSS JOIN records r
+FROM (SELECT set_config('statement_timeout', (:most_ms::bigint)::text, true)) AS time_limit CROSS JOIN records r
     LEFT JOIN record_shapes w ON w.owner_key = :owner AND w.record_key = r.key
     LEFT JOIN sessions s ON s.owner_key = :owner AND s.key = r.session_key
 WHERE r.owner_key = :owner AND r.agent_key = :agent_key ORDER BY r.key
@@ -150,6 +150,6 @@ class ColumnQueries(Queries):
         return ColumnReading(None, await self._all(SELECT_ALL_COLUMNS, owner=owner, **parameters), [])
 
 
-def _milliseconds(most_s: float) -> str:
+def _milliseconds(most_s: float) -> int:
     """As PostgreSQL takes it: 0 is no limit."""
-    return str(max(1, round(most_s * 1000)) if most_s else 0)
+    return max(1, round(most_s * 1000)) if most_s else 0

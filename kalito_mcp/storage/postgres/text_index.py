@@ -54,9 +54,9 @@ SELECT agent_key FROM fresh_terms WHERE owner_key = :owner GROUP BY agent_key HA
 ORDER BY agent_key
 """
 # The oldest fresh records are added to the last list of each of their terms, if they fit there and are newer than what
-# is there; if not, they become lists of their own. A list begins at the key of its first record: a record that was taken
-# out and is indexed again may find the list still there. Keys of one list are close enough for their differences. All
-# rows are written by one upsert, so that no plan has to join the lists, whatever PostgreSQL believes of their number.
+# is there; if not, they become lists of their own. A list begins at the key of its first record: a record that was
+# taken out and is indexed again may find the list still there. Keys of one list are close enough for their differences.
+# All rows are written by one upsert, so that no plan joins the lists, whatever PostgreSQL believes of their number.
 FOLD: Final = """
 WITH taken AS (
     DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key IN (
