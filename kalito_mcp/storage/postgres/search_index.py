@@ -60,15 +60,22 @@ FROM fresh_terms f CROSS JOIN LATERAL unnest(f.terms) AS said (term)
 WHERE f.owner_key = :owner AND f.agent_key = :agent_key
 LIMIT :cap
 """
+# Each record is looked up by its key (LIMIT): no plan may read all records of an agent, or all sessions of an owner.
 SELECT_CANDIDATES: Final = f"""
 SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
     r.is_critical, u.usage_count, u.last_used, r.revision, CASE WHEN r.type = 'task' THEN r.attributes END,
     p.id
-FROM records r LEFT JOIN projects p ON p.owner_key = :owner AND p.key = r.project_key
-    LEFT JOIN sessions s ON s.owner_key = :owner AND s.key = r.session_key AND {within("s")}
-    LEFT JOIN record_usage u ON u.owner_key = :owner AND u.record_key = r.key
-WHERE r.owner_key = :owner AND r.key = ANY(:keys) AND r.agent_key = :agent_key AND r.deleted_at IS NULL
-    AND {within("r")}
+FROM unnest(:keys) AS asked (key) CROSS JOIN LATERAL (
+        SELECT * FROM records r WHERE r.owner_key = :owner AND r.key = asked.key LIMIT 1
+    ) r
+    LEFT JOIN LATERAL (
+        SELECT s.id FROM sessions s WHERE s.owner_key = :owner AND s.key = r.session_key AND {within("s")} LIMIT 1
+    ) s ON true
+    LEFT JOIN LATERAL (
+        SELECT * FROM record_usage u WHERE u.owner_key = :owner AND u.record_key = r.key LIMIT 1
+    ) u ON true
+    LEFT JOIN projects p ON p.owner_key = :owner AND p.key = r.project_key
+WHERE r.agent_key = :agent_key AND r.deleted_at IS NULL AND {within("r")}
 """
 _COMPARED_TERMS: Final = 4_000
 _LIST_HEADER: Final = 20

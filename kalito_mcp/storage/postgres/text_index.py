@@ -20,7 +20,8 @@ WITH added AS (
 INSERT INTO fresh_terms (owner_key, agent_key, record_key, terms)
 SELECT :owner, :agent_key, key, string_to_array(terms, ' ') FROM added
 """
-# A list keeps its `first`, even if that record is taken out. A list without records is removed.
+# A list keeps its `first`, even if that record is taken out. One without records is removed, as its term is of nobody.
+# Lists are looked up one by one (OFFSET), and written by their key: no plan may read all lists of an agent.
 DELETE_ENTRIES: Final = """
 WITH shapes AS (
     DELETE FROM record_shapes WHERE owner_key = :owner AND record_key = ANY(:keys)
@@ -28,26 +29,35 @@ WITH shapes AS (
     DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key = ANY(:keys)
     RETURNING record_key
 ), said AS (
-    SELECT listed.key, said.term
+    SELECT said.term, array_agg(listed.key) AS keys
     FROM unnest(:keys, :texts::text[]) AS listed (key, terms)
         CROSS JOIN LATERAL unnest(string_to_array(listed.terms, ' ')) AS said (term)
     WHERE listed.key NOT IN (SELECT record_key FROM fresh)
+    GROUP BY said.term
 ), less AS (
-    SELECT l.term, l.first, ARRAY(
-        SELECT kept FROM unnest(l.offsets) WITH ORDINALITY AS listed (kept, place)
-        WHERE l.first + kept <> ALL (array_agg(said.key)) ORDER BY place
-    ) AS offsets
-    FROM said JOIN term_lists l ON l.owner_key = :owner AND l.agent_key = :agent_key AND l.term = said.term
-        AND l.first <= said.key AND said.key - l.first = ANY (l.offsets)
-    GROUP BY l.term, l.first, l.offsets
+    SELECT l.term, l.first, CASE
+        WHEN cardinality(said.keys) = 1 THEN array_remove(l.offsets, (said.keys[1] - l.first)::integer)
+        ELSE ARRAY(
+            SELECT kept FROM unnest(l.offsets) WITH ORDINALITY AS listed (kept, place)
+            WHERE l.first + kept <> ALL (said.keys) ORDER BY place
+        )
+    END AS offsets
+    FROM said CROSS JOIN LATERAL (
+        SELECT term, first, offsets FROM term_lists
+        WHERE owner_key = :owner AND agent_key = :agent_key AND term = said.term AND EXISTS (
+            SELECT 1 FROM unnest(said.keys) AS gone (key) WHERE gone.key >= first AND gone.key - first = ANY (offsets)
+        )
+        OFFSET 0
+    ) l
 ), emptied AS (
-    DELETE FROM term_lists l USING less
-    WHERE l.owner_key = :owner AND l.agent_key = :agent_key AND l.term = less.term AND l.first = less.first
-        AND less.offsets = '{}'
+    DELETE FROM term_lists
+    WHERE owner_key = :owner AND agent_key = :agent_key AND term = ANY (ARRAY(
+        SELECT term FROM less WHERE offsets = '{}'
+    )) AND (term, first) IN (SELECT term, first FROM less WHERE offsets = '{}')
 )
-UPDATE term_lists l SET offsets = less.offsets FROM less
-WHERE l.owner_key = :owner AND l.agent_key = :agent_key AND l.term = less.term AND l.first = less.first
-    AND less.offsets <> '{}'
+INSERT INTO term_lists (owner_key, agent_key, term, first, offsets)
+SELECT :owner, :agent_key, term, first, offsets FROM less WHERE offsets <> '{}'
+ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE SET offsets = excluded.offsets
 """
 SELECT_DUE_AGENTS: Final = """
 SELECT agent_key FROM fresh_terms WHERE owner_key = :owner GROUP BY agent_key HAVING count(*) >= :least
@@ -59,10 +69,10 @@ ORDER BY agent_key
 # All rows are written by one upsert, so that no plan joins the lists, whatever PostgreSQL believes of their number.
 FOLD: Final = """
 WITH taken AS (
-    DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key IN (
+    DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key = ANY (ARRAY(
         SELECT record_key FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key
         ORDER BY record_key LIMIT :most::bigint
-    ) RETURNING record_key, terms
+    )) RETURNING record_key, terms
 ), said AS (
     SELECT t.term COLLATE "C" AS term, array_agg(taken.record_key ORDER BY taken.record_key) AS keys
     FROM taken CROSS JOIN LATERAL unnest(taken.terms) AS t (term)
