@@ -30,6 +30,8 @@ SCOPES: Final = (
     Scope(agent="coach", session="gym"),
 )
 SELECT_AGENTS: Final = "SELECT key FROM agents WHERE owner_key = :owner ORDER BY key"
+DELETE_NEWER: Final = "DELETE FROM records WHERE owner_key = :owner AND key > :key"
+UPDATE_KEY: Final = "UPDATE records SET key = :first::bigint WHERE owner_key = :owner AND key = :key"
 Opening = Callable[..., Any]
 
 
@@ -234,9 +236,7 @@ async def test_a_record_with_a_key_between_those_that_are_known_is_seen(opening:
         [last] = await writer.say("oslo")
         await writer.erase(first)
         names = {"owner": "local", "key": last, "first": first}
-        await transaction.transaction.all(
-            "UPDATE records SET key = :first::bigint WHERE owner_key = :owner AND key = :key", **names
-        )
+        await transaction.transaction.all(UPDATE_KEY, **names)
     found = await answer(searching)
     assert found.texts == (await answer(await opening())).texts
     assert {key: text.strip() for key, text in found.texts.items()} == {first: "oslo", first + 1: "moss"}
@@ -280,9 +280,7 @@ async def test_a_statement_of_a_search_that_takes_too_long_is_ended_and_the_view
         async with store.view() as view:
             await view.transaction.all("SELECT pg_sleep(0.1)")
         async with store.transaction() as transaction:
-            await transaction.transaction.all(
-                "DELETE FROM records WHERE owner_key = :owner AND key > :key", owner="local", key=key
-            )
+            await transaction.transaction.all(DELETE_NEWER, owner="local", key=key)
 
 
 async def test_all_columns_of_many_records_are_read_by_one_statement(
@@ -299,3 +297,19 @@ async def test_all_columns_of_many_records_are_read_by_one_statement(
     assert found[0] == keys
     assert list(found[1].session_numbers) == ["trip", "home"]
     assert len(trips.asked) == 4
+
+
+async def test_a_search_that_is_cancelled_ends_at_once_and_leaves_nothing_behind(opening: Opening) -> None:
+    store = await opening(StoragePolicy(readers=1, query_s=60))
+    async with store.transaction() as transaction:
+        [key] = await Writer(transaction, "local", {}).say("ferry")
+    for _ in range(12):  # more than there are connections
+        with anyio.move_on_after(0.05) as scope:
+            async with store.view() as view:
+                await view.search.in_index(
+                    Scope(), lambda index: anyio.from_thread.run(view.transaction.all, "SELECT pg_sleep(60)")
+                )
+        assert scope.cancelled_caught
+    with anyio.fail_after(5):
+        async with store.view() as view:
+            assert await keys_with(view, Scope(), "ferry") == [key]
