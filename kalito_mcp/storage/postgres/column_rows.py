@@ -108,8 +108,8 @@ class ColumnQueries(Queries):
         self, scope: Scope, known: Mapping[int, int], *, most_s: float
     ) -> tuple[AgentOfScope, ColumnReading | None] | None:
         """The agent of the scope, and what has changed of its records since the revision that is known of this agent;
-        None instead, if none is, or if this is not enough. None if there is no such agent or session. If one is known,
-        later statements of this transaction may take this long."""
+        None instead, if none is, or if more has changed than is read. None if there is no such agent or session. If a
+        revision is known, later statements of this transaction may take this long."""
         is_agent = scope.session is None
         found = await self._all(
             SELECT_CHANGES_OF_AGENT if is_agent else SELECT_CHANGES_OF_AGENT_OF_SESSION,
@@ -133,11 +133,7 @@ class ColumnQueries(Queries):
                 rows.append(row[_AGENT_COLUMNS:])
             elif key is not None:
                 removed.append((key, row[-1]))
-        if (
-            agent.since is None
-            or agent.since < agent.reindexed_revision
-            or max(len(rows), len(removed)) >= _MOST_CHANGES
-        ):
+        if agent.since is None or max(len(rows), len(removed)) >= _MOST_CHANGES:
             return agent, None
         rows.sort(key=itemgetter(0))
         return agent, ColumnReading(agent.since, rows, removed)

@@ -1,11 +1,13 @@
 """What a process keeps in memory to search one agent's records. It follows the database by what each view reads."""
 
+from collections.abc import Sequence
 from threading import Lock
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kalito_mcp.storage.kept_postings import NOTHING_KEPT, Kept, KeptPostings
 from kalito_mcp.storage.postgres.column_rows import AgentOfScope, ColumnReading
 from kalito_mcp.storage.record_columns import ColumnArrays, ColumnsState
 
@@ -20,6 +22,7 @@ class AgentColumns:
     def __init__(self) -> None:
         self._lock = Lock()
         self._arrays = ColumnArrays()
+        self._kept = KeptPostings()
         self._revision: int | None = None
         """Everything of it and before it is in the columns. None: nothing is."""
 
@@ -46,21 +49,36 @@ class AgentColumns:
         with self._lock:
             return self._arrays.place_table(state)
 
+    def kept(self, marked: Sequence[str], state: ColumnsState) -> list[Kept]:
+        """What is kept of the places of terms, for these columns."""
+        with self._lock:
+            is_same = state.generation == self._arrays.generation
+            return [self._kept.get(one) if is_same else NOTHING_KEPT for one in marked]
+
+    def keep(self, marked: str, before: Kept, places: NDArray[np.int32], state: ColumnsState) -> None:
+        """Keep all places of a term in these columns, of which `before` was kept."""
+        with self._lock:
+            if state.generation == self._arrays.generation:  # no other thread has seen a change
+                self._kept.keep(marked, before, Kept(places, state.last_key), records=self._arrays.count)
+
     def _apply(self, agent: AgentOfScope, reading: ColumnReading) -> bool:
         """Add a reading that is newer than the columns. Whether it could be added."""
         arrays, rows, known = self._arrays, reading.rows, self._revision
         if reading.since is None:
             self._revision = None  # in case that a row is damaged
             arrays.clear()
+            self._kept.clear()
         elif known is None or known < max(reading.since, agent.reindexed_revision):
             return False
         else:
             last_key = arrays.last_key
             older = [row[:_COLUMNS] for row in rows if row[0] <= last_key and row[-1] > known]
             removed = [key for key, revision in reading.removed if revision > known]
-            if (older or removed) and not arrays.change([*(row[0] for row in older), *removed], older):
-                self._revision = None
-                return False
+            if older or removed:
+                self._kept.clear()
+                if not arrays.change([*(row[0] for row in older), *removed], older):
+                    self._revision = None
+                    return False
             rows = [row for row in rows if row[0] > last_key]
         if rows:
             arrays.append([row[:_COLUMNS] for row in rows])

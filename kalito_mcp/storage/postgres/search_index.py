@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
 from kalito_mcp.storage import conversation_rows as rows
+from kalito_mcp.storage.kept_postings import Kept
 from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.postgres.column_rows import AgentOfScope
 from kalito_mcp.storage.postgres.queries import limits_of, within
@@ -21,10 +22,14 @@ from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.record_columns import ColumnsState, places_of
 from kalito_mcp.text.similar_terms import MOST_ENDING_LETTERS, meant_terms, most_frequent
 
-# A list comes as it is sent: numpy reads it in no time.
+# For each term, the lists that may have keys after one. A list comes as it is sent: numpy reads it in no time.
 SELECT_LISTS: Final = """
-SELECT term, first, array_send(offsets) FROM term_lists
-WHERE owner_key = :owner AND agent_key = :agent_key AND term = ANY(:terms)
+SELECT asked.term, l.first, array_send(l.offsets)
+FROM unnest(:terms, :after_keys::bigint[]) AS asked (term, after_key) CROSS JOIN LATERAL (
+    SELECT first, offsets FROM term_lists
+    WHERE owner_key = :owner AND agent_key = :agent_key AND term = asked.term AND last > asked.after_key
+    OFFSET 0
+) l
 UNION ALL
 SELECT asked.term, f.record_key, NULL
 FROM fresh_terms f CROSS JOIN LATERAL unnest(f.terms) AS said (term) JOIN unnest(:terms) AS asked (term) USING (term)
@@ -81,8 +86,6 @@ _COMPARED_TERMS: Final = 4_000
 _LIST_HEADER: Final = 20
 """Bytes before the first element of a list that is sent. An element is its length and itself, 4 bytes each."""
 
-_NOWHERE: Final = np.empty(0, np.int32)
-
 
 class PostgresSearchIndex:
     """The index of one agent in one transaction. Its methods ask the database from a thread.
@@ -94,6 +97,7 @@ class PostgresSearchIndex:
         self, transaction: Transaction, columns: AgentColumns, state: ColumnsState, scope: Scope, agent: AgentOfScope
     ) -> None:
         self._transaction = transaction
+        self._columns = columns
         self._state = state
         self._table = columns.place_table(state)
         self._parameters = {"owner": scope.owner, "agent_key": agent.key}
@@ -167,11 +171,12 @@ class PostgresSearchIndex:
         return {place_of[key]: one for key, one in rows.candidates(found).items()}
 
     def _read(self, terms: Sequence[str]) -> None:
-        """Read the lists of terms with each of their marks."""
+        """Read the lists of terms with each of their marks, without the keys that are kept."""
         marked = [f"{mark}{term}" for mark in COUNT_MARKS.values() for term in terms]
+        kept = self._columns.kept(marked, self._state)
         lists: dict[str, list[tuple[int, NDArray[np.int64]]]] = {}
         fresh: dict[str, list[int]] = {}
-        for term, first, sent in self._all(SELECT_LISTS, terms=marked):
+        for term, first, sent in self._all(SELECT_LISTS, terms=marked, after_keys=[one.last_key for one in kept]):
             if sent is None:
                 fresh.setdefault(term, []).append(first)
             else:
@@ -180,17 +185,26 @@ class PostgresSearchIndex:
         for term, keys in fresh.items():
             keys.sort()
             lists.setdefault(term, []).append((keys[0], np.array(keys, np.int64)))
-        for term in marked:
-            self._places[term] = self._merged(lists[term]) if term in lists else _NOWHERE
+        for term, before in zip(marked, kept, strict=True):
+            if before.last_key > self._state.last_key:  # a newer view kept it
+                places = before.places[: np.searchsorted(before.places, self.records.count)]
+            else:
+                places = self._merged(before, lists.get(term, []))
+                self._columns.keep(term, before, places, self._state)
+            self._places[term] = places if self._within is None else places[self._within[places]]
 
-    def _merged(self, lists: list[tuple[int, NDArray[np.int64]]]) -> NDArray[np.int32]:
-        """The places of the records in the lists, each with its first key, that are within the limits, ascending."""
+    def _merged(self, before: Kept, lists: list[tuple[int, NDArray[np.int64]]]) -> NDArray[np.int32]:
+        """The places that were kept, and those of later records in the lists, each with its first key; ascending."""
+        if not lists:
+            return before.places
         lists.sort(key=itemgetter(0))
         keys = lists[0][1] if len(lists) == 1 else np.concatenate([keys for _, keys in lists])
+        if before.last_key:
+            keys = keys[keys > before.last_key]
         if not (keys[1:] > keys[:-1]).all():  # an old record was indexed again
             keys = np.unique(keys)
         places = self._places_of(keys)
-        return places if self._within is None else places[self._within[places]]
+        return np.concatenate([before.places, places]) if len(before.places) else places
 
     def _places_of(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
         return places_of(keys, self._state, self._table)

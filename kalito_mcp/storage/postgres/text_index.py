@@ -20,7 +20,8 @@ WITH added AS (
 INSERT INTO fresh_terms (owner_key, agent_key, record_key, terms)
 SELECT :owner, :agent_key, key, string_to_array(terms, ' ') FROM added
 """
-# A list keeps its `first`, even if that record is taken out. One without records is removed, as its term is of nobody.
+# A list keeps its `first` and `last`, even if those records are taken out. One without records is removed: its term is
+# nobody's.
 # Lists are looked up one by one (OFFSET), and written by their key: no plan may read all lists of an agent.
 DELETE_ENTRIES: Final = """
 WITH shapes AS (
@@ -35,7 +36,7 @@ WITH shapes AS (
     WHERE listed.key NOT IN (SELECT record_key FROM fresh)
     GROUP BY said.term
 ), less AS (
-    SELECT l.term, l.first, CASE
+    SELECT l.term, l.first, l.last, CASE
         WHEN cardinality(said.keys) = 1 THEN array_remove(l.offsets, (said.keys[1] - l.first)::integer)
         ELSE ARRAY(
             SELECT kept FROM unnest(l.offsets) WITH ORDINALITY AS listed (kept, place)
@@ -43,9 +44,10 @@ WITH shapes AS (
         )
     END AS offsets
     FROM said CROSS JOIN LATERAL (
-        SELECT term, first, offsets FROM term_lists
+        SELECT term, first, last, offsets FROM term_lists
         WHERE owner_key = :owner AND agent_key = :agent_key AND term = said.term AND EXISTS (
-            SELECT 1 FROM unnest(said.keys) AS gone (key) WHERE gone.key >= first AND gone.key - first = ANY (offsets)
+            SELECT 1 FROM unnest(said.keys) AS gone (key)
+            WHERE gone.key BETWEEN first AND last AND gone.key - first = ANY (offsets)
         )
         OFFSET 0
     ) l
@@ -55,8 +57,8 @@ WITH shapes AS (
         SELECT term FROM less WHERE offsets = '{}'
     )) AND (term, first) IN (SELECT term, first FROM less WHERE offsets = '{}')
 )
-INSERT INTO term_lists (owner_key, agent_key, term, first, offsets)
-SELECT :owner, :agent_key, term, first, offsets FROM less WHERE offsets <> '{}'
+INSERT INTO term_lists (owner_key, agent_key, term, first, last, offsets)
+SELECT :owner, :agent_key, term, first, last, offsets FROM less WHERE offsets <> '{}'
 ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE SET offsets = excluded.offsets
 """
 SELECT_DUE_AGENTS: Final = """
@@ -80,24 +82,25 @@ WITH taken AS (
 ), placed AS (
     SELECT said.term, said.keys, CASE
         WHEN cardinality(l.offsets) + cardinality(said.keys) <= :list_keys::integer
-            AND said.keys[1] > l.first + l.offsets[cardinality(l.offsets)]
+            AND said.keys[1] > l.last
             AND said.keys[cardinality(said.keys)] - l.first < 2147483648
         THEN l.first
     END AS first
     FROM said LEFT JOIN LATERAL (
-        SELECT first, offsets FROM term_lists
+        SELECT first, last, offsets FROM term_lists
         WHERE owner_key = :owner AND agent_key = :agent_key AND term = said.term
         ORDER BY first DESC LIMIT 1
     ) l ON true
 ), written AS (
-    INSERT INTO term_lists (owner_key, agent_key, term, first, offsets)
-    SELECT :owner, :agent_key, placed.term, part.first,
+    INSERT INTO term_lists (owner_key, agent_key, term, first, last, offsets)
+    SELECT :owner, :agent_key, placed.term, part.first, part.keys[cardinality(part.keys)],
         ARRAY(SELECT (key - part.first)::integer FROM unnest(part.keys) WITH ORDINALITY AS one (key, at) ORDER BY at)
     FROM placed CROSS JOIN LATERAL (
         SELECT placed.keys[start : start + :list_keys - 1] AS keys, coalesce(placed.first, placed.keys[start]) AS first
         FROM generate_series(1, cardinality(placed.keys), :list_keys) AS start
     ) part
-    ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE SET offsets = CASE
+    ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE
+    SET last = greatest(term_lists.last, excluded.last), offsets = CASE
         WHEN excluded.offsets[1] > term_lists.offsets[cardinality(term_lists.offsets)]
         THEN term_lists.offsets || excluded.offsets
         ELSE ARRAY(SELECT DISTINCT one FROM unnest(term_lists.offsets || excluded.offsets) AS one ORDER BY one)

@@ -150,6 +150,60 @@ async def test_an_older_view_does_not_see_what_a_newer_one_has_read(opening: Ope
     assert len((await answer(searching)).texts) == 3
 
 
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_what_one_view_kept_of_a_term_is_right_for_an_older_and_for_a_newer_one(
+    opening: Opening, *, is_changed: bool
+) -> None:
+    store, texts = await opening(), dict[int, tuple[str, str | None]]()
+    async with store.transaction() as transaction:
+        first, second = await Writer(transaction, "local", texts).say("ferry", "moss")
+    async with store.view() as view:
+        assert await view.search.in_index(Scope(), lambda index: index.records.count) == 2
+        async with store.transaction() as transaction:
+            writer = Writer(transaction, "local", texts)
+            [third] = await writer.say("ferry")
+            if is_changed:
+                await writer.say_again(second, "ferry")
+        newer = [third, second, first] if is_changed else [third, first]
+        for _ in range(2):
+            async with store.view() as new:
+                assert await keys_with(new, Scope(), "ferry") == newer
+        assert await keys_with(view, Scope(), "ferry") == [first]
+    async with store.transaction() as transaction:
+        for [agent_key] in await transaction.transaction.all(SELECT_AGENTS, owner="local"):
+            await transaction.text.fold("local", agent_key)
+        [fourth] = await Writer(transaction, "local", texts).say("ferry")
+    async with store.view() as view:
+        assert await keys_with(view, Scope(), "ferry") == [fourth, *newer]
+
+
+async def test_a_new_record_is_found_that_was_folded_with_an_older_one_that_had_come_back(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_index, "LIST_KEYS", 2)
+    store, texts = await opening(), dict[int, tuple[str, str | None]]()
+
+    async def fold() -> None:
+        async with store.transaction() as transaction:
+            [[agent_key]] = await transaction.transaction.all(SELECT_AGENTS, owner="local")
+            await transaction.text.fold("local", agent_key)
+
+    async with store.transaction() as transaction:
+        keys = await Writer(transaction, "local", texts).say("ferry", "ferry", "ferry")
+    await fold()
+    async with store.transaction() as transaction:
+        await Writer(transaction, "local", texts).forget(keys[1])
+    async with store.transaction() as transaction:
+        await Writer(transaction, "local", texts).restore(keys[1])
+    async with store.view() as view:
+        assert await keys_with(view, Scope(), "ferry") == keys[::-1]
+    async with store.transaction() as transaction:
+        keys += await Writer(transaction, "local", texts).say("ferry")
+    await fold()
+    async with store.view() as view:
+        assert await keys_with(view, Scope(), "ferry") == keys[::-1]
+
+
 class Trips:
     """Counts what the database is asked for."""
 

@@ -326,13 +326,14 @@ CREATE TABLE given (
 );
 CREATE INDEX given_newest ON given (owner_key, at);
 
--- Derived: which records contain a term, as the differences of their keys to `first`. A term that a record contains
--- several times is there again with a mark. New records wait in fresh_terms until they are folded in.
+-- Derived: which records contain a term, as the differences of their keys to `first`. No key is above `last`. A
+-- term that a record contains several times is there again with a mark. New records wait in fresh_terms until they are folded in.
 CREATE TABLE term_lists (
     owner_key bigint NOT NULL,
     agent_key bigint NOT NULL,
     term text COLLATE "C" NOT NULL,
     first bigint NOT NULL,
+    last bigint NOT NULL,
     offsets integer[] NOT NULL,
     PRIMARY KEY (owner_key, agent_key, term, first)
 );
