@@ -101,6 +101,11 @@ class ColumnArrays:
         )
         return ColumnsState(columns, keys, last_key, self.generation if is_newest else _NONE)
 
+    @property
+    def last_key(self) -> int:
+        """The key of the last record; 0 if there is none."""
+        return int(self._arrays["keys"][self.count - 1]) if self.count else 0
+
     def word_count(self, first: int) -> int:
         """The words of the records from this place on."""
         return int(self._arrays["word_counts"][first : self.count].sum())

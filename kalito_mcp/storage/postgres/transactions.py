@@ -15,7 +15,8 @@ import asyncpg
 from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.nul_text import storable
 
-BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SAVEPOINT begun"
+UNDO_FAILED: Final = "ROLLBACK TO SAVEPOINT begun"
 BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 SAVEPOINT: Final = "SAVEPOINT undoable"
 UNDO: Final = "ROLLBACK TO SAVEPOINT undoable"
@@ -127,6 +128,11 @@ class Transaction:
                 await self.connection.execute("COMMIT")
         self._owners.update(self._met)
         self._is_begun = False
+
+    async def undo_failed(self) -> None:
+        """Go on after a statement of a read has failed, in the same snapshot. Settings are as if none had run."""
+        self._owner = None
+        await self._run(UNDO_FAILED)
 
     async def rollback(self) -> None:
         """End the transaction without changes."""

@@ -10,15 +10,20 @@ from kalito_mcp.storage.postgres.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.postgres.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.postgres.record_changes import RecordStatements
 from kalito_mcp.storage.postgres.records import RecordQueries
+from kalito_mcp.storage.postgres.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.sign_in import SignInQueries, SignInStatements
+from kalito_mcp.storage.postgres.text_index import TextIndexStatements
 from kalito_mcp.storage.postgres.timeline import TimelineQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
 
 
 class Caches:
     """What a process remembers of committed data, for all transactions."""
+
+    def __init__(self) -> None:
+        self.columns = ColumnCaches()
 
 
 class ReadViewOfPostgres:
@@ -37,6 +42,7 @@ class ReadViewOfPostgres:
         self.access = AccessQueries(transaction)
         self.sign_in = SignInQueries(transaction)
         self.audit = AuditQueries(transaction)
+        self.search = SearchQueries(transaction, caches.columns, policy.query_s)
 
 
 class WriteTransactionOfPostgres:
@@ -54,3 +60,4 @@ class WriteTransactionOfPostgres:
         self.access = AccessStatements(transaction)
         self.sign_in = SignInStatements(transaction)
         self.audit = AuditStatements(transaction)
+        self.text = TextIndexStatements(transaction)

@@ -7,12 +7,14 @@
 
 -- revision counts the transactions that wrote for the owner. Whoever writes has this row locked, so that the writes of
 -- one owner are one after the other, and keys ascend. owes: background work may be due. It is the work of lease_holder,
--- a process, until lease_until; then of the first one that takes it.
+-- a process, until lease_until; then of the first one that takes it. Who has read records up to a revision before
+-- reindexed_revision reads all of them again.
 CREATE TABLE owners (
     key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
     revision bigint NOT NULL DEFAULT 0,
     owes boolean NOT NULL DEFAULT false,
+    reindexed_revision bigint NOT NULL DEFAULT 0,
     lease_holder uuid,
     lease_until timestamptz
 ) WITH (fillfactor = 70);
@@ -330,13 +332,14 @@ CREATE TABLE given (
 );
 CREATE INDEX given_newest ON given (owner_key, at, key);
 
--- Derived: which records contain a term, as the differences of their keys to `first`. A term that a record contains
--- several times is there again with a mark. New records wait in fresh_terms until they are folded in.
+-- Derived: which records contain a term, as the differences of their keys to `first`. No key is above `last`. A
+-- term that a record contains several times is there again with a mark. New records wait in fresh_terms until they are folded in.
 CREATE TABLE term_lists (
     owner_key bigint NOT NULL,
     agent_key bigint NOT NULL,
     term text COLLATE "C" NOT NULL,
     first bigint NOT NULL,
+    last bigint NOT NULL,
     offsets integer[] NOT NULL,
     PRIMARY KEY (owner_key, agent_key, term, first)
 );
