@@ -4,6 +4,7 @@ from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage.postgres.vectors import VectorQueries, VectorStatements
 
 
 class Caches:
@@ -16,6 +17,7 @@ class ReadViewOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionQueries(transaction)
+        self.vectors = VectorQueries(transaction)
 
 
 class WriteTransactionOfPostgres:
@@ -24,3 +26,4 @@ class WriteTransactionOfPostgres:
     def __init__(self, transaction: Transaction, caches: Caches, policy: StoragePolicy) -> None:
         self.transaction = transaction
         self.sessions = SessionStatements(transaction)
+        self.vectors = VectorStatements(transaction)
