@@ -25,7 +25,9 @@ from tests.scripted_embedder import hashed_vector
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.parametrize("backend", ["sqlite", "memory", pytest.param("qdrant", marks=needs_qdrant)], indirect=True),
+    pytest.mark.parametrize(
+        "backend", ["sqlite", "memory", "postgres", pytest.param("qdrant", marks=needs_qdrant)], indirect=True
+    ),
 ]
 TRIP: Final = Scope(session="trip")
 HASHED: Final = "hashed"

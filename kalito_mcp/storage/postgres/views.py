@@ -17,6 +17,7 @@ from kalito_mcp.storage.postgres.sign_in import SignInQueries, SignInStatements
 from kalito_mcp.storage.postgres.text_index import TextIndexStatements
 from kalito_mcp.storage.postgres.timeline import TimelineQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage.postgres.vectors import VectorQueries, VectorStatements
 
 
 class Caches:
@@ -43,6 +44,7 @@ class ReadViewOfPostgres:
         self.sign_in = SignInQueries(transaction)
         self.audit = AuditQueries(transaction)
         self.search = SearchQueries(transaction, caches.columns, policy.query_s)
+        self.vectors = VectorQueries(transaction)
 
 
 class WriteTransactionOfPostgres:
@@ -61,3 +63,4 @@ class WriteTransactionOfPostgres:
         self.sign_in = SignInStatements(transaction)
         self.audit = AuditStatements(transaction)
         self.text = TextIndexStatements(transaction)
+        self.vectors = VectorStatements(transaction)
