@@ -25,6 +25,7 @@
     │   ├── StorageReadOnly
     │   ├── StorageDamaged
     │   ├── StorageReplaced     another file is in its place; restart the server
+    │   ├── StorageUnreachable  the server of the database does not answer; the next call asks again
     │   ├── VectorsUnreachable  what keeps the vectors outside the file does not answer; no tool reports it
     │   ├── SchemaTooNew
     │   └── SchemaUnknown       of no release, such as one from before the first

@@ -13,7 +13,7 @@ from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
 from tests.empty_database import lay_empty_database
-from tests.postgres import new_database, shared_server
+from tests.postgres import OWNER, new_database, shared_server
 from tests.qdrant import LocalClient, points_of
 
 
@@ -99,13 +99,13 @@ class PostgresBackend:
 
     def __init__(self, folder: Path) -> None:
         del folder
-        self._url: str | None = None
+        self._name: str | None = None
         self._opened: list[PostgresStore] = []
 
     async def open(self) -> Store:
         server = shared_server()
-        self._url = self._url or server.url(await new_database(server))
-        store = await PostgresStore.open(self._url)
+        self._name = self._name or await new_database(server)
+        store = await PostgresStore.open(server.url(self._name), direct_url=server.url(self._name, OWNER))
         self._opened.append(store)
         return store
 

@@ -182,7 +182,7 @@ async def test_a_memory_that_comes_without_hashes_has_the_same_digests_in_every_
     assert one == other
 
 
-@pytest.mark.parametrize("selection", PARTS, ids=repr)
+@pytest.mark.parametrize("selection", PARTS, ids=range(len(PARTS)))
 async def test_a_part_is_the_same_from_every_store_and_in_every_store(
     whole: Sequence[ArchiveEntry], tmp_path: Path, selection: Selection
 ) -> None:

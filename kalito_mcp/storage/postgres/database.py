@@ -1,9 +1,9 @@
 """A store on PostgreSQL. Any number of processes may serve it; none of them keeps anything that another one needs."""
 
 import logging
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -43,15 +43,22 @@ class PostgresStore:
 
     is_read_only = False
 
-    def __init__(self, place: Place, pool: asyncpg.Pool, policy: StoragePolicy) -> None:
+    def __init__(
+        self, place: Place, pool: asyncpg.Pool, policy: StoragePolicy, *, direct_url: str | None = None
+    ) -> None:
         self.place = place
-        self.maintenance = MaintenanceOfPostgres(self)
-        self.holder = str(uuid.uuid4())
-        """The id under which this store holds leases."""
+        self.maintenance = MaintenanceOfPostgres(
+            write=self.transaction,
+            direct=None if direct_url is None else partial(_connected, direct_url),
+            take_written=self._take_written,
+            place=str(place),
+        )
         self._pool = pool
         self._policy = policy
         self._owners: dict[str, int] = {}
         """The keys of owners, which never change."""
+        self._written = set[str]()
+        """The owners for whom was written since the last chores."""
         self._caches = Caches()
         self._writers = anyio.CapacityLimiter(_WRITERS)
 
@@ -85,7 +92,9 @@ class PostgresStore:
                 "late; name a direct connection in KALITO_DATABASE_DIRECT",
                 place,
             )
-        return cls(place, pool, policy)
+        store = cls(place, pool, policy, direct_url=direct_url)
+        await store.maintenance.rebuild_derived()
+        return store
 
     async def read(self, work: Callable[[ReadViewOfPostgres], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
         """The result of `work` on a consistent view. A short one without an owner needs no transaction."""
@@ -120,8 +129,7 @@ class PostgresStore:
 
     async def reindex(self) -> int:
         """Rebuild the text index; the number of records in it."""
-        await self.maintenance.rebuild_derived()
-        return 0
+        return await self.maintenance.reindex()
 
     async def revision(self, owner: str) -> int:
         """How many transactions wrote for the owner."""
@@ -138,6 +146,10 @@ class PostgresStore:
         with anyio.move_on_after(_CONNECT_S, shield=True), suppress(OSError, asyncpg.InterfaceError):
             await self._pool.close()
 
+    def _take_written(self) -> set[str]:
+        written, self._written = self._written, set()
+        return written
+
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         with explained(str(self.place)):
@@ -153,15 +165,27 @@ class PostgresStore:
                 is_write=is_write,
                 is_short=is_short,
                 lock_timeout_s=self._policy.busy_timeout_s,
-                holder=self.holder,
             )
             try:
                 yield transaction
                 await transaction.commit()
+                self._written |= transaction.locked
             except BaseException:
                 with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                     await transaction.rollback()
                 raise
+
+
+@asynccontextmanager
+async def _connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+    place = Place(url)
+    with explained(str(place)):
+        connection = await _connect(url, place)
+        try:
+            yield connection
+        finally:
+            with anyio.CancelScope(shield=True):
+                await connection.close()
 
 
 def _role_of(url: str) -> str:

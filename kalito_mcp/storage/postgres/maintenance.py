@@ -1,31 +1,109 @@
 """The chores of a store on PostgreSQL. Implements `ports.maintenance.Maintenance`."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+import asyncpg
 
 from kalito_mcp.ports.maintenance import OwedErasures
+from kalito_mcp.storage.postgres.text_index import FOLDED_AT_ONCE
+from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
+from kalito_mcp.storage.postgres.tombstones import SELECT_UNSWEPT, Tombstones
+from kalito_mcp.storage.postgres.vector_graphs import tidy_graphs
+from kalito_mcp.storage.postgres.views import WriteTransactionOfPostgres
+from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
-if TYPE_CHECKING:
-    from kalito_mcp.storage.postgres.database import PostgresStore
+SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"
+UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = :version"
+SELECT_OWNERS: Final = "SELECT name FROM owners ORDER BY key"
+DELETE_UNSWEPT: Final = "DELETE FROM unswept WHERE key = ANY(:keys)"
+
+_NOT_CLEANED: Final = (
+    "rows that were erased stay on its disk until PostgreSQL vacuums them; name the role that owns the tables in "
+    "KALITO_DATABASE_DIRECT, and it is done at once"
+)
 
 
 class MaintenanceOfPostgres:
-    """`ports.maintenance.Maintenance`."""
+    """`ports.maintenance.Maintenance`.
 
-    def __init__(self, store: "PostgresStore") -> None:
-        self._store = store
+    `write` opens a transaction. `direct` opens a connection of the role that owns the tables; None if its URL was not
+    named. `take_written` returns the owners for whom this process has written since it was asked last.
+    """
+
+    def __init__(
+        self,
+        *,
+        write: Callable[[], AbstractAsyncContextManager[WriteTransactionOfPostgres]],
+        direct: Callable[[], AbstractAsyncContextManager[asyncpg.Connection]] | None,
+        take_written: Callable[[], set[str]],
+        place: str,
+    ) -> None:
+        self._write = write
+        self._direct = direct
+        self._take_written = take_written
+        self._place = place
 
     async def tidy(self) -> None:
-        pass
+        """Fold the terms of new records into the lists, and make graphs of vectors where an agent has very many."""
+        folded = [await self._fold(owner) for owner in sorted(self._take_written())]
+        if any(folded) and self._direct is not None:
+            async with self._direct() as connection:
+                await tidy_graphs(connection)
+
+    async def _fold(self, owner: str) -> bool:
+        """Fold what is due of an owner; whether anything was."""
+        async with self._write() as transaction:
+            due = await transaction.text.fold_due(owner)
+        for agent_key in due:
+            folded = FOLDED_AT_ONCE
+            while folded == FOLDED_AT_ONCE:
+                async with self._write() as transaction:
+                    folded = await transaction.text.fold(owner, agent_key)
+        return bool(due)
 
     async def rebuild_derived(self) -> None:
-        pass
+        """Rebuild the text index if another release's analysis made it, or an archive came in."""
+        async with self._write() as transaction:
+            [[analysis]] = await transaction.transaction.all(SELECT_ANALYSIS)
+        if analysis != ANALYSIS_VERSION:
+            await self.reindex()
+
+    async def reindex(self) -> int:
+        """Rebuild the text index, owner by owner; how many records are in it."""
+        async with self._write() as transaction:
+            owners = await transaction.transaction.all(SELECT_OWNERS)
+        count = 0
+        for [owner] in owners:
+            async with self._write() as transaction:
+                count += await rebuild_terms(transaction.transaction, owner)
+        async with self._write() as transaction:
+            await transaction.transaction.all(UPDATE_ANALYSIS, version=ANALYSIS_VERSION)
+        return count
 
     async def owed_erasures(self) -> OwedErasures:
-        return OwedErasures()
+        """As the port says."""
+        async with self._write() as transaction:
+            return await Tombstones(transaction.transaction).unswept()
 
     async def finish_erasures(self, owed: OwedErasures | None = None) -> Mapping[str, str]:
+        """Vacuum, so that no row that was erased is left in a file of a table. The write-ahead log and backups keep
+        what they have until the server drops them."""
+        if self._direct is None:
+            return {self._place: _NOT_CLEANED}
+        async with self._direct() as connection:
+            await connection.execute("VACUUM")
+        if owed is not None:
+            async with self._write() as transaction:
+                # An erasure with a smaller number may have become visible since.
+                found = await transaction.transaction.all(SELECT_UNSWEPT)
+                keys = [key for key, text_keys in found if owed.text_keys.issuperset(json.loads(text_keys))]
+                await transaction.transaction.all(DELETE_UNSWEPT, keys=keys)
         return {}
 
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
+        """Vectors are nowhere else."""
+        del is_whole
         return False

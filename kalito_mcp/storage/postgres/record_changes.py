@@ -1,6 +1,6 @@
 """Changes whole records, and with them the text index, the counters and the causes that other records name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, changed_fields
@@ -196,10 +196,10 @@ class RecordStatements(RecordQueries):
             await self._all(DELETE_RECORD, owner=owner, key=key)
             await self._update_derived(owner, before, None, (indexed, None))
 
-    async def forget_values(self, scope: Scope, keys: Sequence[str], *, now_ms: int, is_erased: bool = False) -> None:
+    async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
         await ForgottenValues(self._transaction).add(scope, keys, now_ms=now_ms, is_erased=is_erased)
 
-    async def bring_back_values(self, scope: Scope, keys: Sequence[str]) -> None:
+    async def bring_back_values(self, scope: Scope, keys: Collection[str]) -> None:
         await ForgottenValues(self._transaction).remove(scope, keys)
 
     async def count_uses(self, owner: str, uses: Mapping[str, int], *, used_at: int) -> None:

@@ -28,16 +28,12 @@ INSERT INTO owners (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name =
 _NOBODY: Final = 0
 """The key of an owner who has nothing yet."""
 
-LEASE_S: Final = 120
-"""For how long the background work of an owner is left to the process that wrote last."""
-
 
 class Transaction:
     """Runs named statements in one transaction on a connection of the pool.
 
     `owners` has the keys of known owners by name; those that a committed transaction met are added. A read is a
-    snapshot. If `is_short`, statements without an owner run on their own, without a transaction. `holder` is the id of
-    this process's store, which is left the background work that a write makes due.
+    snapshot. If `is_short`, statements without an owner run on their own, without a transaction.
     """
 
     def __init__(
@@ -48,7 +44,6 @@ class Transaction:
         is_write: bool = False,
         is_short: bool = False,
         lock_timeout_s: float = 0.0,
-        holder: str = "",
     ) -> None:
         self.connection = connection
         self.is_write = is_write
@@ -58,10 +53,9 @@ class Transaction:
         self._begin = BEGIN_READING
         if is_write:
             self._begin = f"{BEGIN_WRITING}; SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)}"
-        self._holder = holder
         self._is_begun = False
         self._owner: str | None = None
-        self._locked: set[str] = set()
+        self.locked: set[str] = set()
 
     async def all(self, statement: str, **parameters: Any) -> list[Any]:
         """All rows of the statement. `owner`, if it is a parameter, is the name of one; the statement gets the key."""
@@ -170,15 +164,9 @@ class Transaction:
             text, _ = positional(INSERT_OWNER)
             key = self._met[owner] = await self.connection.fetchval(text, owner)
         setting = f"SELECT set_config('kalito.owner', '{key}', true)"
-        if owner not in self._locked:
-            self._locked.add(owner)
-            is_others = f"lease_holder <> '{self._holder}' AND lease_until > now()"
-            setting += (
-                "; UPDATE owners SET revision = revision + 1, owes = true, "
-                f"lease_holder = CASE WHEN {is_others} THEN lease_holder ELSE '{self._holder}' END, "
-                f"lease_until = CASE WHEN {is_others} THEN lease_until ELSE now() + interval '{LEASE_S} s' END "
-                f"WHERE key = {key}"
-            )
+        if owner not in self.locked:
+            self.locked.add(owner)
+            setting += f"; UPDATE owners SET revision = revision + 1, owes = true WHERE key = {key}"
         await self._set(
             f"{setting}; SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}"
         )

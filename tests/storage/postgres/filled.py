@@ -61,8 +61,8 @@ INSERT INTO imports (owner_key, source, place, size, modified_ns, read_to, finge
 SELECT key, 'source', 'place ' || g, 1, 1, 1, 'x', 1 FROM owners, generate_series(1, $records / 10) g;
 INSERT INTO given (owner_key, key, agent, kind, at, tokens, parts, left_out)
 SELECT key, g, 'default', 'context', g, 1, '[]', '[]' FROM owners, generate_series(1, $records / 10) g;
-INSERT INTO term_lists (owner_key, agent_key, term, first, offsets)
-SELECT key, key, 'term' || g, 1, '{0,1}' FROM owners, generate_series(1, $records) g;
+INSERT INTO term_lists (owner_key, agent_key, term, first, last, offsets)
+SELECT key, key, 'term' || g, 1, 2, '{0,1}' FROM owners, generate_series(1, $records) g;
 INSERT INTO fresh_terms (owner_key, agent_key, record_key, terms)
 SELECT key, key, g, '{x}' FROM owners, generate_series(1, 100) g;
 INSERT INTO record_shapes (owner_key, record_key, word_count, is_first_person)

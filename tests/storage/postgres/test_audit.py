@@ -23,6 +23,7 @@ ONLY_HERE: Final[Mapping[str, str]] = {
     "removed_records": "derived",
     "term_lists": "derived",
     "fresh_terms": "derived",
+    "vector_debtors": "derived",
 }
 """Further tables whose rows the log does not name, and why."""
 
