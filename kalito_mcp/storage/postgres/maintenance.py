@@ -93,15 +93,20 @@ class MaintenanceOfPostgres:
         what they have until the server drops them."""
         if self._direct is None:
             return {self._place: _NOT_CLEANED}
+        done = [] if owed is None else await self._seen(owed)
         async with self._direct() as connection:
             await connection.execute("VACUUM")
-        if owed is not None:
-            async with self._write() as transaction:
-                # An erasure with a smaller number may have become visible since.
-                found = await transaction.transaction.all(SELECT_UNSWEPT)
-                keys = [key for key, text_keys in found if owed.text_keys.issuperset(json.loads(text_keys))]
-                await transaction.transaction.all(DELETE_UNSWEPT, keys=keys)
+        async with self._write() as transaction:
+            await transaction.transaction.all(DELETE_UNSWEPT, keys=done)
         return {}
+
+    async def _seen(self, owed: OwedErasures) -> list[int]:
+        """The numbers of these erasures. One with a smaller number may become visible only now."""
+        async with self._write() as transaction:
+            found = await transaction.transaction.all(SELECT_UNSWEPT)
+        return [
+            key for key, text_keys in found if key <= owed.last and owed.text_keys.issuperset(json.loads(text_keys))
+        ]
 
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         """Vectors are nowhere else."""

@@ -24,9 +24,11 @@ SELECT_NUMBERS: Final = "SELECT owner, number FROM number_of_each_owner(:countin
 COUNT_VECTORS: Final = "SELECT count(*) FROM record_vectors WHERE owner_key = :owner AND index_key = :index_key"
 COUNT_DEBTS: Final = "SELECT count(*) FROM vector_debts WHERE owner_key = :owner AND index_key = :index_key"
 COUNT_EMBEDDABLE: Final = f"SELECT count(*) FROM records r WHERE r.owner_key = :owner AND {EMBEDDABLE}"
+# The order makes the plan use the index: it expects the first row of a table to do.
 HAS_VECTORS: Final = """
 SELECT count(*) FROM (
-    SELECT 1 FROM record_vectors WHERE owner_key = :owner AND index_key = :index_key LIMIT 1
+    SELECT 1 FROM record_vectors WHERE owner_key = :owner AND index_key = :index_key
+    ORDER BY agent_key, session_key LIMIT 1
 ) one
 """
 INSERT_OLDER_DEBTS: Final = f"""

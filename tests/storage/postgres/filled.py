@@ -68,10 +68,10 @@ SELECT key, key, g, '{x}' FROM owners, generate_series(1, 100) g;
 INSERT INTO record_shapes (owner_key, record_key, word_count, is_first_person)
 SELECT owner_key, key, 3, 0 FROM records;
 INSERT INTO vector_indexes (fingerprint, dimension, state) VALUES ('scripted', 4, 'active');
-INSERT INTO record_vectors (owner_key, index_key, record_key, agent_key, session_key, project_key, code, near)
-SELECT owner_key, 1, key, agent_key, session_key, project_key, '\\x01020304', '[1,2,3,4]' FROM records;
-INSERT INTO vector_debts (owner_key, index_key, record_key) SELECT owner_key, 1, key FROM records WHERE key % 4 = 0
-ON CONFLICT DO NOTHING;
+INSERT INTO record_vectors (owner_key, index_key, record_key, agent_key, session_key, code, near)
+SELECT owner_key, 1, key, agent_key, session_key, '\\x01020304', '[1,2,3,4]' FROM records;
+INSERT INTO vector_debts (owner_key, index_key, record_key, kind) SELECT owner_key, 1, key, 2 FROM records
+WHERE key % 4 = 0;
 ANALYZE;
 """
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pgvector import HalfVector
+
 import kalito_mcp.storage.postgres as package
 
 _IS_STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
@@ -18,6 +20,7 @@ _SAMPLES: Final[Mapping[str, Any]] = {
     "float4": 0.5,
     "bool": True,
     "bytea": b"\x01" * 8,
+    "halfvec": HalfVector([1, 2, 3, 4]),
 }
 
 
