@@ -361,7 +361,8 @@ async def restore_backup(settings: Settings, backup: Path) -> tuple[Backup, Path
 
 def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
     """The findings of `kalito-mcp doctor`. Changes nothing and calls no model."""
-    yield wal_reset_exposure()
+    if settings.database.server is None:
+        yield wal_reset_exposure()
     embedder, points = None, None
     try:
         embedder = _registry(settings, SystemClock()).embedder(settings.vectors)

@@ -1,10 +1,11 @@
 """A server in this process and a connected client, through which the flows run."""
 
 import json
+import os
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -18,11 +19,13 @@ from kalito_mcp.contexts.injector import InjectionPolicy
 from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.memory import Memory
 from kalito_mcp.ports.clock import Clock, IdSource
+from kalito_mcp.runtime.database_address import DatabaseAddress, ServerAddress
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.text.titles import short_id
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.opener import Opener
+from tests.postgres import OWNER, new_database, shared_server
 
 ERAS: Final = ("legacy", "2026-07-28")
 """The client's modes: the handshake of 2025-11-25, and the self-contained requests of 2026-07-28."""
@@ -88,6 +91,23 @@ class Harness:
         await (await self.server.opened.memory()).settled()
 
 
+STORE = os.environ.get("KALITO_TEST_STORE", "sqlite")
+"""Where the memories of flows are: "sqlite", or "postgres"."""
+
+_ON_SERVER: Final[dict[Path, ServerAddress]] = {}
+
+
+async def _address(database: Path) -> DatabaseAddress:
+    """The address of the memory at a path, which is empty if there is none yet. On a server, the path has its files
+    beside it."""
+    if STORE == "sqlite":
+        return DatabaseAddress(lay_empty_database(database))
+    if database not in _ON_SERVER:
+        server, name = shared_server(), await new_database()
+        _ON_SERVER[database] = ServerAddress(server.url(name), server.url(name, OWNER))
+    return DatabaseAddress(database, _ON_SERVER[database])
+
+
 _IDLE: Final[list[tuple[KalitoServer, Opener]]] = []
 """Servers that can be reused: their last block ended well. Making one takes longer than most flows."""
 
@@ -111,9 +131,11 @@ async def served(
         server = build_server(opener := Opener())
     chosen = settings or Settings(time=TimePolicy("UTC"), injection=InjectionPolicy(timeout_s=4))
 
+    chosen = replace(chosen, database=await _address(database))
+
     @asynccontextmanager
     async def opens() -> AsyncIterator[Memory]:
-        async with open_memory(lay_empty_database(database), chosen, clock=clock, ids=ids) as memory:
+        async with open_memory(None, chosen, clock=clock, ids=ids) as memory:
             yield await memory.in_project(project)
 
     opener.opens = opens

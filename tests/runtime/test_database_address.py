@@ -11,8 +11,11 @@ from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.wiring import open_memory
 
-POSTGRES = "postgresql://ann:canary-0123456789@db.example/memory"
-REFUSED = r"^a database at postgresql:// is not supported; name a SQLite file, such as memory\.db$"
+OTHER = "mysql://ann:canary-0123456789@db.example/memory"
+REFUSED = (
+    r"^a database at mysql:// is not supported; name a SQLite file, such as memory\.db, or postgresql://role@host/"
+)
+SERVER = "postgresql://ann:canary-0123456789@db.example:5433/memory?sslmode=require"
 
 
 def test_the_files_outside_a_sqlite_file_are_named_after_it(tmp_path: Path) -> None:
@@ -36,13 +39,29 @@ async def test_a_database_of_another_kind_is_refused_without_its_password(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     config = tmp_path / "kalito.toml"
-    config.write_text(f'database = "{POSTGRES}"\n')
-    for environment, given in (({}, POSTGRES), ({"KALITO_DATABASE": POSTGRES}, None), ({}, None)):
+    config.write_text(f'database = "{OTHER}"\n')
+    for environment, given in (({}, OTHER), ({"KALITO_DATABASE": OTHER}, None), ({}, None)):
         with pytest.raises(ConfigurationError, match=REFUSED):
             load_settings(environment, config=config, database=given)
     with pytest.raises(ConfigurationError, match=REFUSED):
-        run(["codex", "Stop"], b"{}", {"KALITO_DATABASE": POSTGRES}, started=time.monotonic())
+        run(["codex", "Stop"], b"{}", {"KALITO_DATABASE": OTHER}, started=time.monotonic())
     with pytest.raises(ConfigurationError, match=REFUSED):
-        async with open_memory(POSTGRES):
+        async with open_memory(OTHER):
             pass
     assert list(tmp_path.iterdir()) == [config]
+
+
+def test_an_address_on_a_server_shows_no_password_and_names_files_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    settings = load_settings({"KALITO_DATABASE": SERVER, "KALITO_DATABASE_DIRECT": f"{SERVER}&direct=1"})
+    address = settings.database
+    assert str(address) == "postgresql://db.example/memory"
+    assert "canary" not in repr(address)
+    assert address.server is not None
+    assert (address.server.url, address.server.direct_url) == (SERVER, f"{SERVER}&direct=1")
+    assert address.exists()
+    assert address.files.hooks == address_of("postgres://bob@db.example/memory").files.hooks
+    with pytest.raises(ConfigurationError, match=r"postgresql://db\.example/memory is on PostgreSQL.*docs/postgresql"):
+        address.path  # noqa: B018

@@ -141,8 +141,7 @@ class Transaction:
         if "owner" in names:
             owner_key = await self.of(parameters["owner"])
         elif not self._is_begun and not self._is_short:
-            await self._run(self._begin)
-            self._is_begun = True
+            await self._begin_alone()
         return [owner_key if name == "owner" else storable(parameters[name]) for name in names]
 
     async def _read_as(self, owner: str, key: int | None) -> None:
@@ -172,8 +171,8 @@ class Transaction:
         )
 
     async def _begin_alone(self) -> None:
+        self._is_begun = True  # also if this is cancelled: then it is rolled back
         await self._run(self._begin)
-        self._is_begun = True
 
     async def _set(self, settings: str) -> None:
         """Run settings, which have no parameters but keys, in one round trip, and begin if that is not done."""
