@@ -117,10 +117,15 @@ def shared_server() -> Server:
     except (RuntimeError, OSError) as error:
         reason = str(error)
     else:
-        with ThreadPoolExecutor(1) as pool:  # the caller may run in an event loop
-            pool.submit(anyio.run, _make_template, server).result()
+        lay_template(server)
         return server
     pytest.skip(f"no PostgreSQL here: {reason}")
+
+
+def lay_template(server: Server) -> None:
+    """Make the roles, and the database that `new_database` copies."""
+    with ThreadPoolExecutor(1) as pool:  # the caller may run in an event loop
+        pool.submit(anyio.run, _make_template, server).result()
 
 
 async def new_database(server: Server | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: a pool that takes back what a cancelled call left behind."""
+"""Connections to PostgreSQL, which nothing is left in after a transaction."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,7 +24,7 @@ class Place:
         return f"the database {parts.path.lstrip('/') or 'of this user'} at {host}"
 
 
-async def connect(url: str, *, timeout_s: float, **options: Any) -> "asyncpg.Connection":
+async def connect(url: str, *, timeout_s: float, **options: Any) -> asyncpg.Connection:
     """One connection of its own."""
     return await asyncpg.connect(url, timeout=timeout_s, server_settings={"application_name": _APPLICATION}, **options)
 
@@ -45,7 +45,7 @@ async def connect_pool(url: str, *, most: int, timeout_s: float, is_pooled: bool
     )
 
 
-async def _prepare(connection: "asyncpg.Connection") -> None:
+async def _prepare(connection: asyncpg.Connection) -> None:
     await register_vector(connection)
     await connection.set_type_codec("text", schema="pg_catalog", encoder=encoded, decoder=decoded, format="binary")
 
