@@ -22,7 +22,7 @@ class ImportReader(Protocol):
 
     async def turns(self, session: Session, *, after_seq: int, limit: int) -> Sequence[StoredTurn]:
         """At most `limit` messages of the session after `after_seq`, in order. Forgotten ones have their text, because
-        they must be recognised. Erased ones are not among them."""
+        they must be recognised. Erased ones keep their place, without a text."""
 
 
 class ImportWriter(ImportReader, Protocol):

@@ -32,8 +32,7 @@ class Imports(Tables):
 
     async def turns(self, session: Session, *, after_seq: int, limit: int) -> Sequence[StoredTurn]:
         messages = self._state.of_session(session, RecordType.MESSAGE)[after_seq:]
-        left = [one for one in messages if one.purged_at is None]
-        return [made_of(StoredTurn, one, number=one.key) for one in left[:limit]]
+        return [made_of(StoredTurn, one, number=one.key) for one in messages[:limit]]
 
     async def keep(self, scope: Scope, file: FileRead, *, now_ms: int) -> None:
         self._state.imports[scope.owner, file.source, file.place] = (file, now_ms)

@@ -31,7 +31,6 @@ ON CONFLICT (owner_key, source, place) DO UPDATE SET size = excluded.size, modif
 SELECT_STORED_TURNS: Final = """
 SELECT seq, client_key, role, text, key, created_at, coalesce(recorded_at, created_at), client FROM records
 WHERE owner_key = :owner AND session_key = :session_key AND type = 'message' AND seq > :after_seq
-    AND purged_at IS NULL
 ORDER BY seq LIMIT :limit
 """
 

@@ -30,8 +30,7 @@ ON CONFLICT (owner, source, place) DO UPDATE SET size = excluded.size, modified_
 """
 SELECT_STORED_TURNS: Final = """
 SELECT seq, client_key, role, text, key, created_at, coalesce(recorded_at, created_at), client FROM records
-WHERE session_key = :session_key AND type = 'message' AND seq > :after_seq AND purged_at IS NULL
-ORDER BY seq LIMIT :limit
+WHERE session_key = :session_key AND type = 'message' AND seq > :after_seq ORDER BY seq LIMIT :limit
 """
 
 
