@@ -25,7 +25,7 @@ def token_of(row: Any) -> Token:
 
 
 def columns_of_token(token: Token) -> dict[str, Any]:
-    """A new token as it is stored, but for its owner and the hash of its text."""
+    """A new token as it is stored, without its owner and the hash of its text."""
     return {
         "id": token.id,
         "prefix": token.prefix,

@@ -103,7 +103,7 @@ class ColumnArrays:
 
     @property
     def last_key(self) -> int:
-        """The key of the last record; 0 if there is none."""
+        """The key of the last record; 0 without records."""
         return int(self._arrays["keys"][self.count - 1]) if self.count else 0
 
     def word_count(self, first: int) -> int:

@@ -39,7 +39,7 @@ def request_of(row: Any) -> SignInRequest:
 
 
 def columns_of_request(request: SignInRequest) -> dict[str, Any]:
-    """A new request as it is stored, but for the hash of its handle."""
+    """A new request as it is stored, without the hash of its handle."""
     return {
         "client": request.client_id,
         "client_name": request.client_name,
@@ -72,7 +72,7 @@ def grant_of(row: Any) -> Grant:
 
 
 def columns_of_grant(grant: Grant) -> dict[str, Any]:
-    """A new consent as it is stored, but for its owner."""
+    """A new consent as it is stored, without its owner."""
     return {
         "id": grant.id,
         "client": grant.client_id,
@@ -90,7 +90,7 @@ def code_of(row: Any) -> Code:
 
 
 def columns_of_code(code: Code) -> dict[str, Any]:
-    """A new code as it is stored, but for its hash and its consent."""
+    """A new code as it is stored, without its hash and its consent."""
     return {
         "redirect_uri": code.redirect_uri,
         "is_redirect_explicit": int(code.is_redirect_explicit),

@@ -98,8 +98,7 @@ _ON_SERVER: Final[dict[Path, ServerAddress]] = {}
 
 
 async def _address(database: Path) -> DatabaseAddress:
-    """The address of the memory at a path, which is empty if there is none yet. On a server, the path has its files
-    beside it."""
+    """The address of the memory at a path. A new one is empty. On a server, its local files are at the path."""
     if STORE == "sqlite":
         return DatabaseAddress(lay_empty_database(database))
     if database not in _ON_SERVER:

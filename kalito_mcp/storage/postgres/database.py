@@ -113,8 +113,8 @@ class PostgresStore:
         *,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
-        """The result of `work` in a write transaction. `before` is awaited first: whoever takes a lock there does not
-        wait for the database meanwhile, and the lock of the owner's row comes after it."""
+        """The result of `work` in a write transaction. `before` is awaited first, and takes its locks before
+        the transaction takes that of the owner's row."""
         async with self._writers:
             if before is not None:
                 await before()

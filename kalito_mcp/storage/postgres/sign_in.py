@@ -160,7 +160,7 @@ ON CONFLICT (owner) DO UPDATE
 SET salt = excluded.salt, hash = excluded.hash, n = excluded.n, r = excluded.r, p = excluded.p,
     changed_at = excluded.changed_at
 """
-# There may be no row to lock yet. A statement of its own: whoever waited reads what the other one wrote.
+# There may be no row to lock yet. The lock is a statement of its own, so that the next one reads what others wrote.
 LOCK_ATTEMPTS: Final = "SELECT pg_advisory_xact_lock(hashtextextended(:subject, 0))"
 SELECT_ATTEMPTS: Final = "SELECT count, since, last_at FROM access_attempts WHERE subject = :subject"
 UPSERT_ATTEMPTS: Final = """

@@ -171,7 +171,7 @@ class Transaction:
         )
 
     async def _begin_alone(self) -> None:
-        self._is_begun = True  # also if this is cancelled: then it is rolled back
+        self._is_begun = True  # a BEGIN that is cancelled is rolled back, too
         await self._run(self._begin)
 
     async def _set(self, settings: str) -> None:
