@@ -20,6 +20,22 @@ if TYPE_CHECKING:
     from kalito_mcp.access.tokens import NewToken
     from kalito_mcp.memory import Memory
 
+with_permission = click.option(
+    "--permission",
+    type=click.Choice([*map(str, Permission)]),
+    default=str(Permission.WRITE),
+    show_default=True,
+    help="read: find and show. write: also record, correct and forget. admin: also erase, export and manage tokens.",
+)
+with_lifetime = click.option(
+    "--days", type=click.IntRange(1, 36_500), help="How long it may be used. Default: until it is revoked."
+)
+
+
+def lifetime_ms(days: int | None) -> int | None:
+    """What `with_lifetime` gives, in milliseconds."""
+    return None if days is None else days * DAY_MS
+
 
 @click.group(name="token")
 def command() -> None:
@@ -31,17 +47,11 @@ def command() -> None:
 
 @command.command()
 @click.argument("name")
-@click.option(
-    "--permission",
-    type=click.Choice([*map(str, Permission)]),
-    default=str(Permission.WRITE),
-    show_default=True,
-    help="read: find and show. write: also record, correct and forget. admin: also erase, export and manage tokens.",
-)
+@with_permission
 @click.option("--owner", help="Which owner's memory. Default: the setting `owner`.")
 @click.option("--agent", help="Only this agent's.")
 @click.option("--project", help="Only what is of this project, and what is personal.")
-@click.option("--days", type=click.IntRange(1, 36_500), help="How long it may be used. Default: until it is revoked.")
+@with_lifetime
 @with_settings
 def create(
     database: str | None,
@@ -61,7 +71,7 @@ def create(
             owner=owner,
             name=name,
             limits=Limits(agent, project),
-            lifetime_ms=None if days is None else days * DAY_MS,
+            lifetime_ms=lifetime_ms(days),
         )
 
     found = with_memory(settings_of(database, config), made)
@@ -73,15 +83,7 @@ def create(
 @with_settings
 def list_all(database: str | None, config: Path | None) -> None:
     """List the tokens, and the programs that were let in on the sign-in page, the newest first."""
-
-    async def read(memory: "Memory") -> tuple[Sequence[Token], Sequence[Grant]]:
-        return await memory.access.tokens(), await memory.access.sign_in.consents.all()
-
-    tokens, grants = with_memory(settings_of_existing(database, config), read)
-    now_ms = time.time_ns() // 1_000_000
-    lines = [_line(token, now_ms) for token in tokens if token.kind is TokenKind.STATIC] + [
-        _line_of_grant(one) for one in grants
-    ]
+    lines = with_memory(settings_of_existing(database, config), token_lines)
     tell(lines or ["no tokens; `kalito-mcp token create NAME` makes one"])
 
 
@@ -94,6 +96,16 @@ def revoke(database: str | None, config: Path | None, token_id: str) -> None:
         settings_of_existing(database, config), lambda memory: memory.access.revoke_token(token_id)
     )
     tell([f"revoked {', '.join(revoked)}"])
+
+
+async def token_lines(memory: "Memory", owner: str | None = None) -> list[str]:
+    """A line for each token of an owner, or of all, and for each program that was let in."""
+    now_ms = time.time_ns() // 1_000_000
+    tokens = await memory.access.tokens(owner)
+    grants = await memory.access.sign_in.consents.all(owner)
+    return [_line(token, now_ms) for token in tokens if token.kind is TokenKind.STATIC] + [
+        _line_of_grant(one) for one in grants
+    ]
 
 
 def _line(token: Token, now_ms: int) -> str:

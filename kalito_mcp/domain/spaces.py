@@ -79,12 +79,17 @@ class SharedCopy:
     shared_at: int
 
 
+def is_space(owner: str) -> bool:
+    """Whether the owner is a space, and no person."""
+    return owner.startswith(_PREFIX)
+
+
 def checked_user(owner: str) -> str:
     """The owner, who may be a person or a program.
 
     Raises:
         InvalidInput: it is a space.
     """
-    if owner.startswith(_PREFIX):
+    if is_space(owner):
         raise InvalidInput(f"the owner {owner!r} is a space; name a person, and make them a member of it")
     return owner

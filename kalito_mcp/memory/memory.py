@@ -34,6 +34,7 @@ from kalito_mcp.memory.hooks import Hooks
 from kalito_mcp.memory.imports import Imports
 from kalito_mcp.memory.noting import Noting
 from kalito_mcp.memory.part import Part, Services
+from kalito_mcp.memory.people import People
 from kalito_mcp.memory.place import Place
 from kalito_mcp.memory.projects import Projects
 from kalito_mcp.memory.records import Records
@@ -73,6 +74,7 @@ class Memory(Part):
         self.changes = Changes(place, services)
         self.hooks = Hooks(place, services)
         self.given = Given(place, services)
+        self.people = People(place, services)
         self._noting = Noting(place, services)
         self._answers = Answers(place, services)
 
@@ -118,10 +120,10 @@ class Memory(Part):
         agent_id: str | None = None,
         client: str | None = None,
     ) -> Recorded:
-        """Append messages to a session, all of them or none; a new session is created.
+        """Append messages to a session, which may be new, all of them or none. They are on disk when this returns.
 
-        They are on disk when this returns. Pins, summaries and the graph follow in the background. A message whose
-        `client_key` was recorded before is not stored again. Secrets are removed first; `Recorded.redacted` says which.
+        Pins and summaries follow. A message whose `client_key` was recorded before is not stored again. Secrets are
+        removed first; `Recorded.redacted` says which.
 
         Raises:
             InvalidInput: no message, too many, or one that cannot be stored; nothing was recorded.
@@ -151,13 +153,12 @@ class Memory(Part):
     ) -> MemoryContext:
         """What a session remembers, as text of at most `max_tokens` tokens (`context.token_limit` if absent).
 
-        It has what is known of the person and the project, the newest messages, what matches `query` in any of the
-        agent's sessions, the most important pins and the summaries (without a session only what is known and what
-        matches); all count as used. `pending_input` leaves out the newest message if it is the user's, `seen_messages`
-        is how many of the newest it leaves out because the model has them. Parts that are `seen` are not matches.
-        `include` asks for records that are left out otherwise. `as_json` counts what `MemoryContext.to_dict` gives.
-        `also` are other wordings of the query, as in a `SearchRequest`; without a query, the first is the query. It is
-        noted among what was `given`, to the program `client`.
+        It has what is known of the person and the project, the newest messages, what matches `query` in any session of
+        the agent, the most important pins and the summaries (without a session only what is known and what matches);
+        all count as used. `pending_input` leaves out the newest message if it is the user's, `seen_messages` is how
+        many of the newest the model has. Parts that are `seen` are not matches. `include` asks for records that are
+        left out otherwise. `as_json` counts what `MemoryContext.to_dict` gives. `also` are other wordings of the query,
+        as in a `SearchRequest`; without a query, the first is the query. The program `client` was `given` it.
 
         Raises:
             InvalidInput, BudgetTooSmall: `max_tokens` is out of range or too small, or the agent is mistyped.
@@ -232,10 +233,9 @@ class Memory(Part):
         return await self._services.graphs.record_feedback(scope, target_id, label, note)
 
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
-        """Pin a text in a session; a new session is created. Without a session it is kept as a note of the project or
-        the person. A known `client_key`, and exactly the same words, return what has them already.
-
-        Its `scope` says which contexts show it: contexts of the session, of its project, or all of the person's.
+        """Pin a text in a session, which may be new. Without a session it is kept as a note of the project or the person.
+        A known `client_key`, and exactly the same words, return what has them already. Its `scope` says which contexts
+        show it: contexts of the session, of its project, or all of the person's.
 
         Raises:
             InvalidInput: the text, an id, the scope or the importance is not acceptable, there is no project, there is
@@ -362,7 +362,7 @@ class Memory(Part):
     async def restore(
         self, record_id: str, *, editor: Editor = PROGRAM, expected_revision: int | None = None
     ) -> Sequence[MemoryRecord]:
-        """Undo `forget`. Raises as `forget`."""
+        """Undo `forget`. Raises as it does."""
         with no_new_words():
             restored = await self._services.editor.restore(
                 self.place.scope(), record_id, editor=editor, expected_revision=expected_revision

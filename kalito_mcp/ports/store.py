@@ -12,6 +12,7 @@ from kalito_mcp.ports.given import GivenReader, GivenWriter
 from kalito_mcp.ports.graphs import GraphReader, GraphWriter
 from kalito_mcp.ports.imports import ImportReader, ImportWriter
 from kalito_mcp.ports.maintenance import Maintenance
+from kalito_mcp.ports.people import PeopleReader, PeopleWriter
 from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
@@ -55,6 +56,8 @@ class ReadView(Protocol):
     def timeline(self) -> TimelineReader: ...
     @property
     def given(self) -> GivenReader: ...
+    @property
+    def people(self) -> PeopleReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -82,6 +85,8 @@ class WriteTransaction(Protocol):
     def audit(self) -> AuditWriter: ...
     @property
     def given(self) -> GivenWriter: ...
+    @property
+    def people(self) -> PeopleWriter: ...
 
 
 class Store(Protocol):

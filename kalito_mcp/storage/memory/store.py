@@ -21,6 +21,7 @@ from kalito_mcp.storage.memory.conversations import Conversations
 from kalito_mcp.storage.memory.given import GivenBack
 from kalito_mcp.storage.memory.graphs import Graphs
 from kalito_mcp.storage.memory.imports import Imports
+from kalito_mcp.storage.memory.people import People
 from kalito_mcp.storage.memory.records import Records
 from kalito_mcp.storage.memory.search_index import Search
 from kalito_mcp.storage.memory.sessions import Sessions
@@ -50,6 +51,7 @@ class Ports:
         self.audit = Audit(state)
         self.timeline = Timeline(state)
         self.given = GivenBack(state)
+        self.people = People(state)
 
 
 class InMemoryStore:

@@ -17,6 +17,7 @@ from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
 SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"
 UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = :version"
+SELECT_KNOWN: Final = "SELECT name FROM owners WHERE name = ANY(:names::text[]) ORDER BY key"
 SELECT_OWNERS: Final = "SELECT name FROM owners ORDER BY key"
 DELETE_UNSWEPT: Final = "DELETE FROM unswept WHERE key = ANY(:keys)"
 
@@ -48,7 +49,9 @@ class MaintenanceOfPostgres:
 
     async def tidy(self) -> None:
         """Fold the terms of new records into the lists, and make graphs of vectors where an agent has very many."""
-        folded = [await self._fold(owner) for owner in sorted(self._take_written())]
+        async with self._write() as transaction:  # an owner may have been erased, and would be made by a write
+            known = await transaction.transaction.all(SELECT_KNOWN, names=sorted(self._take_written()))
+        folded = [await self._fold(owner) for [owner] in known]
         if any(folded) and self._direct is not None:
             async with self._direct() as connection:
                 await tidy_graphs(connection)

@@ -25,6 +25,9 @@ SELECT_OWNER: Final = "SELECT key FROM owners WHERE name = :name"
 INSERT_OWNER: Final = """
 INSERT INTO owners (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key
 """
+_NO_ROW: Final = "SELECT 0"
+"""What PostgreSQL says of a SELECT that found nothing."""
+
 _NOBODY: Final = 0
 """The key of an owner who has nothing yet."""
 
@@ -111,6 +114,12 @@ class Transaction:
             self._owner = owner
         return self._owners.get(owner) or self._met.get(owner, _NOBODY)
 
+    def forget(self, owner: str) -> None:
+        """Know nothing of an owner, who is erased: by this transaction, or by another process earlier."""
+        self._owners.pop(owner, None)
+        self._met.pop(owner, None)
+        self.locked.discard(owner)
+
     async def set(self, settings: str) -> None:
         """Run settings, which have no parameters, in one round trip with what begins the transaction."""
         await self._set(settings)
@@ -145,42 +154,49 @@ class Transaction:
         return [owner_key if name == "owner" else storable(parameters[name]) for name in names]
 
     async def _read_as(self, owner: str, key: int | None) -> None:
+        if key is not None:
+            if await self._set(f"SELECT set_config('kalito.owner', key::text, true) FROM owners WHERE key = {key}"):
+                return
+            self.forget(owner)
+        if not self._is_begun:
+            await self._begin_alone()
+        text, _ = positional(SELECT_OWNER)
+        key = await self.connection.fetchval(text, owner)
         if key is None:
-            if not self._is_begun:
-                await self._begin_alone()
-            text, _ = positional(SELECT_OWNER)
-            key = await self.connection.fetchval(text, owner)
-            if key is None:
-                key = _NOBODY
-            else:
-                self._met[owner] = key
+            key = _NOBODY
+        else:
+            self._met[owner] = key
         await self._set(f"SELECT set_config('kalito.owner', '{key}', true)")
 
     async def _write_as(self, owner: str, key: int | None) -> None:
-        if key is None:
-            if not self._is_begun:
-                await self._begin_alone()
-            text, _ = positional(INSERT_OWNER)
-            key = self._met[owner] = await self.connection.fetchval(text, owner)
+        if key is not None:
+            if await self._set(self._writing_as(owner, key)):
+                return
+            self.forget(owner)
+        if not self._is_begun:
+            await self._begin_alone()
+        text, _ = positional(INSERT_OWNER)
+        key = self._met[owner] = await self.connection.fetchval(text, owner)
+        await self._set(self._writing_as(owner, key))
+
+    def _writing_as(self, owner: str, key: int) -> str:
         setting = f"SELECT set_config('kalito.owner', '{key}', true)"
         if owner not in self.locked:
             self.locked.add(owner)
             setting += f"; UPDATE owners SET revision = revision + 1, owes = true WHERE key = {key}"
-        await self._set(
-            f"{setting}; SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}"
-        )
+        return f"{setting}; SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}"
 
     async def _begin_alone(self) -> None:
         self._is_begun = True  # a BEGIN that is cancelled is rolled back, too
         await self._run(self._begin)
 
-    async def _set(self, settings: str) -> None:
-        """Run settings, which have no parameters but keys, in one round trip, and begin if that is not done."""
+    async def _set(self, settings: str) -> bool:
+        """Run settings, which have no parameters but keys, in one round trip, and begin if that is not done. Whether
+        the last one found the row that it names."""
         if self._is_begun:
-            await self._run(settings)
-        else:
-            self._is_begun = True
-            await self._run(f"{self._begin}; {settings}")
+            return await self._run(settings) != _NO_ROW
+        self._is_begun = True
+        return await self._run(f"{self._begin}; {settings}") != _NO_ROW
 
-    async def _run(self, statements: str) -> None:
-        await self.connection.execute(statements)
+    async def _run(self, statements: str) -> str:
+        return str(await self.connection.execute(statements))

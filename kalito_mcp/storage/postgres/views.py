@@ -8,6 +8,7 @@ from kalito_mcp.storage.postgres.conversations import ConversationQueries, Conve
 from kalito_mcp.storage.postgres.given import GivenQueries, GivenStatements
 from kalito_mcp.storage.postgres.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.postgres.imports import ImportQueries, ImportStatements
+from kalito_mcp.storage.postgres.people import PeopleQueries, PeopleStatements
 from kalito_mcp.storage.postgres.record_changes import RecordStatements
 from kalito_mcp.storage.postgres.records import RecordQueries
 from kalito_mcp.storage.postgres.search import ColumnCaches, SearchQueries
@@ -38,6 +39,7 @@ class ReadViewOfPostgres:
         self.conversations = ConversationQueries(transaction)
         self.imports = ImportQueries(transaction)
         self.given = GivenQueries(transaction)
+        self.people = PeopleQueries(transaction)
         self.timeline = TimelineQueries(transaction)
         self.records = RecordQueries(transaction)
         self.access = AccessQueries(transaction)
@@ -58,6 +60,7 @@ class WriteTransactionOfPostgres:
         self.conversations = ConversationStatements(transaction)
         self.imports = ImportStatements(transaction)
         self.given = GivenStatements(transaction)
+        self.people = PeopleStatements(transaction)
         self.records = RecordStatements(transaction)
         self.access = AccessStatements(transaction)
         self.sign_in = SignInStatements(transaction)

@@ -10,6 +10,7 @@ from kalito_mcp.storage.sqlite.conversations import ConversationQueries, Convers
 from kalito_mcp.storage.sqlite.given import GivenQueries, GivenStatements
 from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.imports import ImportQueries, ImportStatements
+from kalito_mcp.storage.sqlite.people import PeopleQueries, PeopleStatements
 from kalito_mcp.storage.sqlite.record_changes import RecordStatements
 from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
@@ -50,6 +51,7 @@ class ReadViewOfSqlite:
         self.audit = AuditQueries(connection)
         self.timeline = TimelineQueries(connection)
         self.given = GivenQueries(connection)
+        self.people = PeopleQueries(connection)
         self.connection = connection
 
 
@@ -72,3 +74,4 @@ class WriteTransactionOfSqlite:
         self.sign_in = SignInStatements(connection)
         self.audit = AuditStatements(connection)
         self.given = GivenStatements(connection)
+        self.people = PeopleStatements(connection)

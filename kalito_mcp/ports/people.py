@@ -1,0 +1,26 @@
+"""Whose memories a store has, and the end of one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from kalito_mcp.domain.people import OwnerCounts
+
+
+class PeopleReader(Protocol):
+    """Reads of one consistent view."""
+
+    async def owners(self) -> Sequence[OwnerCounts]:
+        """Every owner that has anything, by name; spaces, too."""
+
+
+class PeopleWriter(PeopleReader, Protocol):
+    """Writes of one transaction."""
+
+    async def erase(self, owner: str, *, most: int) -> Mapping[str, int]:
+        """Erase what an owner has: the keys first, then their memory, about `most` rows. Call it again, each time in a
+        transaction of its own, until nothing was left to erase: then it is empty. Until then their conversations are
+        closed, so that nothing is added to them.
+
+        Returns the number of rows by table. Notes that the files must be swept. The audit log stays, and so do the
+        owner's memberships in spaces.
+        """

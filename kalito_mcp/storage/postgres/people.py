@@ -1,0 +1,100 @@
+"""Whose memories there are, and the end of one.
+
+Rows go by the beginning of the primary key, so that a slice reads what it deletes and nothing else. Children go before
+the rows that they name, so that no foreign key looks for any.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kalito_mcp.domain.people import OwnerCounts
+from kalito_mcp.storage.postgres.queries import Queries
+from kalito_mcp.storage.postgres.tombstones import Tombstones
+from kalito_mcp.storage.postgres.transactions import SELECT_OWNER
+
+
+def _slice_of(table: str, *columns: str) -> str:
+    """Delete the first rows of an owner, at most `limit`, and those that share these columns with the last of them."""
+    listed = ", ".join(columns)
+    return f"""
+    DELETE FROM {table} WHERE owner_key = :owner AND ({listed}) <= (
+        SELECT {listed} FROM (
+            SELECT {listed} FROM {table} WHERE owner_key = :owner ORDER BY {listed} LIMIT :limit
+        ) AS first ORDER BY {", ".join(f"{one} DESC" for one in columns)} LIMIT 1
+    )
+    """
+
+
+SELECT_OWNERS: Final = 'SELECT name FROM owners ORDER BY name COLLATE "C"'
+SELECT_COUNTS: Final = """
+SELECT (SELECT count(*) FROM sessions WHERE owner_key = :owner),
+    (SELECT count(*) FROM records WHERE owner_key = :owner AND deleted_at IS NULL),
+    (SELECT max(updated_at) FROM sessions WHERE owner_key = :owner)
+"""
+UPDATE_CLOSED: Final = """
+UPDATE sessions SET state = 'FINALIZED' WHERE owner_key = :owner AND state <> 'FINALIZED'
+"""
+DELETE_ACCESS: Final[Mapping[str, str]] = {
+    "access_tokens": "DELETE FROM access_tokens WHERE owner = :whose",
+    "oauth_grants": "DELETE FROM oauth_grants WHERE owner = :whose",
+    "passphrases": "DELETE FROM passphrases WHERE owner = :whose",
+}
+DELETE_SLICES: Final[Mapping[str, str]] = {
+    "term_lists": _slice_of("term_lists", "agent_key", "term"),
+    "fresh_terms": _slice_of("fresh_terms", "agent_key", "record_key"),
+    "record_shapes": _slice_of("record_shapes", "record_key"),
+    "record_vectors": _slice_of("record_vectors", "record_key"),
+    "vector_debts": _slice_of("vector_debts", "record_key"),
+    "memory_edits": _slice_of("memory_edits", "record_key"),
+    "record_usage": _slice_of("record_usage", "record_key"),
+    "feedback": _slice_of("feedback", "record_key"),
+    "superseded_records": _slice_of("superseded_records", "by_key"),
+    "records": _slice_of("records", "key"),
+    "removed_records": _slice_of("removed_records", "agent_key", "removed_at_revision", "record_key"),
+    "graph_edges": _slice_of("graph_edges", "from_key"),
+    "graph_nodes": _slice_of("graph_nodes", "key"),
+    "graphs": _slice_of("graphs", "key"),
+    "forgotten_values": _slice_of("forgotten_values", "key"),
+    "tombstones": _slice_of("tombstones", "record_id"),
+    "imports": _slice_of("imports", "source", "place"),
+    "given": _slice_of("given", "key"),
+    "sessions": _slice_of("sessions", "key"),
+    "projects": _slice_of("projects", "key"),
+    "agents": _slice_of("agents", "key"),
+}
+DELETE_DEBTOR: Final = "DELETE FROM vector_debtors WHERE owner = :owner"
+DELETE_OWNER: Final = "DELETE FROM owners WHERE key = :owner"
+
+
+class PeopleQueries(Queries):
+    """`ports.people.PeopleReader`."""
+
+    async def owners(self) -> Sequence[OwnerCounts]:
+        found: list[OwnerCounts] = []
+        for [name] in await self._all(SELECT_OWNERS):
+            [counts] = await self._all(SELECT_COUNTS, owner=name)
+            found.append(OwnerCounts(name, *counts))
+        return found
+
+
+class PeopleStatements(PeopleQueries):
+    """`ports.people.PeopleWriter`."""
+
+    async def erase(self, owner: str, *, most: int) -> Mapping[str, int]:
+        # A write for an owner who is not there would make them.
+        if not await self._all(SELECT_OWNER, name=owner):
+            return {}
+        erased = Counter[str]()
+        await self._all(UPDATE_CLOSED, owner=owner)
+        for table, statement in DELETE_ACCESS.items():
+            erased[table] += await self._count_changed(statement, whose=owner)
+        for table, statement in DELETE_SLICES.items():
+            if (left := most - erased.total()) > 0:
+                erased[table] += await self._count_changed(statement, owner=owner, limit=left)
+        if erased.total() < most:
+            erased["vector_debtors"] += await self._count_changed(DELETE_DEBTOR, owner=owner)
+            erased["owners"] += await self._count_changed(DELETE_OWNER, owner=owner)
+            self._transaction.forget(owner)
+        await Tombstones(self._transaction).owe_sweep(())
+        return +erased

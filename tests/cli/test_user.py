@@ -1,0 +1,56 @@
+"""`kalito-mcp user`."""
+
+import json
+from pathlib import Path
+
+import httpx2
+
+from tests.cli.conftest import Invoke
+from tests.empty_database import lay_empty_database
+from tests.server.web import web
+
+
+def test_a_key_is_of_its_person_and_shown_once_with_how_to_use_it(invoke: Invoke, tmp_path: Path) -> None:
+    database = str(tmp_path / "memory.db")
+    made = invoke("user", "add", "anna@example.org", "--days", "3", "--key", "laptop", "--database", database)
+    text = made.out.strip()
+    assert made.err.splitlines()[1:] == [
+        "an assistant uses it at http://127.0.0.1:8765/mcp with the header  Authorization: Bearer KEY",
+        "on their machine, hooks and all:  kalito-mcp connect http://127.0.0.1:8765",
+    ]
+    note = {"type": "note", "text": "Bees."}
+    with web("http", tmp_path / "memory.db", login=True) as serving:
+        asked = serving.url.replace("/mcp", "/api/records")
+        stored = httpx2.post(asked, json=note, headers={"Authorization": f"Bearer {text}"})
+        assert stored.status_code == 201, stored.text
+    [keys] = invoke("user", "keys", "anna@example.org", "--database", database).out.splitlines()
+    assert f"{text[:10]}...  laptop  write, owner anna@example.org, until 20" in keys
+    [anna] = [
+        json.loads(line)
+        for line in invoke("user", "list", "--json", "--database", database).out.splitlines()
+        if "anna" in line
+    ]
+    used_at = anna.pop("used_at")
+    assert used_at.startswith("20")
+    assert anna == {"name": "anna@example.org", "sessions": 0, "records": 1, "keys": 1, "spaces": {}}
+    shown = invoke("user", "list", "--database", database).out
+    assert f"anna@example.org  0 conversations, 1 record, 1 key, used {used_at}" in shown
+
+
+def test_a_name_that_differs_only_in_case_and_the_name_of_a_space_are_refused(invoke: Invoke, tmp_path: Path) -> None:
+    database = str(tmp_path / "memory.db")
+    invoke("user", "add", "anna", "--database", database)
+    again = invoke("user", "add", "Anna", "--database", database)
+    assert (again.code, again.err) == (1, "kalito-mcp: there is 'anna' already; write the name the same way\n")
+    space = invoke("user", "add", "space:anna", "--database", database)
+    assert (space.code, "is a space" in space.err) == (1, True)
+    assert "is a space" in invoke("user", "list", "--database", database, KALITO_OWNER="space:anna").err
+    unknown = invoke("user", "keys", "ana", "--database", database)
+    assert unknown.err == "kalito-mcp: nobody is called 'ana'; `kalito-mcp user list` shows the names\n"
+
+
+def test_a_database_without_people_says_how_to_add_one(invoke: Invoke, tmp_path: Path) -> None:
+    database = lay_empty_database(tmp_path / "memory.db")
+    assert invoke("user", "list", "--database", str(database)).out == (
+        "nobody yet; `kalito-mcp user add NAME` makes a key\n"
+    )
