@@ -39,7 +39,7 @@ class Space:
     @property
     def owner(self) -> str:
         """Whose the records in it are: the store keeps a space as the memory of an owner of its own."""
-        return f"{_PREFIX}{self.name}"
+        return owner_of(self.name)
 
     def seen_from(self, scope: Scope) -> Scope:
         """What of this space a read of a member finds: what is of the member's project, and what is of none."""
@@ -77,6 +77,11 @@ class SharedCopy:
     user: str
     source_id: str
     shared_at: int
+
+
+def owner_of(space: str) -> str:
+    """Whose the records in the space of this name are."""
+    return f"{_PREFIX}{space}"
 
 
 def checked_user(owner: str) -> str:
