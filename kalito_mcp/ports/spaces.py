@@ -31,8 +31,8 @@ class SpaceReader(Protocol):
 
 
 class SpaceWriter(SpaceReader, Protocol):
-    """Writes of one transaction. They change what `Store.revision` says of the members, too. What it reads, but for
-    spaces, nobody changes until it ends. Who needs the members of a space in it asks for them before anything else."""
+    """Writes of one transaction. They change what `Store.revision` says of the members, too. Nobody else changes
+    the members, memberships and copies that it read until it ends. `members` comes before everything else in it."""
 
     async def add_space(self, space: Space) -> bool:
         """Make a space. False, and nothing is changed, if there is one of this name."""

@@ -12,7 +12,7 @@ from kalito_mcp.domain.audit import Change
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space
-from kalito_mcp.ports.spaces import SpaceWriter
+from kalito_mcp.ports.spaces import SpaceReader, SpaceWriter
 from kalito_mcp.ports.store import Store, WriteTransaction
 from tests import drafts
 from tests.contract.conftest import Backend
@@ -190,8 +190,13 @@ async def test_a_member_s_revision_changes_with_their_spaces_and_memberships(
 
 
 async def test_no_two_states_of_a_member_have_the_same_revision(store: Store) -> None:
-    """A change of the own memory, of each space, and coming and going, in many orders."""
+    """In particular not when one space is written as often as another one was before the member left it."""
     await lay(store)
+
+    async def make(transaction: WriteTransaction, number: int) -> None:
+        assert await transaction.spaces.add_space(replace(SHOP, created_at=number))
+        await transaction.spaces.set_member(member("ben", SHOP))
+
     changes: Mapping[str, Callable[[WriteTransaction, int], Coroutine[Any, Any, Any]]] = {
         "in": lambda one, _: one.spaces.set_member(member("ben", SHOP)),
         "out": lambda one, _: one.spaces.remove_member(SHOP.name, "ben"),
@@ -199,12 +204,13 @@ async def test_no_two_states_of_a_member_have_the_same_revision(store: Store) ->
         "bees": lambda one, number: note(one, BEES.owner, number),
         "own": lambda one, number: note(one, "ben", number),
         "gone": lambda one, _: one.spaces.remove_space(SHOP.name),
-        "made": lambda one, _: one.spaces.add_space(SHOP),
+        "made": make,
     }
     seen = [await store.revision("ben")]
-    for number, name in enumerate("in shop bees out in own out own in shop shop gone in_new bees out bees own".split()):
-        for each in ("made", "in") if name == "in_new" else (name,):
-            await store.write(lambda transaction, each=each, number=number: changes[each](transaction, number))
+    catching_up = ["bees"] * 12
+    order = ["in", "shop", "own", "out", *catching_up, "in", "shop", "gone", *catching_up, "made", "bees", "own"]
+    for number, name in enumerate(order):
+        await store.write(lambda transaction, change=changes[name], number=number: change(transaction, number))
         seen.append(await store.revision("ben"))
     assert len(set(seen)) == len(seen)
 
@@ -249,6 +255,39 @@ async def test_the_log_names_spaces_and_members_and_no_copies(store: Store) -> N
         [("erased", 1, {"bees/ben"})],
         [("erased", 2, {"bees/ann", "space:bees"})],
     ]
+
+
+@pytest.mark.parametrize(
+    ("read", "change"),
+    [
+        (lambda spaces: spaces.memberships("ben"), lambda spaces: spaces.remove_member("bees", "ben")),
+        (lambda spaces: spaces.memberships("ben"), lambda spaces: spaces.set_member(member("ben", role=Role.READER))),
+        (lambda spaces: spaces.memberships("ben"), lambda spaces: spaces.remove_space("bees")),
+        (lambda spaces: spaces.members("bees"), lambda spaces: spaces.set_member(member("cleo"))),
+        (lambda spaces: spaces.members("bees"), lambda spaces: spaces.remove_member("bees", "ben")),
+        (lambda spaces: spaces.copies("ben"), lambda spaces: spaces.add_copy(copy("copy_9", "pin_9", "ben", SHOP))),
+        (lambda spaces: spaces.shared("bees", ["copy_1"]), lambda spaces: spaces.remove_copies("bees", ["copy_1"])),
+    ],
+)
+async def test_what_a_write_read_stays_until_it_ends(
+    backend: Backend, read: Callable[[SpaceReader], Coroutine[Any, Any, Any]], change: Work
+) -> None:
+    one, other = await backend.open(), await backend.open()
+    await lay_copies(one)
+    is_changed = anyio.Event()
+
+    async def change_it() -> None:
+        await write(other, change)
+        is_changed.set()
+
+    async with anyio.create_task_group() as tasks, one.transaction() as transaction:
+        before = await read(transaction.spaces)
+        tasks.start_soon(change_it)
+        for _ in range(20):
+            await one.revision("ben")
+        assert await read(transaction.spaces) == before
+        assert not is_changed.is_set()
+    assert await one.read(lambda view: read(view.spaces)) != before
 
 
 async def test_whoever_was_in_a_space_when_it_goes_has_another_revision_and_nobody_waits_for_ever(

@@ -1,11 +1,11 @@
 """Spaces, their members, and which of their records is a copy of what.
 
-A user's tables of them have no policy: whose memories somebody reads is known only after a look at them.
+Their tables have no policy: they are read to know whose memories somebody may read.
 
-`revision` of a user counts the writes of the spaces that they are in, too, so whoever changes who is in a space goes on
-as each of these users, which moves theirs. That takes the locks of several owners. To wait for no one who waits for it,
-every write takes locks in this order: the rows of `spaces`, users by name, the owners of spaces. A share is a write of
-the user first, and then of the space. What a write reads here stays until the write ends.
+A user's revision follows the spaces that they are in, so whoever changes who is in a space goes on as each of these
+users, which moves theirs. That takes the locks of several owners. So that no two wait for each other, every write takes
+locks in this order: rows of `spaces`, users by name, owners of spaces by name. A share is a write of the user first,
+and then of the space.
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ class SpaceStatements(SpaceQueries):
     """`ports.spaces.SpaceWriter`."""
 
     async def members(self, space: str) -> Sequence[Membership]:
-        # Who comes in needs the row, and who leaves their own lock: after this, both wait.
+        # To come in takes the lock of the row, and to leave the member's own: after this, both wait.
         await self._all(SELECT_SPACE_LOCKED, name=space)
         await self._lock(*(one.user for one in await super().members(space)), space=space)
         return await super().members(space)
@@ -140,7 +140,7 @@ class SpaceStatements(SpaceQueries):
         await self._all(DELETE_COPIES, space=space, ids=list(record_ids))
 
     async def _lock(self, *users: str, space: str | None = None) -> None:
-        """Go on as each of these whom this transaction did not write for, so that their revision moves with it."""
+        """Take the locks of these owners, in order, unless this write has them; their revisions move with it."""
         for owner in (*sorted(users), *([] if space is None else [owner_of(space)])):
             if owner not in self._transaction.locked:
                 await self._transaction.of(owner)
