@@ -11,7 +11,7 @@ and then of the space.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kalito_mcp.domain.spaces import Membership, SharedCopy, Space, owner_of
+from kalito_mcp.domain.spaces import Membership, SharedCopy, Space, space_owner
 from kalito_mcp.storage.postgres.queries import Queries
 from kalito_mcp.storage.space_rows import (
     columns_of_copy,
@@ -141,6 +141,6 @@ class SpaceStatements(SpaceQueries):
 
     async def _lock(self, *users: str, space: str | None = None) -> None:
         """Take the locks of these owners, in order, unless this write has them; their revisions move with it."""
-        for owner in (*sorted(users), *([] if space is None else [owner_of(space)])):
+        for owner in (*sorted(users), *([] if space is None else [space_owner(space)])):
             if owner not in self._transaction.locked:
                 await self._transaction.of(owner)
