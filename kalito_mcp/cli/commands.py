@@ -52,6 +52,7 @@ _GROUPS: Final = {
         "uninstall": ("kalito_mcp.cli.hosts:uninstall", "Disconnect assistants; the memory stays."),
         "serve": ("kalito_mcp.cli.serve", "Serve the memory over MCP and REST."),
         "user": ("kalito_mcp.cli.user", "Give people keys, list them, and erase a person."),
+        "space": ("kalito_mcp.cli.space", "Share records with a team, or in a project."),
         "token": ("kalito_mcp.cli.token", "Create, list and revoke tokens for programs."),
         "passphrase": ("kalito_mcp.cli.passphrase", "Set the passphrase of the sign-in page."),
         "audit": ("kalito_mcp.cli.audit", "List who changed what over HTTP."),

@@ -22,7 +22,6 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.search import SearchPage, SearchRequest, SeenPart
-from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory.access import Access
 from kalito_mcp.memory.answers import Answers
 from kalito_mcp.memory.archive import Archive
@@ -38,6 +37,8 @@ from kalito_mcp.memory.people import People
 from kalito_mcp.memory.place import Place
 from kalito_mcp.memory.projects import Projects
 from kalito_mcp.memory.records import Records
+from kalito_mcp.memory.sharing import Sharing
+from kalito_mcp.memory.spaces import Spaces
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.records.recorder import Recorded
 from kalito_mcp.retrieval.past_answers import past_answers
@@ -75,6 +76,8 @@ class Memory(Part):
         self.hooks = Hooks(place, services)
         self.given = Given(place, services)
         self.people = People(place, services)
+        self.spaces = Spaces(place, services)
+        self._sharing = Sharing(place, services)
         self._noting = Noting(place, services)
         self._answers = Answers(place, services)
 
@@ -120,10 +123,10 @@ class Memory(Part):
         agent_id: str | None = None,
         client: str | None = None,
     ) -> Recorded:
-        """Append messages to a session, which may be new, all of them or none. They are on disk when this returns.
+        """Append messages to a session, all of them or none; a new session is created.
 
-        Pins and summaries follow. A message whose `client_key` was recorded before is not stored again. Secrets are
-        removed first; `Recorded.redacted` says which.
+        They are on disk when this returns. Pins, summaries and the graph follow in the background. A message whose
+        `client_key` was recorded before is not stored again. Secrets are removed first; `Recorded.redacted` says which.
 
         Raises:
             InvalidInput: no message, too many, or one that cannot be stored; nothing was recorded.
@@ -153,12 +156,13 @@ class Memory(Part):
     ) -> MemoryContext:
         """What a session remembers, as text of at most `max_tokens` tokens (`context.token_limit` if absent).
 
-        It has what is known of the person and the project, the newest messages, what matches `query` in any session of
-        the agent, the most important pins and the summaries (without a session only what is known and what matches);
-        all count as used. `pending_input` leaves out the newest message if it is the user's, `seen_messages` is how
-        many of the newest the model has. Parts that are `seen` are not matches. `include` asks for records that are
-        left out otherwise. `as_json` counts what `MemoryContext.to_dict` gives. `also` are other wordings of the query,
-        as in a `SearchRequest`; without a query, the first is the query. The program `client` was `given` it.
+        It has what is known of the person and the project, the newest messages, what matches `query` in any of the
+        agent's sessions, the most important pins and the summaries (without a session only what is known and what
+        matches); all count as used. `pending_input` leaves out the newest message if it is the user's, `seen_messages`
+        is how many of the newest it leaves out because the model has them. Parts that are `seen` are not matches.
+        `include` asks for records that are left out otherwise. `as_json` counts what `MemoryContext.to_dict` gives.
+        `also` are other wordings of the query, as in a `SearchRequest`; without a query, the first is the query. It is
+        noted among what was `given`, to the program `client`.
 
         Raises:
             InvalidInput, BudgetTooSmall: `max_tokens` is out of range or too small, or the agent is mistyped.
@@ -233,9 +237,10 @@ class Memory(Part):
         return await self._services.graphs.record_feedback(scope, target_id, label, note)
 
     async def create_pin(self, request: CreatePinRequest) -> SemanticPin:
-        """Pin a text in a session, which may be new. Without a session it is kept as a note of the project or the person.
-        A known `client_key`, and exactly the same words, return what has them already. Its `scope` says which contexts
-        show it: contexts of the session, of its project, or all of the person's.
+        """Pin a text in a session; a new session is created. Without a session it is kept as a note of the project or
+        the person. A known `client_key`, and exactly the same words, return what has them already.
+
+        Its `scope` says which contexts show it: contexts of the session, of its project, or all of the person's.
 
         Raises:
             InvalidInput: the text, an id, the scope or the importance is not acceptable, there is no project, there is
@@ -339,9 +344,10 @@ class Memory(Part):
         self.place.check_remembered()
         if isinstance(changes.get("project"), str):
             changes = {**changes, "project": await self.place.target(changes["project"])}
-        updated = await self._services.editor.update(
-            self.place.scope(), record_id, changes, expected_revision=expected_revision, editor=editor
-        )
+        async with self._sharing.changing(record_id, editor) as (scope, who):
+            updated = await self._services.editor.update(
+                scope, record_id, changes, expected_revision=expected_revision, editor=who
+            )
         return (await self.place.reached([updated]))[0]
 
     async def forget(
@@ -353,36 +359,28 @@ class Memory(Part):
             RecordNotFound: no such record, or it was erased.
             RevisionConflict: it, or the first part, is no longer at `expected_revision`; nothing was written.
         """
-        with no_new_words():
-            forgotten = await self._services.editor.forget(
-                self.place.scope(), record_id, editor=editor, expected_revision=expected_revision
-            )
-            return await self.place.reached(forgotten)
+        return await self._sharing.changed(self._services.editor.forget, record_id, editor, expected_revision)
 
     async def restore(
         self, record_id: str, *, editor: Editor = PROGRAM, expected_revision: int | None = None
     ) -> Sequence[MemoryRecord]:
-        """Undo `forget`. Raises as it does."""
-        with no_new_words():
-            restored = await self._services.editor.restore(
-                self.place.scope(), record_id, editor=editor, expected_revision=expected_revision
-            )
-            return await self.place.reached(restored)
+        """Undo `forget`. Raises as `forget`."""
+        return await self._sharing.changed(self._services.editor.restore, record_id, editor, expected_revision)
 
     async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
-        """Erase records and everything made from them, from every file. Ids that were erased before are accepted.
+        """Erase records, everything made from them, and copies in spaces, from every file. Ids that were erased before
+        are accepted.
 
         Without ids it only finishes what an earlier purge could not. `PurgeReport.remaining` names the places that may
         still hold the words, and `is_owed` says that the memory itself will try again.
 
         Raises:
             RecordNotFound: an id is unknown; nothing was erased.
+            AccessDenied: a record is in a space, and the owner may not erase it; nothing was erased.
             InvalidInput: `record_ids` is a string, not a list.
         """
-        if isinstance(record_ids, str):
-            raise InvalidInput("record_ids is a string; send a list of ids")
         with no_new_words():
-            return await self._services.eraser.purge(self.place.scope(), record_ids)
+            return await self._sharing.purge(record_ids)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
         """The specification's `MemoryOrchestrator` of an agent: its long-term graph and its session graphs. Raises

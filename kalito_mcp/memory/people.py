@@ -6,7 +6,7 @@ from typing import Final
 from kalito_mcp.domain.access import Token
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.people import OwnerCounts, Person
-from kalito_mcp.domain.spaces import is_space
+from kalito_mcp.domain.spaces import Membership, space_of
 from kalito_mcp.memory.part import Part
 from kalito_mcp.ports.store import ReadView
 
@@ -25,15 +25,20 @@ class People(Part):
 
         async def read(view: ReadView) -> list[Person]:
             return [
-                _person(one, await view.access.tokens(one.owner, limit=_MOST_TOKENS), now_ms)
+                _person(
+                    one,
+                    await view.access.tokens(one.owner, limit=_MOST_TOKENS),
+                    await view.spaces.memberships(one.owner),
+                    now_ms,
+                )
                 for one in await view.people.owners()
-                if not is_space(one.owner)
+                if space_of(one.owner) is None
             ]
 
         return await self.place.store.read(read)
 
 
-def _person(counts: OwnerCounts, tokens: Sequence[Token], now_ms: int) -> Person:
+def _person(counts: OwnerCounts, tokens: Sequence[Token], memberships: Sequence[Membership], now_ms: int) -> Person:
     valid = {
         one.principal.id
         for one in tokens
@@ -42,4 +47,6 @@ def _person(counts: OwnerCounts, tokens: Sequence[Token], now_ms: int) -> Person
     moments = [one.last_used_at for one in tokens if one.last_used_at is not None]
     if counts.written_at is not None:
         moments.append(counts.written_at)
-    return Person(counts.owner, counts.sessions, counts.records, len(valid), max(moments, default=None))
+    return Person(
+        counts.owner, counts.sessions, counts.records, len(valid), max(moments, default=None), tuple(memberships)
+    )

@@ -17,6 +17,7 @@ from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.session_changes import SessionStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
 from kalito_mcp.storage.sqlite.sign_in import SignInQueries, SignInStatements
+from kalito_mcp.storage.sqlite.spaces import SpaceQueries, SpaceStatements
 from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
@@ -52,6 +53,7 @@ class ReadViewOfSqlite:
         self.timeline = TimelineQueries(connection)
         self.given = GivenQueries(connection)
         self.people = PeopleQueries(connection)
+        self.spaces = SpaceQueries(connection)
         self.connection = connection
 
 
@@ -75,3 +77,4 @@ class WriteTransactionOfSqlite:
         self.audit = AuditStatements(connection)
         self.given = GivenStatements(connection)
         self.people = PeopleStatements(connection)
+        self.spaces = SpaceStatements(connection)
