@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import anyio
 
@@ -25,6 +26,7 @@ from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.files import FileEditor
 from kalito_mcp.editing.forgetter import Forgetter
+from kalito_mcp.editing.person_eraser import PersonEraser
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
@@ -49,7 +51,7 @@ from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.runtime.system import RandomIds, SystemClock
-from kalito_mcp.storage.on_server import inspect_server, open_on_server
+from kalito_mcp.storage.on_server import COPIES, inspect_server, open_on_server
 from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -66,6 +68,8 @@ from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
 from kalito_mcp.upkeep.vector_worker import VectorWorker
+
+_OWN_COPIES: Final = "exports and other copies that somebody made are theirs to delete"
 
 
 @asynccontextmanager
@@ -221,13 +225,19 @@ async def _assemble(
     observer = Observer(store, orchestrators.cache, settings.graph)
     rewriter = SummaryRewriter(counter, digester)
     cascade = Cascade(store, orchestrators.cache, rewriter, pins, observer, clock)
+    spool = Spool(settings.database.files.spool)
     eraser = Eraser(
         store,
         cascade,
         SnapshotEraser(snapshots, store, is_pretty=settings.checkpoint.pretty),
         clock,
-        erase_events=Spool(settings.database.files.spool).erase,
+        erase_events=spool.erase,
         forget_judged=judge.forget,
+    )
+    people = PersonEraser(
+        *(store, eraser, snapshots, clock),
+        erase_events=lambda owner: spool.erase_all() if owner == settings.owner else 0,
+        copies=(*(COPIES if settings.database.server else ()), _OWN_COPIES),
     )
     most, threshold = settings.context.summaries, settings.window.threshold
     owed = OwedWorker(store, summaries, pins, eraser, max_per_level=most, threshold=threshold)
@@ -246,6 +256,7 @@ async def _assemble(
         owed=owed,
         editor=editor,
         eraser=eraser,
+        people=people,
         forgetter=Forgetter(store, editor, eraser, clock),
         files=FileEditor(store, counter, clock, ids, limits=settings.limits),
         historian=Historian(store),

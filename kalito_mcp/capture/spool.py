@@ -64,6 +64,13 @@ class Spool:
                 if any(one and one in text for one in words for text in said):
                     (self._folder / name).unlink()
 
+    def erase_all(self) -> int:
+        """Delete all events, also those that a server has taken and not recorded yet; how many they were."""
+        names = [name for name in self._names() if name.endswith((_NEW, _BROKEN)) or _TAKEN in name]
+        for name in names:
+            (self._folder / name).unlink(missing_ok=True)
+        return len(names)
+
     def reopen(self, *, is_start: bool = False) -> None:
         """Release events whose server no longer runs; when this server starts, also those of an earlier one with the
         same process id. Delete files that have been useless for a week."""

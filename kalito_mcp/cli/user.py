@@ -1,8 +1,9 @@
 """`kalito-mcp user`: the people who share a database. For whoever runs it: no person's own key is needed."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,14 +13,24 @@ from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import tell, tell_json
 from kalito_mcp.cli.token import lifetime_ms, token_lines, with_lifetime, with_permission
 from kalito_mcp.domain.access import Permission
-from kalito_mcp.domain.people import Person
+from kalito_mcp.domain.people import ErasedPerson, Person
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.errors import InvalidInput, NotFound
+from kalito_mcp.errors import Conflict, InvalidInput, NotFound
 from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
     from kalito_mcp.access.tokens import NewToken
     from kalito_mcp.memory import Memory
+
+_NOUNS: Final = {
+    "sessions": "conversation",
+    "records": "record",
+    "memory_edits": "earlier version",
+    "access_tokens": "key",
+    "oauth_grants": "login",
+    "passphrases": "passphrase",
+}
+"""What tables have, as people call it."""
 
 
 @click.group(name="user")
@@ -91,6 +102,44 @@ def keys(database: str | None, config: Path | None, name: str) -> None:
         return await token_lines(memory, name)
 
     tell(with_memory(settings_of_existing(database, config), read) or [f"{name} has no keys"])
+
+
+@command.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask for the name again.")
+@with_json
+@with_settings
+def erase(database: str | None, config: Path | None, name: str, yes: bool, is_json: bool) -> None:
+    """Erase the person NAME for good, with everything of theirs, and report where something of them still is.
+
+    What they said and kept, what was made of it, keys, logins, what they shared in spaces. It cannot be undone. If it
+    is interrupted, run it again.
+    """
+    settings = settings_of_existing(database, config)
+    if not yes:
+        tell([f"To be erased for good: {_line(with_memory(settings, lambda memory: _person(memory, name)))}"])
+        if not sys.stdin.isatty():
+            raise Conflict("nothing was erased: there is no terminal to ask on; add --yes to go ahead")
+        if click.prompt("It cannot be undone. The name again") != name:
+            raise Conflict("nothing was erased: that is another name")
+    report = with_memory(settings, lambda memory: memory.people.erase(name))
+    if is_json:
+        tell_json([report.to_dict()])
+    else:
+        tell(_report_lines(report))
+
+
+def _report_lines(report: ErasedPerson) -> Iterator[str]:
+    counts = [plural(report.rows[table], noun) for table, noun in _NOUNS.items() if report.rows.get(table)]
+    others = sum(count for table, count in report.rows.items() if table not in _NOUNS)
+    yield f"erased of {report.name}: {', '.join([*counts, *([plural(others, 'other row')] if others else [])]) or '-'}"
+    for space, count in report.spaces.items():
+        yield f"no longer in the space {space}; erased there: {plural(count, 'copy')}"
+    yield from (f"deleted {one}" for one in report.files)
+    yield from (f"could not clean {place}: {reason}" for place, reason in report.remaining.items())
+    if not report.remaining:
+        yield "no erased text remains in the memory's files"
+    yield from (f"note: {one}" for one in report.kept)
 
 
 async def _person(memory: "Memory", name: str) -> Person:

@@ -18,7 +18,7 @@ from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit, texts_ever
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
-from kalito_mcp.domain.spaces import space_of, space_owner
+from kalito_mcp.domain.spaces import SharedCopy, space_of, space_owner
 from kalito_mcp.editing.cascade import Cascade, CascadeResult, CascadeTransaction
 from kalito_mcp.editing.plans import again_if_overtaken, planned_erasure
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
@@ -83,7 +83,7 @@ class Eraser:
             gone = [*erased_before]
             # Copies go first: if this is interrupted, the record is still there to be erased again.
             named = [one for target in found for one in await self._with_pins(target)]
-            copies = await self._purge_copies(where.owner, named)
+            copies = await self.purge_copies(where.owner, named)
             for target in found:
                 if target.id not in gone:
                     derived = await self._purge_one(where, target.id)
@@ -91,7 +91,8 @@ class Eraser:
                     rewritten += [one for one in derived.rewritten if one not in rewritten]
                     texts.append(target.text)
             # Once more, because somebody may have shared it meanwhile, or an earlier call was interrupted.
-            erased += [*gone, *copies, *await self._purge_copies(where.owner, gone)]
+            copies = [*copies, *await self.purge_copies(where.owner, gone)]
+            erased += [*gone, *(copy.record_id for copy in copies)]
         crash_point("purge.erased")
         await anyio.to_thread.run_sync(self._erase_events, texts)
         swept = await self.sweep(scope)
@@ -124,13 +125,13 @@ class Eraser:
         pins = await self._store.read(lambda view: view.records.pins_of(record))
         return [record.id, *(pin.id for pin in pins)]
 
-    async def _purge_copies(self, user: str, record_ids: Sequence[str]) -> list[str]:
-        """Erase the copies of these records in spaces; their ids."""
+    async def purge_copies(self, user: str, record_ids: Sequence[str] | None = None) -> Sequence[SharedCopy]:
+        """Erase the copies of these records in spaces, or of all of a user's. The files are not swept."""
         copies = await self._store.read(lambda view: view.spaces.copies(user, record_ids))
         for copy in copies:
             with suppress(RecordErased):
                 await self._purge_one(Scope(space_owner(copy.space)), copy.record_id)
-        return [copy.record_id for copy in copies]
+        return copies
 
     @again_if_overtaken
     async def _purge_one(self, scope: Scope, record_id: str) -> CascadeResult:

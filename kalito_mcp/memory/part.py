@@ -13,6 +13,7 @@ from kalito_mcp.editing.editor import RecordEditor
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.editing.files import FileEditor
 from kalito_mcp.editing.forgetter import Forgetter
+from kalito_mcp.editing.person_eraser import PersonEraser
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.memory.place import Place
 from kalito_mcp.orchestrator.agent_graphs import AgentGraphs
@@ -45,6 +46,7 @@ class Services:
     owed: OwedWorker
     editor: RecordEditor
     eraser: Eraser
+    people: PersonEraser
     forgetter: Forgetter
     files: FileEditor
     historian: Historian

@@ -5,10 +5,11 @@ from typing import Final
 
 from kalito_mcp.domain.access import Token
 from kalito_mcp.domain.arguments import checks_arguments
-from kalito_mcp.domain.people import OwnerCounts, Person
+from kalito_mcp.domain.people import ErasedPerson, OwnerCounts, Person
 from kalito_mcp.domain.spaces import Membership, space_of
 from kalito_mcp.memory.part import Part
 from kalito_mcp.ports.store import ReadView
+from kalito_mcp.upkeep.store_layers import no_new_words
 
 _MOST_TOKENS: Final = 10_000
 """That are looked at, of one person."""
@@ -36,6 +37,20 @@ class People(Part):
             ]
 
         return await self.place.store.read(read)
+
+    async def erase(self, name: str) -> ErasedPerson:
+        """Erase a person for good: their memory with all that was made of it, their keys and consents, memberships in
+        spaces with the copies of their records there, and their files on this machine. The report says what went, and
+        where something of them still is. It takes seconds for a large memory. An interrupted call is finished by the
+        next one.
+
+        Raises:
+            NotFound: nobody is called so. InvalidInput: it is a space.
+            StorageFull, StorageBusy: something is left; call it again.
+        """
+        self.place.limits.check_none("erasing a person")
+        with no_new_words():
+            return await self._services.people.erase(name)
 
 
 def _person(counts: OwnerCounts, tokens: Sequence[Token], memberships: Sequence[Membership], now_ms: int) -> Person:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterator
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kalito_mcp.domain.findings import Finding
 from kalito_mcp.errors import ConfigurationError
@@ -11,6 +11,12 @@ from kalito_mcp.ports.store import OpenedStore, ReadView
 from kalito_mcp.runtime.database_address import ServerAddress
 
 T = TypeVar("T")
+COPIES: Final = (
+    "the server's write-ahead log has it until PostgreSQL writes over it; a CHECKPOINT hastens that",
+    "base backups, archived log and files of pg_dump have it until you drop them",
+    "snapshots on other machines that serve this database: run the same command there",
+)
+"""Where else what was erased from a database on a server may be."""
 
 
 async def open_on_server(address: ServerAddress, policy: StoragePolicy) -> OpenedStore:

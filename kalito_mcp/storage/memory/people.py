@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from kalito_mcp.domain.people import OwnerCounts
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.storage.memory.state import Tables
+
+_ACCESS: Final = {"access_tokens", "oauth_codes", "oauth_grants", "passphrases"}
 
 
 class People(Tables):
@@ -32,7 +34,7 @@ class People(Tables):
             if one.owner == owner:
                 state.sessions[key] = replace(one, state=SessionState.FINALIZED)
         for name, table, key, whose in list(self._rows()):
-            if whose == owner and erased.total() < most:
+            if whose == owner and (name in _ACCESS or erased.total() < most):
                 if name == "records":
                     state.remove(state.records[key])
                 else:

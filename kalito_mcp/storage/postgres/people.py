@@ -96,5 +96,7 @@ class PeopleStatements(PeopleQueries):
             erased["vector_debtors"] += await self._count_changed(DELETE_DEBTOR, owner=owner)
             erased["owners"] += await self._count_changed(DELETE_OWNER, owner=owner)
             self._transaction.forget(owner)
-        await Tombstones(self._transaction).owe_sweep(())
-        return +erased
+        erased = +erased
+        if erased:
+            await Tombstones(self._transaction).owe_sweep(())
+        return erased

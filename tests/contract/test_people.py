@@ -1,0 +1,121 @@
+"""`ports.people`: whose memories there are, and that one is erased in slices, with all of it and nothing else."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp import Memory
+from kalito_mcp.config.settings import Settings
+from kalito_mcp.domain.archive import Selection
+from kalito_mcp.domain.audit import NewEntry
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.ports.store import Store
+from kalito_mcp.records.digests import digests
+from kalito_mcp.runtime.database_address import address_of
+from kalito_mcp.wiring import memory_over
+from tests.people import fill
+from tests.scripted import START_MS, CountedIds, ScriptedClock
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def memory_of(store: Store, folder: Path) -> AsyncIterator[Memory]:
+    settings = Settings(database=address_of(folder / "files" / "memory.db"))
+    async with memory_over(store, settings, clock=ScriptedClock(), ids=CountedIds()) as memory:
+        yield memory
+
+
+async def erase(store: Store, owner: str, most: int) -> list[dict[str, int]]:
+    slices: list[dict[str, int]] = []
+    while erased := await store.write(lambda transaction: transaction.people.erase(owner, most=most)):
+        slices.append(dict(erased))
+    return slices
+
+
+async def digests_of(store: Store, owner: str) -> Mapping[str, str]:
+    async with store.view() as view:
+        return await digests(view, owner)
+
+
+async def owners(store: Store) -> dict[str, tuple[int, int, int | None]]:
+    found = await store.read(lambda view: view.people.owners())
+    return {one.owner: (one.sessions, one.records, one.written_at) for one in found}
+
+
+@pytest.mark.parametrize("most", [3, 10_000])
+async def test_all_of_an_owner_goes_and_nothing_of_another(store: Store, tmp_path: Path, most: int) -> None:
+    async with memory_of(store, tmp_path) as memory:
+        for name, word in (("anna", "zanzibarquokka"), ("ben", "timbuktunumbat")):
+            await fill(memory, name, word)
+    before = await owners(store)
+    assert before.keys() == {"anna", "ben"}
+    assert before["anna"] == before["ben"]
+    sessions, records, written_at = before["anna"]
+    assert (sessions, records > 10, written_at) == (2, True, START_MS)
+    kept = await digests_of(store, "ben")
+    slices = await erase(store, "anna", most)
+    assert len(slices) > 10 if most == 3 else len(slices) == 1
+    assert slices[0]["access_tokens"] == 2
+    erased = Counter[str]()
+    for one in slices:
+        erased.update(one)
+    assert erased["records"] > records, "what was forgotten or erased has rows, too"
+    assert (erased["sessions"], erased["agents"], erased["projects"]) == (2, 2, 1)
+    assert erased.keys() >= {"memory_edits", "feedback", "tombstones", "forgotten_values", "graphs", "imports", "given"}
+    assert await digests_of(store, "ben") == kept
+    assert (await owners(store)) == {"ben": before["ben"]}
+    assert (await store.maintenance.owed_erasures()).is_owed
+    async with store.view() as view:
+        assert not [page async for page in view.archive.entries("anna", Selection()) if _is_somebodys(page)]
+        assert not await view.access.tokens("anna", limit=9)
+        assert len(await view.access.tokens("ben", limit=9)) == 2
+        assert not await view.sign_in.grants("anna", now_ms=START_MS, limit=9)
+        assert await view.sign_in.passphrase("anna") is None
+        assert await view.sign_in.passphrase("ben") is not None
+        assert not await view.given.entries(Scope("anna"), limit=9)
+
+
+def _is_somebodys(page: object) -> bool:
+    return any(one.kind not in ("identity", "sqlite_sequence") for one in page)  # type: ignore[attr-defined]
+
+
+async def test_conversations_are_closed_before_they_are_erased(store: Store, tmp_path: Path) -> None:
+    async with memory_of(store, tmp_path) as memory:
+        await fill(memory, "anna", "zanzibarquokka")
+    await store.write(lambda transaction: transaction.people.erase("anna", most=1))
+    listed = await store.read(lambda view: view.sessions.list_recent(Scope("anna"), limit=9))
+    assert {str(one.state) for one in listed} == {"FINALIZED"}
+
+
+async def test_somebody_of_the_same_name_begins_with_nothing(store: Store, tmp_path: Path) -> None:
+    async with memory_of(store, tmp_path) as memory:
+        await fill(memory, "anna", "zanzibarquokka")
+        await memory.of_owner("anna").search_memory("zanzibarquokka")
+        await erase(store, "anna", 100)
+        again = memory.of_owner("anna")
+        assert (await again.search_memory("zanzibarquokka")).hits == ()
+        [note] = await again.remember("note", {"text": "A zanzibarquokka is a boat, they say."})
+        assert [one.record_id for one in (await again.search_memory("zanzibarquokka")).hits] == [note.id]
+        for name in ("ben", "carl"):
+            [other] = await memory.of_owner(name).remember("note", {"text": f"{name} knows no zanzibarquokka."})
+            assert [one.record_id for one in (await memory.of_owner(name).search_memory("zanzibarquokka")).hits] == [
+                other.id
+            ]
+
+
+async def test_the_audit_log_stays_whole(store: Store) -> None:
+    for owner in ("anna", "ben"):
+        entry = NewEntry(START_MS, "tok_1", owner, "forget")
+        await store.write(lambda transaction, said=entry: transaction.audit.add(said))
+    await erase(store, "anna", 10)
+    fault, head = await store.read(lambda view: view.audit.check(None))
+    assert (fault, head.count) == (None, 2)
+
+
+async def test_nobody_is_made_by_erasing_them(store: Store) -> None:
+    assert await erase(store, "nobody", 10) == []
+    assert await owners(store) == {}
