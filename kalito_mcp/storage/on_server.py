@@ -12,6 +12,7 @@ from kalito_mcp.runtime.database_address import ServerAddress
 
 T = TypeVar("T")
 COPIES: Final = (
+    "free space in PostgreSQL's files has it until rows are written there; `vacuumdb --full` clears it in a quiet hour",
     "the server's write-ahead log has it until PostgreSQL writes over it; a CHECKPOINT hastens that",
     "base backups, archived log and files of pg_dump have it until you drop them",
     "snapshots on other machines that serve this database: run the same command there",

@@ -92,12 +92,13 @@ class MaintenanceOfPostgres:
             return await Tombstones(transaction.transaction).unswept()
 
     async def finish_erasures(self, owed: OwedErasures | None = None) -> Mapping[str, str]:
-        """Vacuum, so that no row that was erased is left in a file of a table. The write-ahead log and backups keep
-        what they have until the server drops them."""
+        """Vacuum, so that no row that was erased is left in a table, nor a sample of it in the statistics. Its bytes
+        are in the files until others are written there, as in the write-ahead log and backups."""
         if self._direct is None:
             return {self._place: _NOT_CLEANED}
         done = [] if owed is None else await self._seen(owed)
         async with self._direct() as connection:
+            await connection.execute("ANALYZE")
             await connection.execute("VACUUM")
         async with self._write() as transaction:
             await transaction.transaction.all(DELETE_UNSWEPT, keys=done)
