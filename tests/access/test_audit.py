@@ -31,6 +31,7 @@ from tests.scripted import START_MS, ScriptedClock
 
 pytestmark = pytest.mark.anyio
 ANN = Principal("tok_ann", "local", Permission.ADMIN, client="https://app.example.org")
+SCHEMA_TABLES: Final = "SELECT name FROM pragma_table_list WHERE type = 'table'"
 NOT_NOTICED: Final[Mapping[str, str]] = {
     "agents": "names and counters; a record or a session comes with it",
     "memory_edits": "with the record whose version it is",
@@ -100,7 +101,7 @@ async def fault(memory: Memory) -> str | None:
 
 def test_every_table_is_noticed_or_left_out_for_a_reason(database: Path) -> None:
     with closing(sqlite3.connect(database)) as connection:
-        tables = {name for [name] in connection.execute("SELECT name FROM pragma_table_list WHERE type = 'table'")}
+        tables = {name for [name] in connection.execute(SCHEMA_TABLES)}
     tables -= {one for one in tables if one.startswith("sqlite_")}
     assert tables == NOTICED.keys() | NOT_NOTICED.keys()
 

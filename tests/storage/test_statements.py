@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -212,12 +212,13 @@ HOT = {
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """Every upper-case constant of the package that is a statement, or a tuple of statements, with its name."""
+    """Every upper-case constant of the package that is a statement, or has several, with its name."""
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         for name, value in vars(importlib.import_module(module.name)).items():
             if not name.isupper():
                 continue
-            for text in value if isinstance(value, tuple) else (value,):
+            several = tuple(value.values()) if isinstance(value, Mapping) else value
+            for text in several if isinstance(several, tuple) else (several,):
                 if isinstance(text, str) and _STATEMENT.match(text):
                     yield f"{module.name.rpartition('.')[2]}.{name}", text
 
