@@ -54,15 +54,16 @@ class PersonEraser:
     async def erase(self, name: str) -> ErasedPerson:
         """Erase a person; see `People.erase`."""
         checked_user(name)
-        was_owed = (await self._store.maintenance.owed_erasures()).is_owed
+        is_known = await self._was_erased(name)
         rows = Counter(await self._erase_slice(name, 0))
         spaces = await self._leave_spaces(name)
         await self._erase_rows(name, rows)
         crash_point("person.rows")
         files = await anyio.to_thread.run_sync(self._remove_files, name)
-        if not (rows or spaces or files or was_owed):
+        if rows or spaces or files:
+            await self._log(name, rows)
+        elif not is_known:
             raise NotFound(f"nobody is called {name!r}; `kalito-mcp user list` shows the names")
-        await self._log(name, rows)
         crash_point("person.files")
         swept = await self._eraser.sweep()
         if await self._erase_rows(name, rows):
@@ -102,6 +103,13 @@ class PersonEraser:
         remove_files([*(one.path for one in snapshots), *folder.unfinished()])
         reports = self._erase_events(name)
         return (*(f"snapshot {one.name}" for one in snapshots), *([f"reports of hooks: {reports}"] if reports else []))
+
+    async def _was_erased(self, name: str) -> bool:
+        """Whether an earlier call erased something of theirs, or was interrupted before it could tell."""
+        if (await self._store.maintenance.owed_erasures()).is_owed:
+            return True
+        logged = await self._store.read(lambda view: view.audit.entries(name, limit=1))
+        return bool(logged) and logged[0].said.action == _ACTION
 
     async def _log(self, name: str, rows: Counter[str]) -> None:
         called = acting()

@@ -1,11 +1,13 @@
 """`kalito-mcp user`."""
 
 import json
+import sys
 from pathlib import Path
 
 import httpx2
+import pytest
 
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Invoke, Terminal
 from tests.empty_database import lay_empty_database
 from tests.server.web import web
 
@@ -54,3 +56,36 @@ def test_a_database_without_people_says_how_to_add_one(invoke: Invoke, tmp_path:
     assert invoke("user", "list", "--database", str(database)).out == (
         "nobody yet; `kalito-mcp user add NAME` makes a key\n"
     )
+
+
+def test_erasing_asks_for_the_name_and_says_what_went_and_what_is_left(
+    invoke: Invoke, remembered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = str(remembered)
+    invoke("user", "add", "local", "--database", database)
+    assert invoke("user", "erase", "local", "--database", database).err.endswith(
+        "nothing was erased: there is no terminal to ask on; add --yes to go ahead\n"
+    )
+    monkeypatch.setattr(sys, "stdin", Terminal("lokal\n"))
+    wrong = invoke("user", "erase", "local", "--database", database)
+    assert wrong.out.startswith("To be erased for good: local  2 conversations, 4 records, 1 key, used 20")
+    assert wrong.err == "kalito-mcp: nothing was erased: that is another name\n"
+    backup = invoke("backup", "--database", database)
+    assert backup.code == 0, backup.err
+    monkeypatch.setattr(sys, "stdin", Terminal("local\n"))
+    done = invoke("user", "erase", "local", "--database", database)
+    assert done.code == 0, done.err
+    lines = done.out.partition("The name again: ")[2].splitlines()
+    assert lines[0].startswith("erased of local: 2 conversations, 4 records, 1 key, ")
+    [named] = [line for line in lines if line.startswith("could not clean ")]
+    assert "memory.db.backups" in named
+    assert lines[-3:] == [
+        "note: the audit log keeps its entries about local: names, ids and numbers, and no words",
+        "note: running servers may have some of it in memory until they are restarted",
+        "note: exports and other copies that somebody made are theirs to delete",
+    ]
+    assert invoke("user", "list", "--database", database).out.startswith("nobody yet")
+    again = json.loads(invoke("user", "erase", "local", "--yes", "--json", "--database", database).out)
+    assert (again["rows"], list(again["remaining"])) == ({}, [named.split()[3].rstrip(":")])
+    unknown = invoke("user", "erase", "nobody", "--yes", "--database", database)
+    assert unknown.err == "kalito-mcp: nobody is called 'nobody'; `kalito-mcp user list` shows the names\n"

@@ -1,6 +1,8 @@
 """A person is erased: nothing of them is in any table or file, others go on, and the report says what still has it."""
 
+import signal
 import sqlite3
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -16,17 +18,31 @@ from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.spaces import Role
 from kalito_mcp.errors import InvalidInput, NotFound
 from kalito_mcp.records.digests import digests
+from kalito_mcp.runtime.crash_points import VARIABLE
 from kalito_mcp.runtime.database_address import DatabaseAddress, LocalFiles, ServerAddress, address_of
 from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.wiring import back_up, backups
 from tests.people import fill, holding
 from tests.postgres import OWNER, SUPERUSER, connected, new_database, shared_server
 from tests.scripted import START_MS
+from tests.server import prepared
+from tests.server.wire import clean_environment
 
 pytestmark = pytest.mark.anyio
 CANARY: Final = "zanzibarquokka"
 OTHER: Final = "timbuktunumbat"
 EVENT: Final = {"host": "claude-code", "payload": {"prompt": f"Where is {CANARY}?"}}
+
+ERASE: Final = """
+import sys, anyio
+from kalito_mcp import open_memory
+
+async def main():
+    async with open_memory(sys.argv[1]) as memory:
+        await memory.people.erase("anna")
+
+anyio.run(main)
+"""
 
 
 async def two_people(memory: Memory, canary: str = CANARY) -> None:
@@ -96,6 +112,9 @@ async def test_nothing_of_a_person_is_left_in_any_table_or_file_and_others_go_on
         assert [(one.name, one.keys, len(one.memberships)) for one in await memory.people.all()] == [("ben", 2, 1)]
         [entry] = await memory.access.audit(all_owners=True, limit=1)
         assert (entry.said.action, entry.said.owner) == ("erase_person", "anna")
+        again = await memory.people.erase("anna")
+        assert (again.rows, again.spaces, again.files, again.kept) == ({}, {}, (), report.kept)
+        assert [entry] == await memory.access.audit(all_owners=True, limit=1), "nothing more was erased"
         assert (await memory.access.check_audit())[0] is None
     assert holding(database.parent, CANARY) == []
     assert [one for one in inspect(database, is_deep=True) if one.verdict is Verdict.FAILED] == []
@@ -122,6 +141,24 @@ async def test_a_name_that_nobody_has_and_a_space_are_refused_and_change_nothing
             await memory.people.erase("space:team")
         assert [one.name for one in await memory.spaces.all()] == ["team"]
         assert await memory.access.audit(all_owners=True) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize("point", ["person.slice", "person.rows", "person.files", "purge.snapshots", "sweep.merged"])
+async def test_an_erasing_that_was_killed_is_finished_by_the_next_call(database: Path, point: str) -> None:
+    async with opened(database) as memory:
+        await two_people(memory)
+        before = await digests_of(memory, "ben")
+    command = [sys.executable, "-c", ERASE, str(database)]
+    killed = prepared.run(command, env=clean_environment(**{VARIABLE: point}), timeout=60, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert holding(database.parent, CANARY), "the files are not swept yet"
+    async with opened(database) as memory:
+        report = await memory.people.erase("anna")
+        assert (report.remaining, report.is_owed) == ({}, False)
+        assert holding(database.parent, CANARY) == []
+        assert await digests_of(memory, "ben") == before
+        assert [one.name for one in await memory.people.all()] == ["ben"]
 
 
 async def rows_of(admin: asyncpg.Connection) -> dict[str, str]:
