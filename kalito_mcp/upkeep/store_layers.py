@@ -142,6 +142,11 @@ class _ReportedMaintenance:
         self.rebuild_derived = maintenance.rebuild_derived
         self.owed_erasures = maintenance.owed_erasures
         self.move_vectors = maintenance.move_vectors
+        self.lease_s = maintenance.lease_s
+        self.held = maintenance.held
+        self.claim_owed = maintenance.claim_owed
+        self.settle_owed = maintenance.settle_owed
+        self.claim_vectors = maintenance.claim_vectors
         self._finish_erasures = maintenance.finish_erasures
 
     async def finish_erasures(self, owed: OwedErasures | None = None) -> Mapping[str, str]:

@@ -28,6 +28,7 @@ from kalito_mcp.storage.memory.sign_in import SignIn
 from kalito_mcp.storage.memory.state import State
 from kalito_mcp.storage.memory.timeline import Timeline
 from kalito_mcp.storage.memory.vectors import Vectors
+from kalito_mcp.storage.unshared import Unshared
 
 T = TypeVar("T")
 
@@ -100,7 +101,7 @@ class InMemoryStore:
         return self.state.revision
 
 
-class MaintenanceOfMemory:
+class MaintenanceOfMemory(Unshared):
     """`ports.maintenance.Maintenance`. There is no file to clean, and what is derived follows each write."""
 
     def __init__(self, store: InMemoryStore) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import anyio
 import asyncpg
 
+from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.nul_text import storable
 
@@ -32,14 +33,16 @@ _NOBODY: Final = 0
 class Transaction:
     """Runs named statements in one transaction on a connection of the pool.
 
-    `owners` has the keys of known owners by name; those that a committed transaction met are added. A read is a
-    snapshot. If `is_short`, statements without an owner run on their own, without a transaction.
+    `owners` has the keys of known owners by name; those that a committed transaction met are added. A write takes the
+    `lease` of its owners. A read is a snapshot. If `is_short`, statements without an owner run on their own, without a
+    transaction.
     """
 
     def __init__(
         self,
         connection: asyncpg.Connection,
         owners: dict[str, int],
+        lease: Lease,
         *,
         is_write: bool = False,
         is_short: bool = False,
@@ -47,6 +50,7 @@ class Transaction:
     ) -> None:
         self.connection = connection
         self.is_write = is_write
+        self.lease = lease
         self._owners = owners
         self._met: dict[str, int] = {}
         self._is_short = is_short
@@ -165,7 +169,8 @@ class Transaction:
         setting = f"SELECT set_config('kalito.owner', '{key}', true)"
         if owner not in self.locked:
             self.locked.add(owner)
-            setting += f"; UPDATE owners SET revision = revision + 1, owes = true WHERE key = {key}"
+            setting += f"; UPDATE owners SET revision = revision + 1, owes = true, {self.lease.taken()}"
+            setting += f" WHERE key = {key}"
         await self._set(
             f"{setting}; SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}"
         )
