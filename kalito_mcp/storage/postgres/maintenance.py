@@ -10,7 +10,7 @@ import asyncpg
 from kalito_mcp.ports.maintenance import OwedErasures
 from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.owed_work import OwedWork
-from kalito_mcp.storage.postgres.text_index import FOLDED_AT_ONCE
+from kalito_mcp.storage.postgres.text_index import FOLDED_AT_ONCE, TextIndexStatements
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
 from kalito_mcp.storage.postgres.tombstones import SELECT_UNSWEPT, Tombstones
 from kalito_mcp.storage.postgres.transactions import Transaction
@@ -56,6 +56,12 @@ class MaintenanceOfPostgres(OwedWork):
         super().note_written(owners)
         self._to_fold.update(owners)
 
+    async def claim_owed(self) -> Mapping[str, int]:
+        """As the port says. What a process left that ended may be to fold, too."""
+        claimed = await super().claim_owed()
+        self._to_fold.update(claimed)
+        return claimed
+
     async def tidy(self) -> None:
         """Fold the terms of new records into the lists, and make graphs of vectors where an agent has very many."""
         owners, self._to_fold = self._to_fold, set()
@@ -66,8 +72,8 @@ class MaintenanceOfPostgres(OwedWork):
 
     async def _fold(self, owner: str) -> bool:
         """Fold what is due of an owner; whether anything was."""
-        async with self._write() as transaction:
-            due = await transaction.text.fold_due(owner)
+        async with self._alone() as view:  # a write would owe work again
+            due = await TextIndexStatements(view).fold_due(owner)
         for agent_key in due:
             folded = FOLDED_AT_ONCE
             while folded == FOLDED_AT_ONCE:

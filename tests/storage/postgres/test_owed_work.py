@@ -254,3 +254,12 @@ async def test_vectors_that_come_after_the_lease_are_stored_once() -> None:
         may_go_on.set()
     assert await counted(name, "record_vectors") == 1
     assert await counted(name, "vector_debts") == 0
+
+
+async def test_chores_that_find_nothing_write_nothing() -> None:
+    async with stores(await new_database(), 1) as (store,):
+        await append(store, "Hello.")
+        await store.maintenance.settle_owed(await store.maintenance.claim_owed())
+        await store.maintenance.tidy()
+        assert await store.revision("ann") == 1
+        assert await store.maintenance.claim_owed() == {}
