@@ -6,7 +6,7 @@ the transaction that makes the change.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
@@ -98,6 +98,10 @@ class StoreLayer:
     async def revision(self, owner: str) -> int:
         """As the store's."""
         return await self._store.revision(owner)
+
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """As the store's."""
+        await self._store.listen(owners, heard)
 
 
 class Reporting(StoreLayer):

@@ -5,7 +5,7 @@ once. Nothing waits for a disk, so nothing runs in a thread.
 """
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -99,6 +99,9 @@ class InMemoryStore:
     async def revision(self, owner: str) -> int:
         del owner
         return self.state.revision
+
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """No other process changes it."""
 
 
 class MaintenanceOfMemory(Unshared):

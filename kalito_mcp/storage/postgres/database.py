@@ -1,7 +1,7 @@
 """A store on PostgreSQL. Any number of processes may serve it; none of them keeps anything that another one needs."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -17,6 +17,7 @@ from kalito_mcp.storage.postgres.failures import explained
 from kalito_mcp.storage.postgres.leases import LEASE_S, Lease
 from kalito_mcp.storage.postgres.maintenance import MaintenanceOfPostgres
 from kalito_mcp.storage.postgres.migrating import migrate
+from kalito_mcp.storage.postgres.notices import listen
 from kalito_mcp.storage.postgres.opening import (
     is_behind_pooler,
     refuse_old_server,
@@ -51,10 +52,12 @@ class PostgresStore:
         policy: StoragePolicy,
         *,
         direct_url: str | None = None,
+        listening_url: str | None = None,
         lease_s: float = LEASE_S,
     ) -> None:
         self.place = place
         self._lease = Lease(lease_s)
+        self._listening_url = listening_url
         self.maintenance = MaintenanceOfPostgres(
             lease=self._lease,
             write=self.transaction,
@@ -104,7 +107,8 @@ class PostgresStore:
                 "late; name a direct connection in KALITO_DATABASE_DIRECT",
                 place,
             )
-        store = cls(place, pool, policy, direct_url=direct_url, lease_s=lease_s)
+        listening_url = direct_url or (None if is_pooled else url)
+        store = cls(place, pool, policy, direct_url=direct_url, listening_url=listening_url, lease_s=lease_s)
         await store.maintenance.rebuild_derived()
         return store
 
@@ -147,6 +151,16 @@ class PostgresStore:
         """How many transactions wrote for the owner."""
         async with self._connection() as connection:
             return int(await connection.fetchval(SELECT_REVISION, owner))
+
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """As the port says, on a connection of its own, which is open meanwhile."""
+
+        def on_change(key: int) -> None:
+            if any(self._owners.get(owner) == key for owner in owners()):
+                heard()
+
+        if self._listening_url is not None:
+            await listen(partial(_connected, self._listening_url), on_change)
 
     async def secret(self) -> bytes:
         """The database's own 16 random bytes."""

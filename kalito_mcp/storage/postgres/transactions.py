@@ -6,7 +6,7 @@ the other. Each statement names its owner, so nobody has to say beforehand whose
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import anyio
@@ -14,6 +14,7 @@ import asyncpg
 
 from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.named_sql import positional
+from kalito_mcp.storage.postgres.notices import commit_with_notice
 from kalito_mcp.storage.postgres.nul_text import storable
 
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SAVEPOINT begun"
@@ -110,10 +111,10 @@ class Transaction:
     async def of(self, owner: str) -> int:
         """Go on as this owner. The owner's key; 0, which nobody has, for one who is not known to a read."""
         if self._owner != owner or not self._is_begun:
-            key = self._owners.get(owner) or self._met.get(owner)
+            key = self._key_of(owner)
             await (self._write_as(owner, key) if self.is_write else self._read_as(owner, key))
             self._owner = owner
-        return self._owners.get(owner) or self._met.get(owner, _NOBODY)
+        return self._key_of(owner) or _NOBODY
 
     async def set(self, settings: str) -> None:
         """Run settings, which have no parameters, in one round trip with what begins the transaction."""
@@ -123,7 +124,10 @@ class Transaction:
         """Make the changes last, and the owners known."""
         if self._is_begun:
             with anyio.CancelScope(shield=True):
-                await self.connection.execute("COMMIT")
+                # By then, it is committed: a queue of notices that is full must not look like a failure.
+                with suppress(asyncpg.ProgramLimitExceededError):
+                    keys = [key for owner in self.locked if (key := self._key_of(owner)) is not None]
+                    await self.connection.execute(commit_with_notice(keys))
         self._owners.update(self._met)
         self._is_begun = False
 
@@ -174,6 +178,9 @@ class Transaction:
         await self._set(
             f"{setting}; SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}"
         )
+
+    def _key_of(self, owner: str) -> int | None:
+        return self._owners.get(owner) or self._met.get(owner)
 
     async def _begin_alone(self) -> None:
         self._is_begun = True  # a BEGIN that is cancelled is rolled back, too
