@@ -189,7 +189,7 @@ class PostgresStore:
                 self._lease,
                 is_write=is_write,
                 is_short=is_short,
-                lock_timeout_s=self._policy.busy_timeout_s,
+                wait_s=self._policy.busy_timeout_s,
             )
             try:
                 yield transaction

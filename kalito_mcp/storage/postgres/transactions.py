@@ -27,6 +27,7 @@ SELECT_OWNER: Final = "SELECT key FROM owners WHERE name = :name"
 INSERT_OWNER: Final = """
 INSERT INTO owners (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key
 """
+_SPARE_S: Final = 2.0
 _NOBODY: Final = 0
 """The key of an owner who has nothing yet."""
 
@@ -36,7 +37,8 @@ class Transaction:
 
     `owners` has the keys of known owners by name; those that a committed transaction met are added. A write takes the
     `lease` of its owners. A read is a snapshot. If `is_short`, statements without an owner run on their own, without a
-    transaction.
+    transaction. `wait_s`: how long it waits for a lock. If it has not begun soon after that, the server does not
+    answer, or a pooler waits for it.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Transaction:
         *,
         is_write: bool = False,
         is_short: bool = False,
-        lock_timeout_s: float = 0.0,
+        wait_s: float,
     ) -> None:
         self.connection = connection
         self.is_write = is_write
@@ -57,7 +59,8 @@ class Transaction:
         self._is_short = is_short
         self._begin = BEGIN_READING
         if is_write:
-            self._begin = f"{BEGIN_WRITING}; SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)}"
+            self._begin = f"{BEGIN_WRITING}; SET LOCAL lock_timeout = {int(wait_s * 1000)}"
+        self._begin_s = wait_s + _SPARE_S
         self._is_begun = False
         self._owner: str | None = None
         self.locked: set[str] = set()
@@ -140,8 +143,10 @@ class Transaction:
         """End the transaction without changes."""
         if self._is_begun and not self.connection.is_closed():
             self._is_begun = False
-            with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_SPARE_S, shield=True) as answering:
                 await self.connection.execute("ROLLBACK")
+            if answering.cancelled_caught:
+                self.connection.terminate()  # the pool makes another one
 
     async def _prepared(self, names: tuple[str, ...], parameters: Mapping[str, Any]) -> list[Any]:
         """The values of the parameters, after the transaction has begun as their owner."""
@@ -184,7 +189,7 @@ class Transaction:
 
     async def _begin_alone(self) -> None:
         self._is_begun = True  # a BEGIN that is cancelled is rolled back, too
-        await self._run(self._begin)
+        await self.connection.execute(self._begin, timeout=self._begin_s)
 
     async def _set(self, settings: str) -> None:
         """Run settings, which have no parameters but keys, in one round trip, and begin if that is not done."""
@@ -192,7 +197,7 @@ class Transaction:
             await self._run(settings)
         else:
             self._is_begun = True
-            await self._run(f"{self._begin}; {settings}")
+            await self.connection.execute(f"{self._begin}; {settings}", timeout=self._begin_s)
 
     async def _run(self, statements: str) -> None:
         await self.connection.execute(statements)
