@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import anyio
 import asyncpg
 
+from kalito_mcp.domain.spaces import space_of
 from kalito_mcp.errors import ConfigurationError, StorageError
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.storage.postgres.connections import Place, connect, connect_pool
@@ -17,6 +18,7 @@ from kalito_mcp.storage.postgres.failures import explained
 from kalito_mcp.storage.postgres.leases import LEASE_S, Lease
 from kalito_mcp.storage.postgres.maintenance import MaintenanceOfPostgres
 from kalito_mcp.storage.postgres.migrating import migrate
+from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.notices import listen
 from kalito_mcp.storage.postgres.opening import (
     is_behind_pooler,
@@ -32,7 +34,14 @@ from kalito_mcp.storage.postgres.views import Caches, ReadViewOfPostgres, WriteT
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
-SELECT_REVISION: Final = "SELECT coalesce((SELECT revision FROM owners WHERE name = $1), 0)"
+# Revisions only grow, and the own one with each space that the owner comes into or leaves. So two states never have the
+# same number until the spaces of one owner saw 2^32 writes between two looks.
+SELECT_REVISION: Final = """
+SELECT coalesce((SELECT revision FROM owners WHERE name = :name), 0) << 32 | (
+    SELECT coalesce(sum(o.revision), 0)::bigint & 4294967295
+    FROM space_members m JOIN owners o ON o.name = 'space:' || m.space WHERE m.member = :name
+)
+"""
 
 _WRITERS: Final = 4
 """Connections for writes. Those that wait for the same owner's lock leave the others to reads."""
@@ -148,15 +157,20 @@ class PostgresStore:
         return await self.maintenance.reindex()
 
     async def revision(self, owner: str) -> int:
-        """How many transactions wrote for the owner."""
+        """How many transactions wrote for the owner, and for the spaces that they are in."""
+        text, _ = positional(SELECT_REVISION)
         async with self._connection() as connection:
-            return int(await connection.fetchval(SELECT_REVISION, owner))
+            return int(await connection.fetchval(text, owner))
 
     async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
-        """As the port says, on a connection of its own, which is open meanwhile."""
+        """As the port says, on a connection of its own, which is open meanwhile. A change of any space is heard of."""
+        names = dict[int, str]()
 
         def on_change(key: int) -> None:
-            if any(self._owners.get(owner) == key for owner in owners()):
+            if len(names) < len(self._owners):
+                names.update({key: owner for owner, key in self._owners.items()})
+            owner = names.get(key, "")
+            if owner in owners() or space_of(owner) is not None:
                 heard()
 
         if self._listening_url is not None:
