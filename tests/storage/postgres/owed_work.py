@@ -23,6 +23,14 @@ async def append(store: PostgresStore, *texts: str, owner: str = "ann") -> None:
         )
 
 
+async def said(store: PostgresStore, owner: str) -> list[str]:
+    """The texts of the owner's session."""
+    async with store.view() as view:
+        session = await view.sessions.get(Scope(owner, session="trip"))
+        assert session is not None
+        return [one.text for one in await view.conversations.messages(session, first_seq=1, last_seq=1_000)]
+
+
 async def let_leases_end(database: str) -> None:
     """As if the time of every lease were over."""
     async with connected(database, SUPERUSER) as admin:
