@@ -86,7 +86,9 @@ class AnswerLog:
         self._keep(given)
 
     async def _write(self, owner: str, uses: Mapping[str, int], given: Sequence[tuple[Scope, GivenEntry]]) -> None:
-        """Write an owner's notes in a transaction."""
+        """Write an owner's notes in a transaction. Of somebody who has nothing, as after being erased, none."""
+        if not await self._store.read(lambda view: view.sessions.agents(Scope(owner), limit=1)):
+            return
         now_ms = self._clock.now_ms()
 
         async def write(transaction: WriteTransaction) -> None:

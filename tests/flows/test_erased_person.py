@@ -143,6 +143,25 @@ async def test_a_name_that_nobody_has_and_a_space_are_refused_and_change_nothing
         assert await memory.access.audit(all_owners=True) == []
 
 
+async def test_a_server_that_runs_beside_goes_on_and_shows_nothing_of_who_was_erased(database: Path) -> None:
+    async with opened(database) as serving:
+        await two_people(serving)
+        anna, ben = serving.of_owner("anna"), serving.of_owner("ben")
+        assert (await anna.search_memory(CANARY)).hits
+        assert (await anna.orchestrator().graph_overview())["nodes"]
+        await anna.build_context(query=CANARY)
+        async with opened(database) as memory:
+            await memory.people.erase("anna")
+        assert (await anna.search_memory(CANARY)).hits == ()
+        assert CANARY not in (await anna.build_context(query="boat")).text
+        assert not (await anna.orchestrator().graph_overview())["nodes"]
+        assert (await ben.search_memory(OTHER)).hits
+        await serving.settled(with_vectors=False)  # notes of what it gave her are written now
+        assert [one.name for one in await serving.people.all()] == ["ben"]
+        [note] = await serving.of_owner("carl").remember("note", {"text": f"Carl says {OTHER}."})
+        assert [one.record_id for one in (await serving.of_owner("carl").search_memory(OTHER)).hits] == [note.id]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("point", ["person.slice", "person.rows", "person.files", "purge.snapshots", "sweep.merged"])
 async def test_an_erasing_that_was_killed_is_finished_by_the_next_call(database: Path, point: str) -> None:

@@ -35,6 +35,7 @@ class Refusing:
 
     def __init__(self, store: SqliteStore, times: int) -> None:
         self._store = store
+        self.read = store.read
         self.times = times
         self.written = anyio.Event()
 
@@ -49,10 +50,11 @@ class Refusing:
 
 @pytest.fixture
 async def stored(store: SqliteStore) -> SqliteStore:
-    """With two tasks."""
+    """With two tasks, and one of Ben's."""
     async with store.transaction() as transaction:
         tasks = [drafts.record(RecordType.TASK, one.removeprefix("task_")) for one in (FIRST, SECOND)]
         await transaction.records.add_records(Scope(), tasks, now_ms=START_MS)
+        await transaction.records.add_records(Scope("ben"), [drafts.record(RecordType.TASK, "bens")], now_ms=START_MS)
     return store
 
 
@@ -282,3 +284,13 @@ async def test_what_cannot_be_written_is_read_and_not_counted(database: Path) ->
         assert [entry.at for _, entry in usage._given] == list(range(5, MOST_KEPT + 5)), "not more than are ever kept"
     finally:
         await store.close()
+
+
+async def test_nothing_is_noted_of_somebody_who_was_erased(stored: SqliteStore, clock: ScriptedClock) -> None:
+    log = counter(stored, clock)
+    log.gave(Scope("ben"), GivenEntry(GivenKind.SEARCH, clock.now_ms(), 0))
+    while await stored.write(lambda transaction: transaction.people.erase("ben", most=100)):
+        pass
+    await log.flush()
+    assert await given(stored, "ben") == []
+    assert [one.owner for one in await stored.read(lambda view: view.people.owners())] == [LOCAL_OWNER]
