@@ -138,7 +138,7 @@ def _report_lines(report: ErasedPerson) -> Iterator[str]:
     yield from (f"deleted {one}" for one in report.files)
     yield from (f"could not clean {place}: {reason}" for place, reason in report.remaining.items())
     if not report.remaining:
-        yield "no erased text remains in the memory's files"
+        yield f"nothing of {report.name} remains in the memory itself"
     yield from (f"note: {one}" for one in report.kept)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import anyio.to_thread
 
 from kalito_mcp.domain.access import HOST
-from kalito_mcp.domain.audit import Change, NewEntry
+from kalito_mcp.domain.audit import Change, NewEntry, action_name
 from kalito_mcp.domain.people import ErasedPerson
 from kalito_mcp.domain.spaces import checked_user
 from kalito_mcp.editing.eraser import Eraser
@@ -113,7 +113,7 @@ class PersonEraser:
 
     async def _log(self, name: str, rows: Counter[str]) -> None:
         called = acting()
-        who = HOST if called is None else called.principal
+        who, action = (HOST, _ACTION) if called is None else (called.principal, action_name(called.action))
         erased = (Change("erased", rows.total()),) if rows else ()
-        entry = NewEntry(self._clock.now_ms(), who.id, name, _ACTION, who.client, changes=erased)
+        entry = NewEntry(self._clock.now_ms(), who.id, name, action, who.client, changes=erased)
         await self._store.write(lambda transaction: transaction.audit.add(entry))

@@ -158,6 +158,7 @@ async def test_no_word_of_a_query_or_a_record_is_kept_with_it(memory: Memory, da
 
 
 async def test_within_limits_and_for_another_owner_it_is_not_there(memory: Memory, clock: ScriptedClock) -> None:
+    await memory.remember("note", {"text": FERRY})  # of somebody who has nothing, nothing is noted
     await (await memory.in_project("boats")).search_memory("ferry")
     await memory.search_memory("ferry")
     everything, boats = await memory.given.recent()
@@ -192,6 +193,7 @@ async def test_tokens_are_summed_by_day_of_the_zone_and_kind(memory: Memory, clo
 
 
 async def test_what_is_older_than_thirty_days_is_gone(memory: Memory, clock: ScriptedClock) -> None:
+    await memory.remember("note", {"text": FERRY})
     await memory.search_memory("ferry")
     await memory.settled()
     clock.advance(30 * 86_400 + 1)
