@@ -89,13 +89,16 @@ class PostgresStore:
         *,
         direct_url: str | None = None,
         lease_s: float = LEASE_S,
+        is_target: bool = False,
     ) -> "PostgresStore":
         """Open the database of a URL. With a direct URL, which is of the role that owns the tables and goes through no
         pooler, the schema is brought up to date first. `lease_s`: how long owed work stays with a process that died.
+        `is_target`: for a migration into it, which rebuilds what is derived itself.
 
         Raises:
             ConfigurationError: the URL, the role, the server or the schema cannot be used.
             StorageUnreachable: the server does not answer.
+            Conflict: a migration into it was not finished.
         """
         policy, place = policy or StoragePolicy(), Place(url)
         with explained(str(place)):
@@ -118,7 +121,8 @@ class PostgresStore:
             )
         listening_url = direct_url or (None if is_pooled else url)
         store = cls(place, pool, policy, direct_url=direct_url, listening_url=listening_url, lease_s=lease_s)
-        await store.maintenance.rebuild_derived()
+        if not is_target:
+            await store.maintenance.rebuild_derived()
         return store
 
     async def read(self, work: Callable[[ReadViewOfPostgres], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:

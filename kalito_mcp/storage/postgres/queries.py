@@ -60,6 +60,6 @@ class Queries:
         """Run the statement; how many rows it changed or removed."""
         return await self._transaction.count_changed(statement, **parameters)
 
-    async def _many(self, statement: str, rows: Iterable[Mapping[str, Any]], *, owner: str) -> None:
-        """Run the statement for each row of parameters of one owner."""
+    async def _many(self, statement: str, rows: Iterable[Mapping[str, Any]], *, owner: str | None) -> None:
+        """Run the statement for each row of parameters of one owner, or of none."""
         await self._transaction.many(statement, rows, owner=owner)

@@ -90,10 +90,12 @@ class Transaction:
         status: str = await self.connection.execute(text, *values)
         return int(status.rpartition(" ")[2])
 
-    async def many(self, statement: str, rows: Iterable[Mapping[str, Any]], *, owner: str) -> None:
-        """Run the statement for each row of parameters of one owner, in few round trips."""
+    async def many(self, statement: str, rows: Iterable[Mapping[str, Any]], *, owner: str | None) -> None:
+        """Run the statement for each row of parameters of one owner, or of none, in few round trips."""
         text, names = positional(statement)
-        key = await self.of(owner)
+        key = _NOBODY if owner is None else await self.of(owner)
+        if not self._is_begun:
+            await self._begin_alone()
         values = [[key if name == "owner" else storable(row[name]) for name in names] for row in rows]
         if values:
             await self.connection.executemany(text, values)

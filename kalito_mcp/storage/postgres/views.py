@@ -18,6 +18,7 @@ from kalito_mcp.storage.postgres.spaces import SpaceQueries, SpaceStatements
 from kalito_mcp.storage.postgres.text_index import TextIndexStatements
 from kalito_mcp.storage.postgres.timeline import TimelineQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage.postgres.transfer import TransferQueries, TransferStatements
 from kalito_mcp.storage.postgres.vectors import VectorQueries, VectorStatements
 
 
@@ -45,6 +46,7 @@ class ReadViewOfPostgres:
         self.access = AccessQueries(transaction)
         self.sign_in = SignInQueries(transaction)
         self.audit = AuditQueries(transaction)
+        self.transfer = TransferQueries(transaction)
         self.search = SearchQueries(transaction, caches.columns, policy.query_s)
         self.vectors = VectorQueries(transaction)
 
@@ -65,5 +67,6 @@ class WriteTransactionOfPostgres:
         self.access = AccessStatements(transaction)
         self.sign_in = SignInStatements(transaction)
         self.audit = AuditStatements(transaction)
+        self.transfer = TransferStatements(transaction)
         self.text = TextIndexStatements(transaction)
         self.vectors = VectorStatements(transaction)

@@ -89,6 +89,7 @@ class SqliteStore:
         )
         self._glances = Glances(path, timeout_s=policy.busy_timeout_s)
         self._is_closed = False
+        self._is_target = False
 
     @classmethod
     async def open(
@@ -98,13 +99,15 @@ class SqliteStore:
         steps: Sequence[Migration] | None = None,
         *,
         may_write: bool = True,
+        is_target: bool = False,
         points: VectorPoints | None = None,
     ) -> Self:
         """Open the database. Creates or migrates it if needed, and rebuilds a text index of an older release, with its
         progress in the log.
 
         A file that cannot be written, on a full disk for example, opens for reading, with `warning` set.
-        `may_write=False` opens for reading on purpose, and creates nothing. With `points` the vectors are kept there;
+        `may_write=False` opens for reading on purpose, and creates nothing. `is_target`: for a migration into it, which
+        rebuilds the text index itself. With `points` the vectors are kept there;
         they are closed with the store.
 
         Raises:
@@ -114,9 +117,11 @@ class SqliteStore:
             StorageBusy: another process held the lock too long.
             StorageReadOnly, StorageFull: it can neither be written nor read as it is.
             StorageReplaced: the -wal at its path belongs to another database.
+            Conflict: a migration into it was not finished.
         """
         refuse_old_sqlite()
         store = cls(path, policy or StoragePolicy(), points=points)
+        store._is_target = is_target
         try:
             with explained(path):
                 await store._open(migrations() if steps is None else steps, may_write=may_write)
@@ -348,7 +353,7 @@ class SqliteStore:
                 await writer.close()
             raise
         self._writer = writer
-        if len(steps) >= REBUILD_STEP:
+        if len(steps) >= REBUILD_STEP and not self._is_target:
             await rebuild(self.transaction)
 
     async def _fall_back_to_reading(self, error: StorageError, steps: Sequence[Migration]) -> None:

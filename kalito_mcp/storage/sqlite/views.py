@@ -21,6 +21,7 @@ from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
 from kalito_mcp.storage.sqlite.timeline import TimelineQueries
+from kalito_mcp.storage.sqlite.transfer import TransferQueries, TransferStatements
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_moves import VectorMoveStatements
 from kalito_mcp.storage.sqlite.vectors import VectorQueries, VectorStatements
@@ -49,6 +50,7 @@ class ReadViewOfSqlite:
         self.access = AccessQueries(connection)
         self.sign_in = SignInQueries(connection)
         self.audit = AuditQueries(connection)
+        self.transfer = TransferQueries(connection)
         self.timeline = TimelineQueries(connection)
         self.given = GivenQueries(connection)
         self.spaces = SpaceQueries(connection)
@@ -73,5 +75,6 @@ class WriteTransactionOfSqlite:
         self.access = AccessStatements(connection)
         self.sign_in = SignInStatements(connection)
         self.audit = AuditStatements(connection)
+        self.transfer = TransferStatements(connection)
         self.given = GivenStatements(connection)
         self.spaces = SpaceStatements(connection)
