@@ -15,7 +15,8 @@ import asyncpg
 from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.nul_text import storable
 
-BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SAVEPOINT begun"
+BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BEGUN: Final = "SAVEPOINT begun"
 UNDO_FAILED: Final = "ROLLBACK TO SAVEPOINT begun"
 BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 SAVEPOINT: Final = "SAVEPOINT undoable"
@@ -33,7 +34,8 @@ class Transaction:
     """Runs named statements in one transaction on a connection of the pool.
 
     `owners` has the keys of known owners by name; those that a committed transaction met are added. A read is a
-    snapshot. If `is_short`, statements without an owner run on their own, without a transaction.
+    snapshot. If `is_short`, statements without an owner run on their own, without a transaction. A statement of a
+    transaction takes at most `statement_ms` milliseconds; 0: as long as it takes.
     """
 
     def __init__(
@@ -44,15 +46,18 @@ class Transaction:
         is_write: bool = False,
         is_short: bool = False,
         lock_timeout_s: float = 0.0,
+        statement_ms: int = 0,
     ) -> None:
         self.connection = connection
         self.is_write = is_write
         self._owners = owners
         self._met: dict[str, int] = {}
         self._is_short = is_short
-        self._begin = BEGIN_READING
+        self.statement_ms = statement_ms
+        limit = f"SET LOCAL statement_timeout = {statement_ms}"
+        self._begin = f"{BEGIN_READING}; {limit}; {BEGUN}"
         if is_write:
-            self._begin = f"{BEGIN_WRITING}; SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)}"
+            self._begin = f"{BEGIN_WRITING}; {limit}; SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)}"
         self._is_begun = False
         self._owner: str | None = None
         self.locked: set[str] = set()
@@ -61,7 +66,8 @@ class Transaction:
         """All rows of the statement. `owner`, if it is a parameter, is the name of one; the statement gets the key."""
         text, names = positional(statement)
         values = await self._prepared(names, parameters)
-        return list(await self.connection.fetch(text, *values))
+        timeout_s = None if self._is_begun else self.statement_ms / 1000
+        return list(await self.connection.fetch(text, *values, timeout=timeout_s))
 
     async def pages(self, statement: str, size: int, **parameters: Any) -> AsyncGenerator[list[Any]]:
         """The rows of the statement, at most this many at a time, which the server keeps until they are asked for."""
