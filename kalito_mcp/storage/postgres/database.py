@@ -12,6 +12,7 @@ import asyncpg
 
 from kalito_mcp.errors import ConfigurationError, StorageBusy
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.ports.store import Schema
 from kalito_mcp.storage.postgres.connections import Place, connect, connect_pool
 from kalito_mcp.storage.postgres.failures import OUT_OF_REACH, explained
 from kalito_mcp.storage.postgres.maintenance import MaintenanceOfPostgres
@@ -30,6 +31,7 @@ from kalito_mcp.storage.postgres.views import Caches, ReadViewOfPostgres, WriteT
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
+SELECT_APPLIED: Final = "SELECT max(number) FROM migrations"
 SELECT_REVISION: Final = "SELECT coalesce((SELECT revision FROM owners WHERE name = $1), 0)"
 
 WRITERS: Final = 4
@@ -144,6 +146,12 @@ class PostgresStore:
         """The database's own 16 random bytes."""
         async with self._connection() as connection:
             return bytes(await connection.fetchval(SELECT_IDENTITY, timeout=_STATEMENT_S))
+
+    async def schema(self) -> Schema:
+        """The schema as the database has it now."""
+        async with self._connection() as connection:
+            applied = await connection.fetchval(SELECT_APPLIED, timeout=_STATEMENT_S)
+        return Schema("postgres", int(applied), len(migrations()))
 
     async def close(self) -> None:
         """Close every connection."""

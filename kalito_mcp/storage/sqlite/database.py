@@ -20,6 +20,7 @@ import anyio.to_thread
 
 from kalito_mcp.errors import KalitoError, StorageError, StorageFull, StorageReadOnly
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.ports.store import Schema
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.failures import explained, is_not_writable
@@ -226,6 +227,12 @@ class SqliteStore:
         async with self.view() as view:
             [[secret]] = await view.connection.execute_fetchall(SELECT_IDENTITY)
         return bytes(secret)
+
+    async def schema(self) -> Schema:
+        """The schema as the file has it now."""
+        async with self.view() as view:
+            [[applied]] = await view.connection.execute_fetchall("PRAGMA user_version")
+        return Schema("sqlite", int(applied), len(migrations()))
 
     async def reindex(self) -> int:
         """Rebuild the text index. Returns how many records it contains. If interrupted, the old index stays, and the
