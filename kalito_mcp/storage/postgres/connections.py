@@ -70,7 +70,7 @@ async def connect_pool(url: str, *, most: int, timeout_s: float, is_pooled: bool
         min_size=0,
         max_size=most,
         connect=connect_one,
-        init=_prepare,
+        init=prepare,
         reset=_keep,
         statement_cache_size=0 if is_pooled else 512,
         max_cached_statement_lifetime=0,
@@ -96,7 +96,8 @@ def _one_host_each(url: str) -> list[str]:
     ]
 
 
-async def _prepare(connection: asyncpg.Connection) -> None:
+async def prepare(connection: asyncpg.Connection) -> None:
+    """Let a connection take and give the values of the store."""
     await register_vector(connection)
     await connection.set_type_codec("text", schema="pg_catalog", encoder=encoded, decoder=decoded, format="binary")
 
