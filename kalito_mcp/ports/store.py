@@ -1,6 +1,6 @@
 """The store: consistent reads and atomic writes."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -17,6 +17,7 @@ from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
+from kalito_mcp.ports.spaces import SpaceReader, SpaceWriter
 from kalito_mcp.ports.timeline import TimelineReader
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
@@ -66,6 +67,8 @@ class ReadView(Protocol):
     def timeline(self) -> TimelineReader: ...
     @property
     def given(self) -> GivenReader: ...
+    @property
+    def spaces(self) -> SpaceReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -93,6 +96,8 @@ class WriteTransaction(Protocol):
     def audit(self) -> AuditWriter: ...
     @property
     def given(self) -> GivenWriter: ...
+    @property
+    def spaces(self) -> SpaceWriter: ...
 
 
 class Store(Protocol):
@@ -152,8 +157,14 @@ class Store(Protocol):
         """The schema as the database has it now. Raises StorageError if it cannot be read."""
 
     async def revision(self, owner: str) -> int:
-        """A number that changes whenever any process commits a change of the owner's memory, tokens or consents. It
-        stays while nobody writes, but may change when another owner's memory does."""
+        """A number that changes whenever any process commits a change of the owner's memory, tokens, consents or
+        memberships, or of a space that they are in. It stays while nobody writes, but may change when another owner's
+        memory does."""
+
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """Until cancelled, call `heard` soon after a process has committed a change for one of the owners, which are
+        asked for each time. Some changes may be missed: look at `revision` now and then. Returns at once if the store
+        has no way to hear of changes."""
 
 
 class OpenedStore(Store, Protocol):

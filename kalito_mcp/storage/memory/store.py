@@ -5,7 +5,7 @@ once. Nothing waits for a disk, so nothing runs in a thread.
 """
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -25,9 +25,11 @@ from kalito_mcp.storage.memory.records import Records
 from kalito_mcp.storage.memory.search_index import Search
 from kalito_mcp.storage.memory.sessions import Sessions
 from kalito_mcp.storage.memory.sign_in import SignIn
+from kalito_mcp.storage.memory.spaces import Spaces
 from kalito_mcp.storage.memory.state import State
 from kalito_mcp.storage.memory.timeline import Timeline
 from kalito_mcp.storage.memory.vectors import Vectors
+from kalito_mcp.storage.unshared import Unshared
 
 T = TypeVar("T")
 
@@ -50,6 +52,7 @@ class Ports:
         self.audit = Audit(state)
         self.timeline = Timeline(state)
         self.given = GivenBack(state)
+        self.spaces = Spaces(state)
 
 
 class InMemoryStore:
@@ -102,8 +105,11 @@ class InMemoryStore:
         del owner
         return self.state.revision
 
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """No other process changes it."""
 
-class MaintenanceOfMemory:
+
+class MaintenanceOfMemory(Unshared):
     """`ports.maintenance.Maintenance`. There is no file to clean, and what is derived follows each write."""
 
     def __init__(self, store: InMemoryStore) -> None:

@@ -52,10 +52,10 @@ class Hosts:
         raise next((one for one in errors if isinstance(one, asyncpg.TargetServerAttributeNotMatched)), errors[-1])
 
 
-async def connect(url: str, *, timeout_s: float, **options: Any) -> asyncpg.Connection:
-    """One connection of its own."""
+async def connect(url: str, *, timeout_s: float) -> asyncpg.Connection:
+    """One connection of its own. It keeps no statement, because it may lead to a pooler."""
     settings = {"application_name": _APPLICATION}
-    return await Hosts(url).connect(timeout_s=timeout_s, server_settings=settings, **options)
+    return await Hosts(url).connect(timeout_s=timeout_s, statement_cache_size=0, server_settings=settings)
 
 
 async def connect_pool(url: str, *, most: int, timeout_s: float, is_pooled: bool) -> asyncpg.Pool:

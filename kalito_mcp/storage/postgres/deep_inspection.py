@@ -11,6 +11,7 @@ import asyncpg
 from kalito_mcp.domain.findings import Finding, finding_of
 from kalito_mcp.storage.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
 from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.queries import Queries
 from kalito_mcp.storage.postgres.text_index import marked_terms
 from kalito_mcp.storage.postgres.transactions import Transaction
@@ -152,6 +153,7 @@ _DISAGREEMENTS: Final = (
     ("graphs", SELECT_WRONG_GRAPHS, "graph ", "no graph has a wrong revision or another graph's edges"),
 )
 _PAGE: Final = 500
+_WAIT_S: Final = 30.0
 
 
 async def deep_findings(connection: asyncpg.Connection) -> list[Finding]:
@@ -175,7 +177,7 @@ async def deep_findings(connection: asyncpg.Connection) -> list[Finding]:
 @asynccontextmanager
 async def reading(connection: asyncpg.Connection) -> AsyncIterator[Transaction]:
     """A snapshot for the block, with the policies of the role."""
-    transaction = Transaction(connection, {})
+    transaction = Transaction(connection, {}, Lease(), wait_s=_WAIT_S)
     try:
         yield transaction
     finally:
