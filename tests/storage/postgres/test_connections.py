@@ -51,7 +51,7 @@ async def test_a_host_that_does_not_answer_is_passed_over(hosts: str) -> None:
         for _ in range(4):
             tasks.start_soon(store.revision, "ann")
     await store.write(create_session)
-    assert await store.revision("ann") == 1
+    assert await store.revision("ann") > 0
     await store.close()
 
 
@@ -76,9 +76,11 @@ async def test_a_server_that_takes_no_writes_is_refused_and_left_and_used_again_
     await store.close()
 
 
-async def test_a_process_has_no_more_connections_than_it_may_and_says_so_when_they_are_in_use() -> None:
+async def test_a_process_has_no_more_connections_than_it_may_and_says_so_when_they_are_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     url = shared_server().url(await new_database())
-    store = await PostgresStore.open(url, StoragePolicy(readers=1, busy_timeout_s=0.2))
+    store = await PostgresStore.open(url, StoragePolicy(readers=1))
     are_open = anyio.Semaphore(0)
     ended = anyio.Event()
 
@@ -93,8 +95,10 @@ async def test_a_process_has_no_more_connections_than_it_may_and_says_so_when_th
             tasks.start_soon(hold)
         for _ in range(1 + WRITERS):
             await are_open.acquire()
+        monkeypatch.setattr(store, "_policy", StoragePolicy(readers=1, busy_timeout_s=0.05))
         with pytest.raises(StorageBusy, match=r"all 5 connections of this process .* are in use; try again, or serve"):
             await store.revision("ann")
+        monkeypatch.undo()
         ended.set()
     assert await store.revision("ann") == 0
     await store.close()
