@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 import kalito_mcp.storage.sqlite as package
+from kalito_mcp import storage
+from kalito_mcp.storage import sign_in
+from kalito_mcp.storage.postgres import statements as postgres_statements
 from kalito_mcp.storage.sqlite import (
     access,
     audit,
@@ -22,13 +25,13 @@ from kalito_mcp.storage.sqlite import (
     record_changes,
     record_statements,
     records,
-    sign_in,
     stated,
     superseded,
     text_index_check,
     timeline,
     tombstones,
 )
+from kalito_mcp.storage.sqlite import statements as sqlite_statements
 from kalito_mcp.storage.sqlite.conversations import (
     SELECT_LEVEL_END,
     SELECT_MESSAGE,
@@ -48,19 +51,19 @@ from kalito_mcp.storage.sqlite.conversations import (
 )
 from kalito_mcp.storage.sqlite.graphs import (
     DELETE_EDGE,
-    DELETE_NO_FEEDBACK,
-    DELETE_NODE,
+    DELETE_LAST_FEEDBACK,
+    DELETE_NAMED_NODES,
     DELETE_NODES,
     SELECT_EDGES_FROM,
     SELECT_FEEDBACK,
     SELECT_GRAPH,
     SELECT_IDLE_SESSIONS,
+    SELECT_KEYS_OF_NODES,
     SELECT_NODE_KEYS,
     SELECT_NODES,
     UPDATE_FEEDBACK,
     UPDATE_REVISION,
     UPDATE_SLEPT_AT,
-    UPSERT_EDGE,
     UPSERT_FEEDBACK,
 )
 from kalito_mcp.storage.sqlite.record_columns import (
@@ -144,7 +147,7 @@ HOT = {
     "feedback on messages": SELECT_FEEDBACK,
     "one more label": UPSERT_FEEDBACK,
     "one label less": UPDATE_FEEDBACK,
-    "removal of a label": DELETE_NO_FEEDBACK,
+    "removal of a label": DELETE_LAST_FEEDBACK,
     "vectors of records": SELECT_VECTORS_OF_RECORDS,
     "new vector": INSERT_VECTOR,
     "model of a session": record_changes.UPDATE_MODEL,
@@ -179,11 +182,11 @@ HOT = {
     "sleep of a graph": UPDATE_SLEPT_AT,
     "idle sessions": SELECT_IDLE_SESSIONS,
     "keys of nodes": SELECT_NODE_KEYS,
+    "keys of named nodes": SELECT_KEYS_OF_NODES,
     "nodes": SELECT_NODES,
     "edges from nodes": SELECT_EDGES_FROM,
-    "edge": UPSERT_EDGE,
     "removal of an edge": DELETE_EDGE,
-    "removal of a node": DELETE_NODE,
+    "removal of nodes": DELETE_NAMED_NODES,
     "removal of all nodes": DELETE_NODES,
     "given": given.SELECT_GIVEN,
     "given once": given.SELECT_GIVEN_ONCE,
@@ -204,8 +207,12 @@ HOT = {
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """Every upper-case constant of the package that is a statement, or a tuple of statements, with its name."""
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    """Every upper-case constant that is a statement, or a tuple of statements, with its name: of the package, and of
+    the modules that serve every store in SQL."""
+    for module in (
+        *pkgutil.iter_modules(package.__path__, f"{package.__name__}."),
+        *(one for one in pkgutil.iter_modules(storage.__path__, f"{storage.__name__}.") if not one.ispkg),
+    ):
         for name, value in vars(importlib.import_module(module.name)).items():
             if not name.isupper():
                 continue
@@ -249,6 +256,17 @@ def test_the_package_has_its_statements_in_upper_case_constants() -> None:
     assert len(found) >= 35
     assert {"conversations.SELECT_VIEW", "database.SELECT_IDENTITY", "migrating._CREATE_MIGRATIONS"} <= found
     assert set(HOT.values()) <= {text for _, text in statements()}
+
+
+@pytest.mark.parametrize("of_store", [sqlite_statements, postgres_statements])
+def test_a_store_has_every_statement_that_a_port_of_all_stores_names(of_store: Any) -> None:
+    named = {
+        (module or path.stem, name)
+        for path in Path(*storage.__path__).glob("*.py")
+        for module, name in re.findall(r"sql\.(?:([a-z_]+)\.)?([A-Z]\w+)", path.read_text("utf-8"))
+    }
+    assert {module for module, _ in named} == set(of_store.__all__)
+    assert [one for one in sorted(named) if not hasattr(getattr(of_store, one[0]), one[1])] == []
 
 
 def prepare(connection: sqlite3.Connection, statement: str) -> None:

@@ -10,7 +10,7 @@ from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDra
 from kalito_mcp.storage import conversation_rows as rows
 from kalito_mcp.storage.conversation_rows import RECORD_COLUMNS
 from kalito_mcp.storage.numbered import key_of
-from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
+from kalito_mcp.storage.postgres.queries import Queries, within
 from kalito_mcp.storage.postgres.record_statements import (
     INSERT_EDIT,
     INSERT_RECORDS,
@@ -22,6 +22,7 @@ from kalito_mcp.storage.postgres.record_statements import (
 )
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED, supersede
 from kalito_mcp.storage.postgres.text_index import TextIndexStatements
+from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.text.analysis import IndexedText
 
 _OF_SESSION: Final = (

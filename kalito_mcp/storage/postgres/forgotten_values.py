@@ -11,8 +11,9 @@ from kalito_mcp.domain.archive import hashed_text
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.ports.records import ForgottenValue
 from kalito_mcp.runtime.long_texts import read_aside
-from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
+from kalito_mcp.storage.postgres.queries import Queries, within
 from kalito_mcp.storage.postgres.tombstones import SELECT_IDENTITY
+from kalito_mcp.storage.queries import limits_of
 
 # The order makes PostgreSQL look into the index, where an owner without any is found at once.
 SELECT_ANY_FORGOTTEN: Final = "SELECT key FROM forgotten_values WHERE owner_key = :owner ORDER BY key LIMIT 1"

@@ -13,7 +13,7 @@ from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.numbered import key_of, message_key, owner_of
 from kalito_mcp.storage.postgres.forgotten_values import ForgottenValues
 from kalito_mcp.storage.postgres.projects import ProjectStatements
-from kalito_mcp.storage.postgres.queries import places_of, within
+from kalito_mcp.storage.postgres.queries import within
 from kalito_mcp.storage.postgres.record_statements import (
     INSERT_EDIT,
     INSERT_RECORDS,
@@ -31,6 +31,7 @@ from kalito_mcp.storage.postgres.session_changes import INSERT_AGENT, INSERT_PRO
 from kalito_mcp.storage.postgres.superseded import supersede
 from kalito_mcp.storage.postgres.text_index import TextIndexStatements
 from kalito_mcp.storage.postgres.tombstones import Tombstones
+from kalito_mcp.storage.queries import places_of
 from kalito_mcp.storage.record_rows import StoredRow
 from kalito_mcp.storage.row_hash import hash_of_record
 from kalito_mcp.storage.stored_changes import erased_stub, importance_of

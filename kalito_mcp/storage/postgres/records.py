@@ -16,11 +16,12 @@ from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.numbered import key_of, message_key, owner_of
 from kalito_mcp.storage.postgres.client_keys import ClientKeys
 from kalito_mcp.storage.postgres.forgotten_values import ForgottenValues
-from kalito_mcp.storage.postgres.queries import AGENT_KEY, Queries, places_of, within
+from kalito_mcp.storage.postgres.queries import AGENT_KEY, Queries, within
 from kalito_mcp.storage.postgres.record_statements import STORED_COLUMNS, attribute
 from kalito_mcp.storage.postgres.stated import STATED_KEYS
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.postgres.tombstones import Tombstones
+from kalito_mcp.storage.queries import places_of
 from kalito_mcp.storage.record_rows import AT_THE_END, EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 

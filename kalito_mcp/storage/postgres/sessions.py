@@ -7,7 +7,8 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor
 from kalito_mcp.domain.sizes import PartSize
 from kalito_mcp.storage.numbered import key_of
-from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
+from kalito_mcp.storage.postgres.queries import Queries, within
+from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.session_rows import sessions_of
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 

@@ -14,7 +14,8 @@ from kalito_mcp.domain.records import RecordType, message_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.maintenance import OwedErasures
 from kalito_mcp.ports.records import ErasedText, Tombstone
-from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
+from kalito_mcp.storage.postgres.queries import Queries, within
+from kalito_mcp.storage.queries import limits_of
 
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
 # The order makes PostgreSQL look into the index, where an owner without any is found at once.

@@ -5,13 +5,15 @@ tables compare, and for a write the lock of the owner's row. That lock is what m
 the other. Each statement names its owner, so nobody has to say beforehand whose memory a transaction is about.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 import anyio
 import asyncpg
 
+from kalito_mcp.ports.records import AlreadyStored
+from kalito_mcp.storage.postgres import statements
 from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.nul_text import storable
 
@@ -30,11 +32,13 @@ _NOBODY: Final = 0
 
 
 class Transaction:
-    """Runs named statements in one transaction on a connection of the pool.
+    """Runs named statements in one transaction on a connection of the pool. Implements `storage.queries`.
 
     `owners` has the keys of known owners by name; those that a committed transaction met are added. A read is a
     snapshot. If `is_short`, statements without an owner run on their own, without a transaction.
     """
+
+    sql: Any = statements
 
     def __init__(
         self,
@@ -89,6 +93,14 @@ class Transaction:
         values = [[key if name == "owner" else storable(row[name]) for name in names] for row in rows]
         if values:
             await self.connection.executemany(text, values)
+
+    @contextmanager
+    def stored_once(self) -> Iterator[None]:
+        """Raises AlreadyStored for a constraint that says what is stored once. The transaction ends with that."""
+        try:
+            yield
+        except asyncpg.UniqueViolationError:
+            raise AlreadyStored from None  # the error of PostgreSQL quotes the row
 
     @asynccontextmanager
     async def undoable(self, owner: str) -> AsyncIterator[None]:

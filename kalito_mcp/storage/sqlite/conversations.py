@@ -19,7 +19,8 @@ from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage import conversation_rows as rows
 from kalito_mcp.storage.conversation_rows import RECORD_COLUMNS
 from kalito_mcp.storage.numbered import key_of
-from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
+from kalito_mcp.storage.queries import limits_of
+from kalito_mcp.storage.sqlite.queries import Queries, within
 from kalito_mcp.storage.sqlite.record_statements import INSERT_EDIT, INSERT_RECORD, STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED, supersede
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements, index_entry

@@ -14,7 +14,8 @@ from kalito_mcp.domain.archive import hashed_text
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.ports.records import ForgottenValue
 from kalito_mcp.runtime.long_texts import read_aside
-from kalito_mcp.storage.sqlite.queries import limits_of, within
+from kalito_mcp.storage.queries import limits_of
+from kalito_mcp.storage.sqlite.queries import within
 from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 
 SELECT_ANY_FORGOTTEN: Final = "SELECT 1 FROM forgotten_values LIMIT 1"

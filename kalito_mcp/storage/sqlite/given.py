@@ -9,7 +9,8 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.storage import given_rows
 from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.numbered import message_key
-from kalito_mcp.storage.sqlite.queries import Queries, limits_of
+from kalito_mcp.storage.queries import limits_of
+from kalito_mcp.storage.sqlite.queries import Queries
 
 _PROJECT: Final = "CASE WHEN s.key IS NULL THEN g.project ELSE coalesce(p.id, 'personal') END"
 _COLUMNS: Final = f"""

@@ -13,11 +13,12 @@ from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
 from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.numbered import key_of, message_key
+from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.record_rows import AT_THE_END, EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 from kalito_mcp.storage.sqlite.client_keys import ClientKeys
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
-from kalito_mcp.storage.sqlite.queries import Queries, limits_of, owned, within
+from kalito_mcp.storage.sqlite.queries import Queries, owned, within
 from kalito_mcp.storage.sqlite.record_statements import STORED_COLUMNS
 from kalito_mcp.storage.sqlite.stated import SELECT_STATED
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED

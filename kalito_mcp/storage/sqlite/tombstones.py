@@ -16,7 +16,8 @@ from kalito_mcp.domain.records import RecordType, message_record_id
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.maintenance import OwedErasures
 from kalito_mcp.ports.records import ErasedText, Tombstone
-from kalito_mcp.storage.sqlite.queries import limits_of, within
+from kalito_mcp.storage.queries import limits_of
+from kalito_mcp.storage.sqlite.queries import within
 
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
 SELECT_ANY_TOMBSTONE: Final = "SELECT 1 FROM tombstones LIMIT 1"

@@ -3,19 +3,21 @@
 import aiosqlite
 
 from kalito_mcp.ports.vector_points import VectorPoints
+from kalito_mcp.storage.graphs import GraphQueries, GraphStatements
+from kalito_mcp.storage.sign_in import SignInQueries, SignInStatements
+from kalito_mcp.storage.sqlite import statements
 from kalito_mcp.storage.sqlite.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.sqlite.audit import AuditQueries, AuditStatements
 from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.sqlite.given import GivenQueries, GivenStatements
-from kalito_mcp.storage.sqlite.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.sqlite.imports import ImportQueries, ImportStatements
+from kalito_mcp.storage.sqlite.queries import Transaction
 from kalito_mcp.storage.sqlite.record_changes import RecordStatements
 from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.session_changes import SessionStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
-from kalito_mcp.storage.sqlite.sign_in import SignInQueries, SignInStatements
 from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
@@ -37,16 +39,17 @@ class ReadViewOfSqlite:
         *,
         query_s: float = 0.0,
     ) -> None:
+        transaction = Transaction(connection, statements)
         self.sessions = SessionQueries(connection)
         self.conversations = ConversationQueries(connection)
         self.search = SearchQueries(connection, columns, query_s)
-        self.graphs = GraphQueries(connection)
+        self.graphs = GraphQueries(transaction)
         self.records = RecordQueries(connection)
         self.imports = ImportQueries(connection)
         self.vectors = VectorQueries(connection, vectors, points)
         self.archive = ArchiveQueries(connection)
         self.access = AccessQueries(connection)
-        self.sign_in = SignInQueries(connection)
+        self.sign_in = SignInQueries(transaction)
         self.audit = AuditQueries(connection)
         self.timeline = TimelineQueries(connection)
         self.given = GivenQueries(connection)
@@ -57,18 +60,19 @@ class WriteTransactionOfSqlite:
     """One write transaction."""
 
     def __init__(self, connection: aiosqlite.Connection, points: VectorPoints | None = None) -> None:
+        transaction = Transaction(connection, statements)
         self.sessions = SessionStatements(connection)
         self.conversations = ConversationStatements(connection)
         self.text = TextIndexStatements(connection)
         self.text_rebuild = TextRebuildStatements(connection)
         self.sweep = SweepStatements(connection)
-        self.graphs = GraphStatements(connection)
+        self.graphs = GraphStatements(transaction)
         self.records = RecordStatements(connection)
         self.imports = ImportStatements(connection)
         self.vectors = VectorStatements(connection, points)
         self.vector_moves = VectorMoveStatements(connection)
         self.archive = ArchiveStatements(connection)
         self.access = AccessStatements(connection)
-        self.sign_in = SignInStatements(connection)
+        self.sign_in = SignInStatements(transaction)
         self.audit = AuditStatements(connection)
         self.given = GivenStatements(connection)
