@@ -11,10 +11,11 @@ from kalito_mcp.ports.timeline import BegunSession
 from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.postgres.queries import Queries, within
 from kalito_mcp.storage.postgres.record_statements import attribute
-from kalito_mcp.storage.postgres.sessions import IN_SCOPE, NEWEST, SESSION_COLUMNS, SESSIONS_WITH_AGENTS
+from kalito_mcp.storage.postgres.sessions import IN_SCOPE, SESSION_COLUMNS, SESSIONS_WITH_AGENTS
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.record_rows import AT_THE_END
+from kalito_mcp.storage.sessions import NEWEST
 from kalito_mcp.storage.timeline_rows import QUARTER_MS, add_quarters, begun, counts_of_spans
 
 _IN_SCOPE: Final = f"s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND {IN_SCOPE}"

@@ -14,10 +14,11 @@ from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.numbered import key_of, message_key
 from kalito_mcp.storage.record_rows import StoredRow
 from kalito_mcp.storage.row_hash import hash_of_record
+from kalito_mcp.storage.sqlite import statements
 from kalito_mcp.storage.sqlite.conversations import SELECT_NEXT_KEY, SELECT_OWNERSHIP, UPDATE_AGENT_COUNT, stored_once
 from kalito_mcp.storage.sqlite.forgotten_values import ForgottenValues
 from kalito_mcp.storage.sqlite.projects import rename_project
-from kalito_mcp.storage.sqlite.queries import owned
+from kalito_mcp.storage.sqlite.queries import Transaction, owned
 from kalito_mcp.storage.sqlite.record_statements import INSERT_EDIT, INSERT_RECORD, STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.records import SELECT_RECORDS_OF_KEYS, RecordQueries
 from kalito_mcp.storage.sqlite.session_changes import INSERT_AGENT, INSERT_PROJECT, PROJECT_KEY, SessionStatements
@@ -169,7 +170,7 @@ class RecordStatements(RecordQueries):
     async def _place(self, scope: Scope) -> rows.Place:
         """The keys of the scope's session, agent and project. Creates the last two if they are new."""
         if scope.session is not None:
-            session = await SessionStatements(self._connection).get(scope)
+            session = await SessionStatements(Transaction(self._connection, statements)).get(scope)
             assert session is not None  # noqa: S101 - the caller knows it
             [[agent_key, project_key]] = await self._all(SELECT_OWNERSHIP, session_key=key_of(session))
             return rows.Place(agent_key, key_of(session), project_key)

@@ -12,8 +12,9 @@ from kalito_mcp.ports.timeline import BegunSession
 from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.record_rows import AT_THE_END
+from kalito_mcp.storage.sessions import NEWEST
 from kalito_mcp.storage.sqlite.queries import Queries, within
-from kalito_mcp.storage.sqlite.sessions import NEWEST, SESSION_COLUMNS
+from kalito_mcp.storage.sqlite.sessions import SESSION_COLUMNS
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.timeline_rows import QUARTER_MS, add_quarters, begun, counts_of_spans
 

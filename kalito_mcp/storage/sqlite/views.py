@@ -40,7 +40,7 @@ class ReadViewOfSqlite:
         query_s: float = 0.0,
     ) -> None:
         transaction = Transaction(connection, statements)
-        self.sessions = SessionQueries(connection)
+        self.sessions = SessionQueries(transaction)
         self.conversations = ConversationQueries(connection)
         self.search = SearchQueries(connection, columns, query_s)
         self.graphs = GraphQueries(transaction)
@@ -61,7 +61,7 @@ class WriteTransactionOfSqlite:
 
     def __init__(self, connection: aiosqlite.Connection, points: VectorPoints | None = None) -> None:
         transaction = Transaction(connection, statements)
-        self.sessions = SessionStatements(connection)
+        self.sessions = SessionStatements(transaction)
         self.conversations = ConversationStatements(connection)
         self.text = TextIndexStatements(connection)
         self.text_rebuild = TextRebuildStatements(connection)
