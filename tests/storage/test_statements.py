@@ -13,10 +13,11 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp import storage
-from kalito_mcp.storage import sign_in
+from kalito_mcp.storage import access, sign_in
+from kalito_mcp.storage import audit as of_audit
 from kalito_mcp.storage.postgres import statements as postgres_statements
+from kalito_mcp.storage.sqlite import access as of_tokens
 from kalito_mcp.storage.sqlite import (
-    access,
     audit,
     client_keys,
     forgotten_values,
@@ -194,10 +195,10 @@ HOT = {
     "revisions of what was given": given.SELECT_REVISIONS,
     "removal of the oldest that was given": given.DELETE_OLD_GIVEN,
     "removal of what is too much": given.DELETE_MOST_GIVEN,
-    "audit log": audit.SELECT_ENTRIES,
-    "chain of the audit log": audit.SELECT_CHAIN,
+    "audit log": of_audit.SELECT_ENTRIES,
+    "chain of the audit log": of_audit.SELECT_CHAIN,
     "token": access.SELECT_TOKEN,
-    "use of a token": access.UPDATE_USED,
+    "use of a token": of_tokens.UPDATES_OF_USE[0],
     "end of a consent": access.UPDATE_REVOKED,
     "client": sign_in.SELECT_CLIENT,
     "request": sign_in.SELECT_REQUEST,
