@@ -26,7 +26,6 @@ from kalito_mcp.storage.sqlite import (
     record_changes,
     record_statements,
     records,
-    stated,
     superseded,
     text_index_check,
     timeline,
@@ -38,13 +37,11 @@ from kalito_mcp.storage.sqlite.conversations import (
     SELECT_MESSAGE,
     SELECT_MESSAGES,
     SELECT_MESSAGES_BY_NUMBER,
-    SELECT_OWNERSHIP,
     SELECT_PIN_BY_CLIENT_KEY,
     SELECT_SCORED,
     SELECT_SUMMARIES,
     SELECT_UNCOVERED_SUMMARIES,
     SELECT_VIEW,
-    UPDATE_AGENT_COUNT,
     UPDATE_COUNTERS_OF_MESSAGES,
     UPDATE_COUNTERS_OF_PINS,
     UPDATE_COUNTERS_OF_SUMMARY,
@@ -116,14 +113,14 @@ HOT = {
     "end of a level": SELECT_LEVEL_END,
     "covering": UPDATE_COVERED,
     "scored": SELECT_SCORED,
-    "agent of a new record": SELECT_OWNERSHIP,
-    "count of an agent": UPDATE_AGENT_COUNT,
+    "agent of a new record": record_statements.SELECT_OWNERSHIP,
+    "count of an agent": record_statements.UPDATE_AGENT_COUNT,
     "record": records.SELECT_RECORD,
     "message as a record": records.SELECT_MESSAGE_RECORD,
     "records of keys": records.SELECT_RECORDS_OF_KEYS,
-    "newest of a type": records.SELECT_NEWEST_OF_TYPE,
+    "newest of types": records.SELECT_NEWEST_OF_TYPES,
     "known": records.SELECT_KNOWN,
-    "stated": stated.SELECT_STATED,
+    "stated": records.SELECT_STATED,
     "superseded": records.SELECT_SUPERSEDED,
     "what a record supersedes": superseded.INSERT_SUPERSEDED,
     "removal of what it supersedes": superseded.DELETE_SUPERSEDED,
@@ -134,14 +131,15 @@ HOT = {
     "edits": records.SELECT_EDITS,
     "tombstone": tombstones.SELECT_TOMBSTONE,
     "erased": tombstones.SELECT_ERASED,
-    "key of an agent": records.SELECT_AGENT_KEY,
-    "owner": record_changes.SELECT_OWNER,
+    "place of a new record": record_changes.SELECT_PLACE_OF_SESSION,
+    "key of a record": record_changes.SELECT_KEY,
+    "recent words": records.SELECT_RECENT_WORDS,
     "stored": record_changes.SELECT_STORED,
     "effects": record_changes.SELECT_EFFECTS,
     "causes": records.SELECT_CAUSES,
     "records of client keys in a session": client_keys.SELECT_KEYS_OF_SESSION,
     "records of client keys without a session": client_keys.SELECT_KEYS_OF_AGENT,
-    "client keys that begin alike": client_keys.SELECT_CLIENT_KEYS,
+    "client keys that begin alike": client_keys.SELECT_CLIENT_KEYS_OF_SESSION,
     "counters": record_changes.UPDATE_COUNTERS,
     "usage": record_changes.UPSERT_USAGE,
     "hashes of records": records.SELECT_HASHED,
@@ -153,7 +151,7 @@ HOT = {
     "new vector": INSERT_VECTOR,
     "model of a session": record_changes.UPDATE_MODEL,
     "removal of edits": record_changes.DELETE_EDITS,
-    "removal of usage": record_changes.DELETE_USAGE,
+    "removal of usage": record_changes.DELETES_OF_RECORD[1],
     "removal of a record": record_changes.DELETE_RECORD,
     "change of a record": record_statements.UPDATE_RECORD,
     "tombstones of texts": tombstones.SELECT_TOMBSTONES_OF_TEXTS,
@@ -262,9 +260,9 @@ def test_the_package_has_its_statements_in_upper_case_constants() -> None:
 @pytest.mark.parametrize("of_store", [sqlite_statements, postgres_statements])
 def test_a_store_has_every_statement_that_a_port_of_all_stores_names(of_store: Any) -> None:
     named = {
-        (module or path.stem, name)
+        (path.stem, own) if own else (module, name)
         for path in Path(*storage.__path__).glob("*.py")
-        for module, name in re.findall(r"sql\.(?:([a-z_]+)\.)?([A-Z]\w+)", path.read_text("utf-8"))
+        for own, module, name in re.findall(r"\bsql\.([A-Z]\w+)|_sql\.([a-z_]+)\.(\w+)", path.read_text("utf-8"))
     }
     assert {module for module, _ in named} == set(of_store.__all__)
     assert [one for one in sorted(named) if not hasattr(getattr(of_store, one[0]), one[1])] == []

@@ -12,6 +12,7 @@ import asyncpg
 
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.storage.postgres import statements
 from kalito_mcp.storage.postgres.connections import Place, connect, connect_pool
 from kalito_mcp.storage.postgres.failures import explained
 from kalito_mcp.storage.postgres.maintenance import MaintenanceOfPostgres
@@ -162,6 +163,7 @@ class PostgresStore:
             transaction = Transaction(
                 connection,
                 self._owners,
+                sql=statements,
                 is_write=is_write,
                 is_short=is_short,
                 lock_timeout_s=self._policy.busy_timeout_s,

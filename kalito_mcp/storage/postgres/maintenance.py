@@ -10,9 +10,9 @@ import asyncpg
 from kalito_mcp.ports.maintenance import OwedErasures
 from kalito_mcp.storage.postgres.text_index import FOLDED_AT_ONCE
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
-from kalito_mcp.storage.postgres.tombstones import SELECT_UNSWEPT, Tombstones
 from kalito_mcp.storage.postgres.vector_graphs import tidy_graphs
 from kalito_mcp.storage.postgres.views import WriteTransactionOfPostgres
+from kalito_mcp.storage.tombstones import SELECT_UNSWEPT, Tombstones
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
 SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"

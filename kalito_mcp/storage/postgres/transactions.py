@@ -13,7 +13,6 @@ import anyio
 import asyncpg
 
 from kalito_mcp.ports.records import AlreadyStored
-from kalito_mcp.storage.postgres import statements
 from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.nul_text import storable
 
@@ -38,18 +37,18 @@ class Transaction:
     snapshot. If `is_short`, statements without an owner run on their own, without a transaction.
     """
 
-    sql: Any = statements
-
     def __init__(
         self,
         connection: asyncpg.Connection,
         owners: dict[str, int],
         *,
+        sql: Any = None,
         is_write: bool = False,
         is_short: bool = False,
         lock_timeout_s: float = 0.0,
     ) -> None:
         self.connection = connection
+        self.sql = sql
         self.is_write = is_write
         self._owners = owners
         self._met: dict[str, int] = {}

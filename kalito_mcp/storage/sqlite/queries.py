@@ -5,8 +5,9 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from kalito_mcp.domain.scope import DEFAULT_AGENT
 from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage import queries
 
@@ -34,7 +35,18 @@ def owned(row: str) -> str:
     return f"(SELECT owner FROM agents WHERE key = {row}.agent_key) = :owner"
 
 
-SELECT_CHANGES = "SELECT changes()"
+AGENT_KEY: Final = f"""(
+    SELECT key FROM agents WHERE owner = :owner AND id = coalesce(
+        :agent, (
+            SELECT b.id FROM sessions s JOIN agents b ON b.key = s.agent_key
+            WHERE s.owner = :owner AND s.id = :session AND {within("s")}
+        ), :limit_agent, '{DEFAULT_AGENT}'
+    ) AND (:limit_agent IS NULL OR id = :limit_agent)
+)"""
+"""The key of the agent that a scope names, else of its session's agent, else of the default one. Its parameters:
+`places_of`."""
+
+SELECT_CHANGES: Final = "SELECT changes()"
 
 
 class Transaction:

@@ -5,17 +5,17 @@ import aiosqlite
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.access import AccessQueries, AccessStatements
 from kalito_mcp.storage.audit import AuditQueries
+from kalito_mcp.storage.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.given import GivenQueries, GivenStatements
 from kalito_mcp.storage.graphs import GraphQueries, GraphStatements
 from kalito_mcp.storage.imports import ImportQueries, ImportStatements
+from kalito_mcp.storage.record_changes import RecordStatements
+from kalito_mcp.storage.records import RecordQueries
 from kalito_mcp.storage.sign_in import SignInQueries, SignInStatements
 from kalito_mcp.storage.sqlite import statements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.sqlite.audit import AuditStatements
-from kalito_mcp.storage.sqlite.conversations import ConversationQueries, ConversationStatements
 from kalito_mcp.storage.sqlite.queries import Transaction
-from kalito_mcp.storage.sqlite.record_changes import RecordStatements
-from kalito_mcp.storage.sqlite.records import RecordQueries
 from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.session_changes import SessionStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
@@ -42,10 +42,10 @@ class ReadViewOfSqlite:
     ) -> None:
         transaction = Transaction(connection, statements)
         self.sessions = SessionQueries(transaction)
-        self.conversations = ConversationQueries(connection)
+        self.conversations = ConversationQueries(transaction)
         self.search = SearchQueries(connection, columns, query_s)
         self.graphs = GraphQueries(transaction)
-        self.records = RecordQueries(connection)
+        self.records = RecordQueries(transaction)
         self.imports = ImportQueries(transaction)
         self.vectors = VectorQueries(connection, vectors, points)
         self.archive = ArchiveQueries(connection)
@@ -63,12 +63,12 @@ class WriteTransactionOfSqlite:
     def __init__(self, connection: aiosqlite.Connection, points: VectorPoints | None = None) -> None:
         transaction = Transaction(connection, statements)
         self.sessions = SessionStatements(transaction)
-        self.conversations = ConversationStatements(connection)
-        self.text = TextIndexStatements(connection)
+        self.conversations = ConversationStatements(transaction)
+        self.text = TextIndexStatements(transaction)
         self.text_rebuild = TextRebuildStatements(connection)
         self.sweep = SweepStatements(connection)
         self.graphs = GraphStatements(transaction)
-        self.records = RecordStatements(connection)
+        self.records = RecordStatements(transaction)
         self.imports = ImportStatements(transaction)
         self.vectors = VectorStatements(connection, points)
         self.vector_moves = VectorMoveStatements(connection)
