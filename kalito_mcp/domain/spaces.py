@@ -1,5 +1,6 @@
 """Spaces: memories that several people share. Pure."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -39,12 +40,7 @@ class Space:
     @property
     def owner(self) -> str:
         """Whose the records in it are: the store keeps a space as the memory of an owner of its own."""
-        return f"{_PREFIX}{self.name}"
-
-    def seen_from(self, scope: Scope) -> Scope:
-        """What of this space a read of a member finds: what is of the member's project, and what is of none."""
-        limits = Limits(project=scope.limits.project)
-        return Scope(self.owner, DEFAULT_AGENT, project=scope.project, limits=limits)
+        return space_owner(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +75,32 @@ class SharedCopy:
     shared_at: int
 
 
+def seen_in_spaces(scope: Scope, memberships: Iterable[Membership]) -> Iterator[tuple[Membership, Scope]]:
+    """The memberships that count for a read of this scope, and what it finds of each space: what is of the scope's
+    project, and what is of none. A session is the member's own, and a caller who is limited to an agent sees no more
+    than that agent's part."""
+    if scope.session is None and scope.limits.agent is None:
+        limits = Limits(project=scope.limits.project)
+        for one in memberships:
+            yield one, Scope(one.space.owner, DEFAULT_AGENT, project=scope.project, limits=limits)
+
+
+def space_owner(name: str) -> str:
+    """Whose the records of the space of this name are."""
+    return f"{_PREFIX}{name}"
+
+
+def space_of(owner: str) -> str | None:
+    """The name of the space that is kept as this owner's memory; None if the owner is a person or a program."""
+    return owner.removeprefix(_PREFIX) if owner.startswith(_PREFIX) else None
+
+
 def checked_user(owner: str) -> str:
     """The owner, who may be a person or a program.
 
     Raises:
         InvalidInput: it is a space.
     """
-    if owner.startswith(_PREFIX):
+    if space_of(owner) is not None:
         raise InvalidInput(f"the owner {owner!r} is a space; name a person, and make them a member of it")
     return owner

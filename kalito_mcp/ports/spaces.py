@@ -31,7 +31,8 @@ class SpaceReader(Protocol):
 
 
 class SpaceWriter(SpaceReader, Protocol):
-    """Writes of one transaction. They change what `Store.revision` says of the members, too."""
+    """Writes of one transaction. They change what `Store.revision` says of the members, too. Nobody else changes
+    the members, memberships and copies that it read until it ends. `members` comes before everything else in it."""
 
     async def add_space(self, space: Space) -> bool:
         """Make a space. False, and nothing is changed, if there is one of this name."""
@@ -39,8 +40,9 @@ class SpaceWriter(SpaceReader, Protocol):
     async def remove_space(self, name: str) -> None:
         """Remove a space, its members, and what is known of its copies. Its records are erased before."""
 
-    async def set_member(self, membership: Membership) -> None:
-        """Let somebody into a space, or give a member another role; `since` stays then."""
+    async def set_member(self, membership: Membership) -> bool:
+        """Let somebody into a space, or give a member another role; `since` stays then. False, and nothing is changed,
+        if there is no space of this name."""
 
     async def remove_member(self, space: str, user: str) -> bool:
         """Let somebody leave a space; whether they were in it."""

@@ -13,6 +13,7 @@ from kalito_mcp.storage.postgres.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.sign_in import SignInStatements
+from kalito_mcp.storage.postgres.spaces import SpaceQueries, SpaceStatements
 from kalito_mcp.storage.postgres.text_index import TextIndexStatements
 from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.postgres.vectors import VectorQueries, VectorStatements
@@ -40,6 +41,7 @@ class ReadViewOfPostgres:
         self.conversations = ConversationQueries(transaction)
         self.imports = ImportQueries(transaction)
         self.given = GivenQueries(transaction)
+        self.spaces = SpaceQueries(transaction)
         self.timeline = TimelineQueries(transaction)
         self.records = RecordQueries(transaction)
         self.access = AccessQueries(transaction)
@@ -60,6 +62,7 @@ class WriteTransactionOfPostgres:
         self.conversations = ConversationStatements(transaction)
         self.imports = ImportStatements(transaction)
         self.given = GivenStatements(transaction)
+        self.spaces = SpaceStatements(transaction)
         self.records = RecordStatements(transaction)
         self.access = AccessStatements(transaction)
         self.sign_in = SignInStatements(transaction)

@@ -19,6 +19,7 @@ from kalito_mcp.storage.sqlite.queries import Transaction
 from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.session_changes import SessionStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
+from kalito_mcp.storage.sqlite.spaces import SpaceQueries, SpaceStatements
 from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
@@ -54,6 +55,7 @@ class ReadViewOfSqlite:
         self.audit = AuditQueries(transaction)
         self.timeline = TimelineQueries(transaction)
         self.given = GivenQueries(transaction)
+        self.spaces = SpaceQueries(connection)
         self.connection = connection
 
 
@@ -77,3 +79,4 @@ class WriteTransactionOfSqlite:
         self.sign_in = SignInStatements(transaction)
         self.audit = AuditStatements(transaction)
         self.given = GivenStatements(transaction)
+        self.spaces = SpaceStatements(connection)
