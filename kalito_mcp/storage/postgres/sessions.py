@@ -1,6 +1,6 @@
 """Statements that read sessions, and which of them are owed work."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from kalito_mcp.domain.sessions import Session
@@ -51,7 +51,10 @@ SELECT count(*)::double precision, coalesce(sum(s.key::double precision), 0),
 FROM {SESSIONS_WITH_AGENTS}
 WHERE s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND {IN_SCOPE}
 """
-SELECT_OWNERS_OWING: Final = "SELECT key, name FROM owners WHERE owes AND key >= :after_key ORDER BY key"
+SELECT_OWNERS_OWING: Final = """
+SELECT key, name FROM owners WHERE owes AND key >= :after_key AND (:names::text[] IS NULL OR name = ANY(:names))
+ORDER BY key
+"""
 SELECT_OWNER_KEY: Final = "SELECT key FROM owners WHERE name = :name"
 SELECT_OWING_SESSIONS: Final = f"""
 SELECT {SESSION_COLUMNS} FROM {SESSIONS_WITH_AGENTS}
@@ -124,7 +127,13 @@ class SessionQueries(sessions.SessionQueries):
     """`ports.sessions.SessionReader`."""
 
     async def list_owing(
-        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+        self,
+        *,
+        threshold: int,
+        max_summaries: int,
+        after: Session | None,
+        limit: int,
+        owners: Collection[str] | None = None,
     ) -> Sequence[Session]:
         first, after_key = 0, 0
         if after is not None:
@@ -132,7 +141,8 @@ class SessionQueries(sessions.SessionQueries):
             after_key = key_of(after)
         parameters = {"threshold": threshold, "max_summaries": max_summaries}
         found: list[Session] = []
-        for owner_key, owner in await self._all(SELECT_OWNERS_OWING, after_key=first):
+        names = None if owners is None else list(owners)
+        for owner_key, owner in await self._all(SELECT_OWNERS_OWING, after_key=first, names=names):
             rows = await self._all(
                 SELECT_OWING_SESSIONS,
                 owner=owner,
