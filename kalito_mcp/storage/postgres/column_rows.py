@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.storage.packed_columns import packed
-from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
+from kalito_mcp.storage.postgres.queries import Queries, within
+from kalito_mcp.storage.queries import limits_of
 
 _MOST_CHANGES: Final = 5_000
 """Changed records that are read as such. If there are more, all records are read."""

@@ -14,6 +14,7 @@ from kalito_mcp.domain.spaces import space_of
 from kalito_mcp.errors import ConfigurationError, StorageBusy, StorageError
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.store import Schema
+from kalito_mcp.storage.postgres import statements
 from kalito_mcp.storage.postgres.connections import Place, connect, connect_pool
 from kalito_mcp.storage.postgres.failures import OUT_OF_REACH, explained
 from kalito_mcp.storage.postgres.leases import LEASE_S, Lease
@@ -237,6 +238,7 @@ class PostgresStore:
                 connection,
                 self._owners,
                 self._lease,
+                sql=statements,
                 is_write=is_write,
                 is_short=is_short,
                 wait_s=self._policy.busy_timeout_s,

@@ -8,7 +8,7 @@ import asyncpg
 
 from kalito_mcp.domain.findings import Finding, Verdict, finding_of
 from kalito_mcp.errors import ConfigurationError, StorageError
-from kalito_mcp.storage.postgres.audit import AuditQueries
+from kalito_mcp.storage.audit import AuditQueries
 from kalito_mcp.storage.postgres.connections import Place, connect, prepare
 from kalito_mcp.storage.postgres.deep_inspection import deep_findings, reading
 from kalito_mcp.storage.postgres.failures import explained

@@ -5,13 +5,14 @@ tables compare, and for a write the lock of the owner's row. That lock is what m
 the other. Each statement names its owner, so nobody has to say beforehand whose memory a transaction is about.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
 import anyio
 import asyncpg
 
+from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.notices import commit_with_notice
@@ -34,7 +35,7 @@ _NOBODY: Final = 0
 
 
 class Transaction:
-    """Runs named statements in one transaction on a connection of the pool.
+    """Runs named statements in one transaction on a connection of the pool. Implements `storage.queries`.
 
     `owners` has the keys of known owners by name; those that a committed transaction met are added. A write takes the
     `lease` of its owners. A read is a snapshot. If `is_short`, statements without an owner run on their own, without a
@@ -49,12 +50,14 @@ class Transaction:
         owners: dict[str, int],
         lease: Lease,
         *,
+        sql: Any = None,
         is_write: bool = False,
         is_short: bool = False,
         wait_s: float,
         statement_ms: int = 0,
     ) -> None:
         self.connection = connection
+        self.sql = sql
         self.is_write = is_write
         self.lease = lease
         self._owners = owners
@@ -103,6 +106,14 @@ class Transaction:
         values = [[key if name == "owner" else storable(row[name]) for name in names] for row in rows]
         if values:
             await self.connection.executemany(text, values)
+
+    @contextmanager
+    def stored_once(self) -> Iterator[None]:
+        """Raises AlreadyStored for a constraint that says what is stored once. The transaction ends with that."""
+        try:
+            yield
+        except asyncpg.UniqueViolationError:
+            raise AlreadyStored from None  # the error of PostgreSQL quotes the row
 
     @asynccontextmanager
     async def undoable(self, owner: str) -> AsyncIterator[None]:

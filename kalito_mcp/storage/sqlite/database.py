@@ -47,10 +47,10 @@ from kalito_mcp.storage.sqlite.search import ColumnCaches
 from kalito_mcp.storage.sqlite.side_files import SideFiles, create_private, leave_open
 from kalito_mcp.storage.sqlite.sweeping import remove_old_vector_files
 from kalito_mcp.storage.sqlite.text_rebuild import rebuild
-from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.trips import in_one_trip, reading, write_in_one_trip
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
+from kalito_mcp.storage.tombstones import SELECT_IDENTITY
 
 T = TypeVar("T")
 

@@ -21,9 +21,9 @@ from kalito_mcp.storage.sqlite.audit_check import audit_fault
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.side_files import SideFiles
 from kalito_mcp.storage.sqlite.text_index_check import differences, owed_rebuild
-from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
 from kalito_mcp.storage.sqlite.vector_check import VECTORS_SINCE, vector_findings, wrong_vectors
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_INDEXES
+from kalito_mcp.storage.tombstones import SELECT_UNSWEPT
 from kalito_mcp.text.plurals import plural
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
