@@ -52,6 +52,7 @@ CAMPAIGNS: Final = (
     "replaced_files",
     "snapshot_races",
     "power_cut",
+    "failover",
     "workday",
     "formats",
     "fuzz",

@@ -86,7 +86,6 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "records/named.py": 2,
     "records/repetitions.py": 1,
     "records/sessions.py": 1,
-    "storage/sqlite/record_changes.py": 1,
     "summaries/existing.py": 2,
     "upkeep/answer_log.py": 1,
     "upkeep/finalizer.py": 1,

@@ -89,7 +89,7 @@ class TransferStatements(TransferQueries):
     async def add(self, table: str, rows: Sequence[Row], owner: str | None = None) -> None:
         renamed = [{_WHOSE.get(name, name): value for name, value in row.items()} for row in rows]
         try:
-            await self._many(INSERT_MOVED[table], renamed, owner=owner)
+            await self._transaction.many(INSERT_MOVED[table], renamed, owner=owner)
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, ValueError) as error:
             # Without what PostgreSQL quotes of the row.
             raise InvalidInput(f"a row of {table} cannot be stored ({error.args[0]}); the rest was not moved") from None
