@@ -39,7 +39,8 @@ def command(database: str | None, config: Path | None, named: str) -> None:
 
     settings = settings_of_existing(database, config)
     target = address_of(named, os.environ.get("KALITO_DATABASE_DIRECT") or None)
-    if target.prefix.resolve() == settings.database.prefix.resolve():
+    is_on_server = target.server or settings.database.server  # which may have two names; nothing is moved then
+    if not is_on_server and target.prefix.resolve() == settings.database.prefix.resolve():
         raise InvalidInput(f"{target} is where the memory is already; name another database")
     report = anyio.run(partial(migrate, settings.database, target, settings.storage, _Progress()))
     tell([*_report_lines(report), *_next_lines(settings.database, target)])
