@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Limits, Scope
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput
 
 _PREFIX: Final = "space:"
@@ -95,12 +96,12 @@ def space_of(owner: str) -> str | None:
     return owner.removeprefix(_PREFIX) if owner.startswith(_PREFIX) else None
 
 
-def checked_user(owner: str) -> str:
-    """The owner, who may be a person or a program.
+def checked_user(owner: str, field: str) -> str:
+    """The name of an owner who is a person or a program, unchanged.
 
     Raises:
-        InvalidInput: it is a space.
+        InvalidInput: it is not acceptable as a name, or it is a space.
     """
-    if space_of(owner) is not None:
+    if space_of(checked_name(owner, field)) is not None:
         raise InvalidInput(f"the owner {owner!r} is a space; name a person, and make them a member of it")
     return owner
