@@ -8,10 +8,10 @@ from typing import Protocol
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import Editor, MemoryRecord
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.spaces import Role, SharedCopy, space_owner
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, seen_in_spaces, space_owner
 from kalito_mcp.errors import InvalidInput, KalitoError
 from kalito_mcp.memory.part import Part
-from kalito_mcp.ports.store import ReadView
+from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 
@@ -25,6 +25,13 @@ class Hiding(Protocol):
 
 class Sharing(Part):
     """Finds where a record is to be changed, and lets its copies follow."""
+
+    async def mine(self, view: ReadView | WriteTransaction) -> list[Membership]:
+        """The memberships of the owner, in the spaces that are within the limits."""
+        found = await view.spaces.memberships(self.place.owner)
+        limit = self.place.limits.project
+        seen = (one for one, _ in seen_in_spaces(self.place.scope().anywhere(), found))
+        return [one for one in seen if limit is None or one.space.project in (None, limit)]
 
     def signed(self, editor: Editor) -> Editor:
         """The editor of a change in a space: its history says whose it was."""
@@ -69,12 +76,12 @@ class Sharing(Part):
         return await self._services.eraser.purge(own, ids, in_spaces)
 
     async def _copied(self, record_id: str) -> Sequence[tuple[SharedCopy, MemoryRecord]]:
-        """The copies of a record where its owner may still write, each with the record as it is now."""
+        """The copies of a record where its owner may still write, within the limits, each with the record as it is
+        now."""
         owner = self.place.owner
 
         async def look(view: ReadView) -> list[SharedCopy]:
-            mine = await view.spaces.memberships(owner)
-            writable = {one.space.name for one in mine if one.role.includes(Role.WRITER)}
+            writable = {one.space.name for one in await self.mine(view) if one.role.includes(Role.WRITER)}
             copies = await view.spaces.copies(owner, [record_id]) if writable else ()
             return [one for one in copies if one.space in writable]
 

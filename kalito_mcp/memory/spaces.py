@@ -9,8 +9,7 @@ from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, EditorType, MemoryRecord, scope_of
 from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
-from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, checked_user, seen_in_spaces, space_owner
-from kalito_mcp.domain.validation import checked_name
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, checked_user, space_owner
 from kalito_mcp.editing.editor import Adding
 from kalito_mcp.editing.new_record import NOTE
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordNotFound
@@ -43,10 +42,7 @@ class Spaces(Part):
 
     async def mine(self) -> Sequence[Membership]:
         """The spaces that the owner of this memory is a member of, within its limits."""
-        found = await self.place.store.read(lambda view: view.spaces.memberships(self.place.owner))
-        limit = self.place.limits.project
-        seen = (one for one, _ in seen_in_spaces(self.place.scope().anywhere(), found))
-        return [one for one in seen if limit is None or one.space.project in (None, limit)]
+        return await self.place.store.read(Sharing(self.place, self._services).mine)
 
     async def share(
         self, record_id: str, space: str | None = None, *, editor: Editor = PROGRAM
@@ -103,7 +99,7 @@ class Spaces(Part):
     async def set_member(self, name: str, user: str, role: Role) -> Membership:
         """Let somebody into a space, or give a member another role. Raises NotFound without such a space."""
         self.place.limits.check_none("the members of a space")
-        checked_user(checked_name(user, "user"))
+        checked_user(user, "user")
         membership = Membership(await self._existing(name), user, role, self.place.clock.now_ms())
         with no_new_words():
             is_there = await self.place.store.write(lambda transaction: transaction.spaces.set_member(membership))
@@ -170,7 +166,7 @@ class Spaces(Part):
             # The record is looked at first: whoever changes two memories changes the person's before the space's.
             if await transaction.records.record(scope_of(self.place.owner, source), source.id) is None:
                 raise RecordNotFound(f"{source.id} was erased meanwhile")
-            mine = await transaction.spaces.memberships(self.place.owner)
+            mine = await Sharing(self.place, self._services).mine(transaction)
             if not any(one.space == space and one.role.includes(Role.WRITER) for one in mine):
                 raise AccessDenied(f"you cannot share in {space.name!r} any more")
             copies = await add()
