@@ -9,7 +9,7 @@ from kalito_mcp.domain.records import CreateSummaryRequest
 from kalito_mcp.domain.records import Role as Sender
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.spaces import Role
-from kalito_mcp.errors import InvalidInput
+from kalito_mcp.errors import AccessDenied, InvalidInput
 from tests.memory.test_spaces import NEW_RULE, RULE, found_by, memory, shared
 
 __all__ = ["memory"]
@@ -68,3 +68,28 @@ async def test_a_token_that_sees_no_space_changes_none_with_a_correction(memory:
     await beyond.records.revert(pin, 1)
     await beyond.update_memory(pin, {"text": NEW_RULE}, expected_revision=3)
     assert [(await ann.records.get(one)).text for one in (copy, of_project.id)] == [NEW_RULE, RULE]
+
+
+async def test_a_long_copy_is_corrected_shared_again_and_taken_back_as_a_whole(memory: Memory) -> None:
+    ann, paragraphs = memory.of_owner("ann"), [f"Step {number} deploys. {'Wait a bit. ' * 120}" for number in range(6)]
+    [message] = (await ann.record_messages("s", [NewMessage(Sender.USER, "\n\n".join(paragraphs))])).message_ids
+    _, noted = await ann.spaces.share(message)
+    ben = memory.of_owner("ben")
+
+    async def said() -> str:
+        parts = await ben.records.get_all(noted.record_id)
+        return "".join(one.text for one in parts if not one.is_deleted)
+
+    assert len(await ben.records.get_all(noted.record_id)) > 2
+    corrected = "\n\n".join([*paragraphs[:-2], "Step 4 is left out."])
+    await ann.update_memory(message, {"text": corrected}, expected_revision=1)
+    assert await said() == corrected
+    await ann.forget(noted.record_id)
+    assert await found_by(memory, "ben", "deploys") == []
+    _, again = await ann.spaces.share(message)
+    assert again == noted
+    assert await said() == corrected
+    with pytest.raises(AccessDenied):
+        await ben.forget(noted.record_id)
+    await ann.purge([message])
+    assert await found_by(memory, "ben", "deploys") == []
