@@ -52,7 +52,7 @@ class Spaces(Part):
             Conflict: the record is forgotten, or what was forgotten or erased in the space says the same.
         """
         self.place.check_remembered()
-        where = await self._writable(space)
+        where = await self.writable(space)
         source = await self._services.historian.record(self.place.scope(), record_id)
         if source.is_deleted:
             raise Conflict(f"{source.id} is forgotten; restore it first")
@@ -60,6 +60,19 @@ class Spaces(Part):
         copy = await Sharing(self.place, self._services).copied(where.space, source, editor) if again is None else again
         noted = await self.place.store.read(lambda view: view.spaces.shared(where.space.name, [copy.id]))
         return copy, replace(noted[copy.id], record_id=copy.content["document_id"])
+
+    async def writable(self, name: str | None) -> Membership:
+        """The membership by which the owner may share in a space; without a name, in the only one where they may.
+        Raises AccessDenied and InvalidInput as `share`."""
+        mine = await self.mine()
+        writable = [one for one in mine if one.role.includes(Role.WRITER)]
+        named = [one for one in writable if name in (None, one.space.name)]
+        if len(named) == 1:
+            return named[0]
+        known = ", ".join(f"{one.space.name} ({one.role})" for one in mine)
+        if name is not None:
+            raise AccessDenied(f"you cannot share in {name!r}; you are a member of: {known or 'no space'}")
+        raise InvalidInput(f"say in which space to share; you are a member of: {known or 'no space'}")
 
     async def all(self) -> Sequence[Space]:
         """All spaces of the database, by name."""
@@ -127,18 +140,6 @@ class Spaces(Part):
         if found is None:
             raise NotFound(f"no space {name!r}; `kalito-mcp space list` shows them")
         return found
-
-    async def _writable(self, name: str | None) -> Membership:
-        """The membership by which the owner may write in a space."""
-        mine = await self.mine()
-        writable = [one for one in mine if one.role.includes(Role.WRITER)]
-        named = [one for one in writable if name in (None, one.space.name)]
-        if len(named) == 1:
-            return named[0]
-        known = ", ".join(f"{one.space.name} ({one.role})" for one in mine)
-        if name is not None:
-            raise AccessDenied(f"you cannot share in {name!r}; you are a member of: {known or 'no space'}")
-        raise InvalidInput(f"say in which space to share; you are a member of: {known or 'no space'}")
 
     async def _shared_again(self, space: Space, source: MemoryRecord, editor: Editor) -> MemoryRecord | None:
         """The copy that was made of this record before, with the words that the record has now; None without one."""

@@ -2,14 +2,18 @@
 
 import pytest
 
-from kalito_mcp import Memory, NewMessage
+from kalito_mcp import CreatePinRequest, Memory, NewMessage
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.context import Include
-from kalito_mcp.domain.records import CreateSummaryRequest
+from kalito_mcp.domain.memory_records import Editor, EditorType
+from kalito_mcp.domain.records import CreateSummaryRequest, Reach
 from kalito_mcp.domain.records import Role as Sender
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.spaces import Role
 from kalito_mcp.errors import AccessDenied, InvalidInput
+from kalito_mcp.memory.verbs.records import CreatePin, create_pin
+from kalito_mcp.memory.verbs.verb import Caller
+from kalito_mcp.pins.known import known_records
 from tests.memory.test_spaces import NEW_RULE, RULE, found_by, memory, shared
 
 __all__ = ["memory"]
@@ -93,3 +97,20 @@ async def test_a_long_copy_is_corrected_shared_again_and_taken_back_as_a_whole(m
         await ben.forget(noted.record_id)
     await ann.purge([message])
     assert await found_by(memory, "ben", "deploys") == []
+
+
+async def test_what_may_not_be_shared_is_not_pinned_either(memory: Memory) -> None:
+    rae = memory.of_owner("rae")
+    with pytest.raises(AccessDenied, match="cannot share"):
+        await create_pin(Caller(rae, Editor(EditorType.AGENT, "codex")), CreatePin(content=RULE, space="team"))
+    assert await rae.records.all(frozenset()) == []
+
+
+async def test_facts_of_a_space_do_not_hide_one_s_own(memory: Memory) -> None:
+    ann, ben = memory.of_owner("ann"), memory.of_owner("ben")
+    await ben.create_pin(CreatePinRequest(None, "I keep bees.", scope=Reach.PERSON))
+    for number in (1, 2):
+        pin = await ann.create_pin(CreatePinRequest(None, f"Fact {number}.", scope=Reach.PERSON, importance_score=1.0))
+        await ann.spaces.share(pin.id)
+    known = await ben.place.store.read(lambda view: known_records(view, ben.place.scope(), limit=1))
+    assert [(one.text, one.space) for one in known] == [("Fact 1.", "team"), ("I keep bees.", None)]
