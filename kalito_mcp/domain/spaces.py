@@ -78,11 +78,13 @@ class SharedCopy:
 
 def seen_in_spaces(scope: Scope, memberships: Iterable[Membership]) -> Iterator[tuple[Membership, Scope]]:
     """The memberships that count for a read of this scope, and what it finds of each space: what is of the scope's
-    project, and what is of none. A session is the member's own, and a caller who is limited to an agent sees no more
-    than that agent's part."""
-    if scope.session is None and scope.limits.agent is None:
-        limits = Limits(project=scope.limits.project)
-        for one in memberships:
+    project, and what is of none; of the space of another project nothing. A session is the member's own, and a caller
+    who is limited to an agent sees no more than that agent's part."""
+    if scope.session is not None or scope.limits.agent is not None:
+        return
+    limits = Limits(project=scope.limits.project)
+    for one in memberships:
+        if one.space.project is None or {scope.project, limits.project} <= {None, one.space.project}:
             yield one, Scope(one.space.owner, DEFAULT_AGENT, project=scope.project, limits=limits)
 
 

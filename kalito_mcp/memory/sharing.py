@@ -38,9 +38,7 @@ class Sharing(Part):
     async def mine(self, view: ReadView | WriteTransaction) -> list[Membership]:
         """The memberships of the owner, in the spaces that are within the limits."""
         found = await view.spaces.memberships(self.place.owner)
-        limit = self.place.limits.project
-        seen = (one for one, _ in seen_in_spaces(self.place.scope().anywhere(), found))
-        return [one for one in seen if limit is None or one.space.project in (None, limit)]
+        return [one for one, _ in seen_in_spaces(self.place.scope().anywhere(), found)]
 
     def signed(self, editor: Editor) -> Editor:
         """The editor of a change in a space: its history says whose it was."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
+from kalito_mcp.domain.records import Visibility
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, checked_user, space_owner
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordNotFound
@@ -49,13 +50,16 @@ class Spaces(Part):
             RecordNotFound: no such record, or it was erased.
             AccessDenied: the owner is no member of the space, or a reader.
             InvalidInput: no space is named, and there is none or more than one; or it is a document of several parts.
-            Conflict: the record is forgotten, or what was forgotten or erased in the space says the same.
+            Conflict: the record is forgotten, or internal, as thoughts are; or what was forgotten or erased in the
+                space says the same.
         """
         self.place.check_remembered()
         where = await self.writable(space)
         source = await self._services.historian.record(self.place.scope(), record_id)
         if source.is_deleted:
             raise Conflict(f"{source.id} is forgotten; restore it first")
+        if source.visibility is Visibility.INTERNAL:
+            raise Conflict(f"{source.id} is internal; share a note of what others should know instead")
         again = await self._shared_again(where.space, source, editor)
         copy = await Sharing(self.place, self._services).copied(where.space, source, editor) if again is None else again
         noted = await self.place.store.read(lambda view: view.spaces.shared(where.space.name, [copy.id]))

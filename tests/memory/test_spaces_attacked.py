@@ -10,11 +10,11 @@ from kalito_mcp.domain.records import CreateSummaryRequest, Reach
 from kalito_mcp.domain.records import Role as Sender
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.spaces import Role
-from kalito_mcp.errors import AccessDenied, InvalidInput
+from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, RecordNotFound
 from kalito_mcp.memory.verbs.records import CreatePin, create_pin
 from kalito_mcp.memory.verbs.verb import Caller
 from kalito_mcp.pins.known import known_records
-from tests.memory.test_spaces import NEW_RULE, RULE, found_by, memory, shared
+from tests.memory.test_spaces import NEW_RULE, RULE, found_by, known_to, memory, shared
 
 __all__ = ["memory"]
 pytestmark = pytest.mark.anyio
@@ -113,4 +113,29 @@ async def test_facts_of_a_space_do_not_hide_one_s_own(memory: Memory) -> None:
         pin = await ann.create_pin(CreatePinRequest(None, f"Fact {number}.", scope=Reach.PERSON, importance_score=1.0))
         await ann.spaces.share(pin.id)
     known = await ben.place.store.read(lambda view: known_records(view, ben.place.scope(), limit=1))
-    assert [(one.text, one.space) for one in known] == [("Fact 1.", "team"), ("I keep bees.", None)]
+    assert [(one.text, one.space) for one in known] == [("Fact 2.", "team"), ("I keep bees.", None)]
+
+
+async def test_a_thought_is_not_shared(memory: Memory) -> None:
+    ann = memory.of_owner("ann")
+    [thought] = await ann.remember("thought", {"text": "We deploy too often, I think."})
+    with pytest.raises(Conflict, match="internal"):
+        await ann.spaces.share(thought.id)
+
+
+async def test_nobody_moves_a_copy_out_of_the_project_of_its_space(memory: Memory) -> None:
+    project = "github.com/acme/payments"
+    await memory.spaces.create("payments", project)
+    for user in ("ann", "dan"):
+        await memory.spaces.set_member("payments", user, Role.WRITER)
+    ann, dan = memory.of_owner("ann"), memory.of_owner("dan")
+    pin = await ann.create_pin(CreatePinRequest(None, RULE, scope=Reach.PERSON))
+    copy, _ = await ann.spaces.share(pin.id, "payments")
+    await ann.update_memory(copy.id, {"scope": "person", "project": None}, expected_revision=1)
+    assert await known_to(memory, "dan", project=project) == [(RULE, "payments")]
+    assert await known_to(memory, "dan", project="github.com/acme/website") == []
+    elsewhere = memory.of_owner("dan", Limits(project="github.com/acme/website"))
+    assert not (await elsewhere.search_memory("deploy")).hits
+    with pytest.raises(RecordNotFound):
+        await elsewhere.records.get(copy.id)
+    assert (await dan.records.get(copy.id)).text == RULE
