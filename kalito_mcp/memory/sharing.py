@@ -102,6 +102,8 @@ class Sharing(Part):
             mine = await self.mine(transaction)
             if not any(one.space == space and one.role.includes(Role.WRITER) for one in mine):
                 raise AccessDenied(f"you cannot share in {space.name!r} any more")
+            if known is None and (made := await self._made(transaction, space, source)):
+                return made
             copies = await add()
             for one in copies:
                 copy = SharedCopy(space.name, one.id, self.place.owner, source.id, now_ms)
@@ -122,6 +124,16 @@ class Sharing(Part):
             around=share,
         )
         return copy
+
+    async def _made(self, transaction: WriteTransaction, space: Space, source: MemoryRecord) -> list[MemoryRecord]:
+        """The copy that somebody made of the record meanwhile, by its parts."""
+        noted = await transaction.spaces.copies(self.place.owner, [source.id])
+        found = [
+            await transaction.records.record(Scope(space.owner), one.record_id)
+            for one in noted
+            if one.space == space.name
+        ]
+        return [one for one in found if one is not None]
 
     async def rewritten(
         self, space: Space, parts: Sequence[MemoryRecord], source: MemoryRecord, editor: Editor

@@ -1,5 +1,6 @@
 """Spaces, and what nobody may do with them: come in as one, speak to the models of others, keep what was erased."""
 
+import anyio
 import pytest
 
 from kalito_mcp import CreatePinRequest, Memory, NewMessage
@@ -139,3 +140,18 @@ async def test_nobody_moves_a_copy_out_of_the_project_of_its_space(memory: Memor
     with pytest.raises(RecordNotFound):
         await elsewhere.records.get(copy.id)
     assert (await dan.records.get(copy.id)).text == RULE
+
+
+async def test_what_is_shared_twice_at_once_is_in_the_space_once(memory: Memory) -> None:
+    ann = memory.of_owner("ann")
+    long = NewMessage(Sender.USER, "\n\n".join(f"Step {number} deploys. {'Wait a bit. ' * 120}" for number in range(4)))
+    [message] = (await ann.record_messages("s", [long])).message_ids
+    made: set[str] = set()
+
+    async def share() -> None:
+        made.add((await ann.spaces.share(message))[1].record_id)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(share)
+    assert len(made) == 1
