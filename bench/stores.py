@@ -1,4 +1,4 @@
-"""Where a benchmark keeps its memories: in SQLite files, or with `KALITO_BENCH_STORE=postgres` on a PostgreSQL of its own.
+"""Where a benchmark keeps its memories: in files, or with `KALITO_BENCH_STORE=postgres` on a PostgreSQL of its own.
 
 That server comes from a wheel and ends with the process. Its figures are of a new database for each path.
 """

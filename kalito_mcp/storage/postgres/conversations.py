@@ -13,12 +13,9 @@ from kalito_mcp.storage.numbered import key_of
 from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
 from kalito_mcp.storage.postgres.record_statements import (
     INSERT_EDIT,
-    INSERT_RECORDS,
     STORED_COLUMNS,
     UPDATE_RECORD,
-    inserted,
     inserted_edit,
-    stored_once,
 )
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED, supersede
 from kalito_mcp.storage.postgres.text_index import TextIndexStatements
@@ -217,11 +214,8 @@ class ConversationStatements(ConversationQueries):
 
     async def _insert(self, session: Session, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
         """Insert rows, all of one agent, with their index entries."""
-        agent_key = entries[0][0][1]
-        with stored_once():
-            await self._all(INSERT_RECORDS, owner=session.owner, **inserted(row for row, _ in entries))
         index = TextIndexStatements(self._transaction)
-        await index.add(session.owner, agent_key, [(row[0], indexed) for row, indexed in entries])
+        await index.insert(session.owner, [row for row, _ in entries], [indexed for _, indexed in entries])
 
 
 def _of(session: Session) -> dict[str, Any]:

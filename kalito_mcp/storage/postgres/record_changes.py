@@ -16,13 +16,11 @@ from kalito_mcp.storage.postgres.projects import ProjectStatements
 from kalito_mcp.storage.postgres.queries import places_of, within
 from kalito_mcp.storage.postgres.record_statements import (
     INSERT_EDIT,
-    INSERT_RECORDS,
     SELECT_OWNERSHIP,
     STORED_COLUMNS,
     UPDATE_AGENT_COUNT,
     UPDATE_RECORD,
     attribute,
-    inserted,
     inserted_edit,
     stored_once,
 )
@@ -122,10 +120,8 @@ class RecordStatements(RecordQueries):
             cause = draft.content.get("caused_by")
             caused_by = None if cause is None else keys.get(cause) or await self._key(owner, cause)
             new.append(rows.new_row(keys[draft.id], where, draft, caused_by=caused_by, now_ms=now_ms))
-        with stored_once():
-            await self._all(INSERT_RECORDS, owner=owner, **inserted(map(rows.insert_parameters, new)))
-        entries = [(row["key"], await _indexed(row)) for row in new]
-        await TextIndexStatements(self._transaction).add(owner, where.agent_key, entries)
+        stored = list(map(rows.insert_parameters, new))
+        await TextIndexStatements(self._transaction).insert(owner, stored, [await _indexed(row) for row in new])
         for row in new:
             if named := named_in(row["attributes"]):
                 await supersede(self._transaction, owner, row["key"], named)

@@ -18,9 +18,11 @@ from kalito_mcp.storage.postgres.client_keys import ClientKeys
 from kalito_mcp.storage.postgres.forgotten_values import ForgottenValues
 from kalito_mcp.storage.postgres.queries import AGENT_KEY, Queries, places_of, within
 from kalito_mcp.storage.postgres.record_statements import STORED_COLUMNS, attribute
+from kalito_mcp.storage.postgres.seen_records import SeenRecords
 from kalito_mcp.storage.postgres.stated import STATED_KEYS
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.postgres.tombstones import Tombstones
+from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.record_rows import AT_THE_END, EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash
 
@@ -241,6 +243,10 @@ SELECT id, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records WHERE owner_key 
 class RecordQueries(Queries):
     """`ports.records.RecordReader`."""
 
+    def __init__(self, transaction: Transaction, seen: SeenRecords | None = None) -> None:
+        super().__init__(transaction)
+        self._seen = seen or SeenRecords()
+
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
         number = message_key(record_id)
         if number is not None:
@@ -286,7 +292,8 @@ class RecordQueries(Queries):
         return await self._records(SELECT_STATED, **limits, **places_of(scope))
 
     async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
-        found = await self._all(SELECT_SUPERSEDED, **_named(record_ids), **places_of(scope))
+        named = self._seen.may_be_superseded(scope.owner, record_ids)
+        found = await self._all(SELECT_SUPERSEDED, **_named(named), **places_of(scope)) if named else ()
         return {superseded: (record_id, at) for superseded, record_id, at in found}
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
@@ -336,8 +343,10 @@ class RecordQueries(Queries):
         return await Tombstones(self._transaction).of_records(scope.owner, record_ids)
 
     async def damaged(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
-        found = await self._all(SELECT_HASHED, **_named(record_ids), owner=scope.owner)
-        return [record_id for record_id, stored_hash, *row in found if record_hash(row) != stored_hash]
+        unseen = self._seen.unseen(scope.owner, record_ids)
+        found = await self._all(SELECT_HASHED, **_named(unseen), owner=scope.owner) if unseen else ()
+        damaged = [record_id for record_id, stored_hash, *row in found if record_hash(row) != stored_hash]
+        return [*damaged, *self._seen.damaged(scope.owner, record_ids)]
 
     async def scan(
         self, scope: Scope, *, after: ScanCursor | None, limit: int, has_forgotten: bool = False

@@ -11,6 +11,7 @@ from kalito_mcp.storage.postgres.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.postgres.record_changes import RecordStatements
 from kalito_mcp.storage.postgres.records import RecordQueries
 from kalito_mcp.storage.postgres.search import ColumnCaches, SearchQueries
+from kalito_mcp.storage.postgres.seen_records import SeenRecords
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.sign_in import SignInQueries, SignInStatements
@@ -39,11 +40,12 @@ class ReadViewOfPostgres:
         self.imports = ImportQueries(transaction)
         self.given = GivenQueries(transaction)
         self.timeline = TimelineQueries(transaction)
-        self.records = RecordQueries(transaction)
+        seen = SeenRecords()
+        self.records = RecordQueries(transaction, seen)
         self.access = AccessQueries(transaction)
         self.sign_in = SignInQueries(transaction)
         self.audit = AuditQueries(transaction)
-        self.search = SearchQueries(transaction, caches.columns, policy.query_s)
+        self.search = SearchQueries(transaction, caches.columns, seen, policy.query_s)
         self.vectors = VectorQueries(transaction)
 
 
