@@ -5,10 +5,12 @@ biggest has 12 %. An owner's sessions have 60 messages and 4 summaries; the sess
 answer the same calls, in blocks that take turns. All figures are milliseconds of processor time a call: `worker` is
 this process, `server` PostgreSQL with all of its processes. A block includes what its calls leave to the background.
 
-- `search` has five words; `context` is of any of the owner's sessions, uncached, `context_with_query` also searches.
-- `message` is one message with everything that it owes: pins, summaries, and the terms of the index.
+- `search` has five words that were said; `context` is of any of the owner's sessions, uncached; `context_with_query`
+  also searches.
+- `message` is one of messages in a row with everything that they owe: pins, summaries, and the terms of the index;
+  `message_alone` is one that comes when that of the one before is done.
 - `busiest` calls are of the biggest owner; the others of any, as often as it has records.
-- `imported` are messages that come in batches of 1,000, until all that they owe to the index is done.
+- `filled` is a record of the first filling; `imported` are messages that come in batches of 1,000, with all they owe.
 
 `round_trips` are those of a call of the biggest owner, the most of ten. PostgreSQL runs with `fsync`, autovacuum and
 256 MB of shared buffers; it was vacuumed after it was filled.
@@ -56,32 +58,30 @@ TARGETS: Final = {
     "imported_per_s": 5_000,
     "bytes_per_text_byte": 8.0,
 }
-_SERVER: Final = {
+SERVER_SETTINGS: Final = {
     "fsync": "on",
     "synchronous_commit": "on",
     "full_page_writes": "on",
     "autovacuum": "on",
     "shared_buffers": "256MB",
 }
+"""Of the PostgreSQL that is measured: as in earnest, where those of the tests are as for tests."""
 _EXPONENT: Final = 0.79
 """With 100 owners, the biggest has 12 % then."""
 _WINDOWS: Final = 4
 _SESSION: Final = _WINDOWS * (WINDOW + 1)
-_QUERY: Final = ("rare", "middling", "middling", "common", "common")
+_WORDS: Final = 5
 _BLOCK: Final = 50
-_FLUSHED_S: Final = 0.1
 _IMPORTED: Final = 1_000
 _SETTINGS: Final = replace(
     Settings(),
     vectors=VectorPolicy(embedder="none"),
     cache=CachePolicy(ttl_s=0),
-    usage=UsagePolicy(write_after_s=_FLUSHED_S),
+    usage=UsagePolicy(write_after_s=NEVER),
 )
 
 Call = Callable[["Side", str, int], Awaitable[object]]
-_CORPUS: Final = Corpus(seed=2)
-QUERIES: Final = [_CORPUS.query(_QUERY) for _ in range(1_000)]
-TEXTS: Final = list(_CORPUS.texts(2_000))
+TEXTS: Final = list(Corpus(seed=2).texts(2_000))
 
 
 @dataclass(slots=True)
@@ -106,17 +106,25 @@ class Side:
     memory: Memory
     process_id: int | None
     """Of the server."""
-    sessions: Mapping[str, int]
+    said: Mapping[str, list[str]]
+    """Of each owner, a text of each session."""
     costs: dict[str, Cost] = field(default_factory=dict)
 
     def of(self, owner: str) -> Memory:
         """The memory of an owner."""
         return self.memory.of_owner(owner)
 
+    def session(self, owner: str, number: int) -> str:
+        """One of the owner's sessions."""
+        return f"{owner}-{number % len(self.said[owner])}"
+
+    def query(self, owner: str, number: int) -> str:
+        """The longest words of something that was said in one of the owner's sessions."""
+        words = set(self.said[owner][number % len(self.said[owner])].lower().replace(".", "").split())
+        return " ".join(sorted(words, key=lambda word: (-len(word), word))[:_WORDS])
+
     async def idle(self) -> None:
         """Do everything that calls have left to the background."""
-        await self.memory.settled()
-        await anyio.sleep(2 * _FLUSHED_S)
         await self.memory.settled()
         await self.store.maintenance.tidy()
 
@@ -144,15 +152,17 @@ def sizes(records: int, owners: int) -> dict[str, int]:
     }
 
 
-async def fill(store: OpenedStore, sessions: Mapping[str, int]) -> tuple[int, int]:
-    """Write the sessions of all owners, mixed. The records, and the bytes of their texts."""
+async def fill(store: OpenedStore, sessions: Mapping[str, int]) -> tuple[int, dict[str, list[str]]]:
+    """Write the sessions of all owners, mixed. The bytes of their texts, and of each owner a text of each session."""
     corpus, text_bytes = Corpus(), 0
+    said: dict[str, list[str]] = {owner: [""] * count for owner, count in sessions.items()}
     order = [(owner, number) for owner, count in sessions.items() for number in range(count)]
     random.Random(1).shuffle(order)
     for place, (owner, number) in enumerate(order):
         texts = list(corpus.texts(_WINDOWS * WINDOW))
         summaries = [" ".join(texts[at : at + SUMMARY_TEXTS]) for at in range(0, len(texts), WINDOW)]
         text_bytes += sum(map(len, texts)) + sum(map(len, summaries))
+        said[owner][number] = summaries[0]
         first = place * _SESSION
         drafts = [message_draft(text, first + at) for at, text in enumerate(texts)]
         async with store.transaction() as transaction:
@@ -163,33 +173,38 @@ async def fill(store: OpenedStore, sessions: Mapping[str, int]) -> tuple[int, in
             await transaction.sessions.set_observed_seq(session, NEVER)
             for window, text in enumerate(summaries):
                 await transaction.conversations.add_summary(session, summary_draft(text, session.id, window, first))
-        if place % 500 == 0:
-            progress(f"team: {place} of {len(order)} sessions")
+        if place % 100 == 0:
             await store.maintenance.tidy()
+        if place % 2_000 == 0:
+            progress(f"team: {place} of {len(order)} sessions")
     await store.maintenance.tidy()
-    return len(order) * _SESSION, text_bytes
+    return text_bytes, said
 
 
 async def search(side: Side, owner: str, number: int) -> None:
     """Search with five words."""
-    await side.of(owner).search_memory(SearchRequest(QUERIES[number % len(QUERIES)], k=10))
+    await side.of(owner).search_memory(SearchRequest(side.query(owner, number), k=10))
 
 
 async def context(side: Side, owner: str, number: int) -> None:
     """Build a context of a session."""
-    await side.of(owner).build_context(f"{owner}-{number % side.sessions[owner]}")
+    await side.of(owner).build_context(side.session(owner, number))
 
 
 async def context_with_query(side: Side, owner: str, number: int) -> None:
     """Build one for a query."""
-    session = f"{owner}-{number % side.sessions[owner]}"
-    await side.of(owner).build_context(session, query=QUERIES[number % len(QUERIES)])
+    await side.of(owner).build_context(side.session(owner, number), query=side.query(owner, number + 1))
 
 
 async def message(side: Side, owner: str, number: int) -> None:
-    """Record a message, and do what it owes."""
+    """Record a message. What it owes is done in the background."""
     role = (Role.USER, Role.ASSISTANT)[number % 2]
     await side.of(owner).record_messages(f"{owner}-live", [NewMessage(role, TEXTS[number % len(TEXTS)])])
+
+
+async def message_alone(side: Side, owner: str, number: int) -> None:
+    """Record a message, and wait until everything is done that it owes."""
+    await message(side, owner, number)
     await side.memory.settled()
 
 
@@ -205,6 +220,7 @@ KINDS: Final[Mapping[str, Call]] = {
     "context": context,
     "context_with_query": context_with_query,
     "message": message,
+    "message_alone": message_alone,
 }
 
 
@@ -234,7 +250,7 @@ async def round_trips(side: Side, owner: str) -> dict[str, int]:
 
         return patch.object(of_class, name, noted)
 
-    calls = {name: call for name, call in KINDS.items() if name != "message"} | {"message": record_alone}
+    calls = {name: KINDS[name] for name in KINDS if name != "message_alone"}
     with noting("execute"), noting("_execute"), noting("_executemany"):
         for name, call in calls.items():
             counts = []
@@ -248,19 +264,16 @@ async def round_trips(side: Side, owner: str) -> dict[str, int]:
     return figures
 
 
-async def record_alone(side: Side, owner: str, number: int) -> None:
-    """Record a message, and leave what it owes to the background."""
-    await side.of(owner).record_messages(f"{owner}-live", [NewMessage(Role.USER, TEXTS[number % len(TEXTS)])])
-
-
-async def measure(folder: Path, *, records: int, owners: int, calls: int) -> dict[str, Any]:
+async def measure(folder: Path, *, records: int, owners: int, calls: int, kinds: Sequence[str]) -> dict[str, Any]:
     """The figures of both."""
     sessions = sizes(records, owners)
-    on = server(**_SERVER)
+    on = server(**SERVER_SETTINGS)
     address = await new_address(on, folder / "server")
     assert address.server is not None
     process_id = None if on.process is None else on.process.pid
-    figures: dict[str, Any] = {"owners": owners, "biggest": max(sessions.values()) * _SESSION}
+    figures: dict[str, Any] = {
+        name: _SESSION * of(sessions.values()) for name, of in (("records", sum), ("biggest", max))
+    }
     async with AsyncExitStack() as stack:
         sides: dict[str, Side] = {}
         for name in ("sqlite", "postgres"):
@@ -273,9 +286,9 @@ async def measure(folder: Path, *, records: int, owners: int, calls: int) -> dic
             memory = await stack.enter_async_context(
                 memory_over(store, replace(_SETTINGS, database=replace(address, prefix=folder / name)))
             )
-            sides[name] = side = Side(store, memory, process_id if name == "postgres" else None, sessions)
-            async with side.counted("filled", records):
-                figures["records"], text_bytes = await fill(store, sessions)
+            sides[name] = side = Side(store, memory, process_id if name == "postgres" else None, {})
+            async with side.counted("filled", figures["records"]):
+                text_bytes, side.said = await fill(store, sessions)
         await _vacuum(on, address.server.url)
         figures["bytes_per_text_byte"] = {
             "sqlite": (folder / "memory.db").stat().st_size / text_bytes,
@@ -283,39 +296,42 @@ async def measure(folder: Path, *, records: int, owners: int, calls: int) -> dic
         }
         both = list(sides.values())
         drawn = random.Random(3).choices(list(sessions), list(sessions.values()), k=calls)
-        for name, call in KINDS.items():
+        for name in kinds:
+            call = KINDS[name]
             await compare(both, f"warm {name}", call, [*sessions][:20], 0)
             for of, asked in (("busiest", ["owner-0"] * calls), ("any", drawn)):
                 await compare(both, f"{name}, {of}", call, asked, 1_000 if of == "any" else 500_000)
                 progress(f"team: {name}, {of}: {_beside(sides, f'{name}, {of}')}")
-        await compare(both, "imported", imported, ["owner-1"] * max(1, calls // 50), 0)
+        if "message" in kinds:
+            await compare(both, "imported", imported, ["owner-1"] * max(1, calls // 50), 0)
+            for side in both:
+                side.costs["imported"].calls *= _IMPORTED
         figures["round_trips"] = await round_trips(sides["postgres"], "owner-0")
-    for side in both:
-        side.costs["imported"].calls *= _IMPORTED
     named = [name for name in both[0].costs if not name.startswith("warm")]
-    figures |= {name: _beside(sides, name) for name in named}
-    figures["imported_per_s"] = {name: 1000 / side.costs["imported"].figures()["both"] for name, side in sides.items()}
-    return {**figures, "targets": TARGETS}
+    return {**figures, **{name: _beside(sides, name) for name in named}, "targets": TARGETS}
 
 
 def _beside(sides: Mapping[str, Side], name: str) -> dict[str, Any]:
     """The costs of both, and the second by the first."""
     figures: dict[str, Any] = {of: side.costs[name].figures() for of, side in sides.items()}
+    if name in ("filled", "imported"):
+        figures["per_s"] = {of: 1000 / figures[of]["both"] for of in sides}
     return {**figures, "ratio": figures["postgres"]["both"] / figures["sqlite"]["both"]}
 
 
 async def _vacuum(on: Server, url: str) -> None:
-    async with connected(_name(url), SUPERUSER, on) as connection:
+    async with connected(database_name(url), SUPERUSER, on) as connection:
         await connection.execute("VACUUM ANALYZE")
         await connection.execute("CHECKPOINT")
 
 
 async def _database_bytes(on: Server, url: str) -> int:
-    async with connected(_name(url), SUPERUSER, on) as connection:
+    async with connected(database_name(url), SUPERUSER, on) as connection:
         return int(await connection.fetchval("SELECT pg_database_size(current_database())"))
 
 
-def _name(url: str) -> str:
+def database_name(url: str) -> str:
+    """The name of the database that a URL names."""
     return urlsplit(url).path.lstrip("/")
 
 
@@ -325,13 +341,16 @@ def main() -> None:
     parser.add_argument("--records", type=int, help="records (default 100,000; quick 10,000)")
     parser.add_argument("--owners", type=int, default=100, help="owners (default 100)")
     parser.add_argument("--calls", type=int, help="calls of each kind (default 500; quick 100)")
+    parser.add_argument("--kinds", nargs="+", choices=[*KINDS], default=[*KINDS], help="kinds of calls (default all)")
     given = parser.parse_args()
     records = given.records or (10_000 if given.quick else 100_000)
     calls = given.calls or (100 if given.quick else 500)
     with tempfile.TemporaryDirectory() as folder:
         emit(
             "team",
-            anyio.run(lambda: measure(Path(folder), records=records, owners=given.owners, calls=calls)),
+            anyio.run(
+                lambda: measure(Path(folder), records=records, owners=given.owners, calls=calls, kinds=given.kinds)
+            ),
         )
 
 
