@@ -3,6 +3,7 @@
 from typing import Final
 
 BACK_TO_20: Final = """
+DROP TABLE shared_copies; DROP TABLE space_members; DROP TABLE spaces;
 DROP TABLE given;
 DROP TABLE feedback; CREATE INDEX sessions_unobserved ON sessions (key) WHERE message_count > observed_seq;
 DELETE FROM migrations WHERE number > 20; PRAGMA user_version = 20;
@@ -10,6 +11,7 @@ DELETE FROM migrations WHERE number > 20; PRAGMA user_version = 20;
 """Feedback in graphs alone."""
 
 BACK_TO_9: Final = """
+DROP TABLE shared_copies; DROP TABLE space_members; DROP TABLE spaces;
 DROP TABLE given;
 DROP TABLE feedback; CREATE INDEX sessions_unobserved ON sessions (key) WHERE message_count > observed_seq;
 DROP TRIGGER record_vectors_removed; DROP TABLE vector_removals; ALTER TABLE vector_indexes DROP COLUMN centre;

@@ -51,6 +51,7 @@ _GROUPS: Final = {
         "status": ("kalito_mcp.cli.hosts:status", "Show which assistants are connected."),
         "uninstall": ("kalito_mcp.cli.hosts:uninstall", "Disconnect assistants; the memory stays."),
         "serve": ("kalito_mcp.cli.serve", "Serve the memory over MCP and REST."),
+        "space": ("kalito_mcp.cli.space", "Share records with a team, or in a project."),
         "token": ("kalito_mcp.cli.token", "Create, list and revoke tokens for programs."),
         "passphrase": ("kalito_mcp.cli.passphrase", "Set the passphrase of the sign-in page."),
         "audit": ("kalito_mcp.cli.audit", "List who changed what over HTTP."),

@@ -80,12 +80,14 @@ def redaction_lines(redacted: Sequence[str]) -> list[str]:
 
 
 def hit_line(hit: Hit, query: str = "", zone: Zone = UTC_ZONE, names: Mapping[str, str] | None = None) -> str:
-    """One hit of a search: id, type, day, project if it is not the search's, speaker, the place in its text that
+    """One hit of a search: id, type, day, project if it is not the search's, space, speaker, the place in its text that
     the query found, and how many other records say the same. `names` has what projects are called."""
     kind = str(hit.type) if hit.status is None else f"{hit.type} {hit.status}"
     who = one_line(hit.name or hit.role or hit.origin)
     again = f"  (and {len(hit.same)} more like it)" if hit.same else ""
     place = f"  of {one_line((names or {}).get(hit.project, hit.project))}" if hit.project is not None else ""
+    if hit.space is not None:
+        who, place = "shared", f"{place}  in {one_line(hit.space)}"
     words = as_data(excerpt(hit.text, frozenset(query_terms(query)), HIT_CHARS))
     return f"{hit.record_id}  {kind}  {zone.date(hit.created_at)}{place}  {who}: {words}{again}"
 

@@ -114,8 +114,10 @@ def pin_piece(pin: SemanticPin, zone: Zone = UTC_ZONE) -> Piece:
 
 
 def known_piece(known: KnownRecord) -> Piece:
-    """Label a known fact: whether it is still open, and its origin if it is not in the user's words."""
+    """Label a known fact: whether it is still open, the space it is in, and its origin if it is not in the words of a
+    person."""
     notes = ["open"] if known.kind is Kind.OPEN and known.reach is Reach.SESSION else []
+    notes += [f"shared in {_quote(known.space)}"] if known.space is not None else []
     notes += ["noted by the assistant"] if known.origin is Origin.ASSISTANT else []
     notes += [f"from {_SOURCES[known.origin]}"] if known.origin.distrust >= Origin.TOOL.distrust else []
     return _piece(f"- {', '.join(notes)}: " if notes else "- ", known.text, known.tokens)
@@ -149,9 +151,11 @@ class HistoryLines:
     def lines(self, found: Sequence[Sequence[Turn]]) -> list[str]:
         """Return the lines of the passages. Passages of one conversation stand in order of time below a heading with
         its name and its first day, at the place of the best of them."""
-        of_place: dict[tuple[str | None, str | None], list[Sequence[Turn]]] = {}
+        of_place: dict[tuple[str | None, ...], list[Sequence[Turn]]] = {}
         for passage in found:
-            of_place.setdefault((passage[0].said.session_id, passage[0].said.project), []).append(passage)
+            said = passage[0].said
+            space = said.space if isinstance(said, Hit) else None
+            of_place.setdefault((space, said.session_id, said.project), []).append(passage)
         current = frozenset(turn.said.superseded_by for one in found for turn in one if isinstance(turn.said, Hit))
         return [line for together in of_place.values() for line in self._of_conversation(together, current)]
 
@@ -177,7 +181,9 @@ class HistoryLines:
 
     def _place(self, said: Hit | Candidate) -> str:
         """Return where it was said, as far as that has a name."""
-        if said.session_id is None:
+        if isinstance(said, Hit) and said.space is not None:
+            names = [f"shared in {_quote(said.space)}"]
+        elif said.session_id is None:
             names = ["no session"]
         elif said.session_id == self._session_id:
             names = ["this session"]

@@ -2,7 +2,7 @@
 updates what was derived from the record: pins, summaries and graph nodes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -47,6 +47,8 @@ from kalito_mcp.text.plurals import plural
 _REMEMBERED: Final = {RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK}
 
 Change = Callable[[MemoryRecord], Mapping[str, Any]]
+Adding = Callable[[], Coroutine[Any, Any, Sequence[MemoryRecord]]]
+Around = Callable[[WriteTransaction, Adding], Coroutine[Any, Any, Sequence[MemoryRecord]]]
 
 
 class RecordEditor:
@@ -82,8 +84,10 @@ class RecordEditor:
         origin: Origin,
         created_at: int | None = None,
         client_key: str | None = None,
+        around: Around | None = None,
     ) -> Sequence[MemoryRecord]:
-        """Store a thought, a document or a task; see `Memory.remember`. No `created_at` means now."""
+        """Store a thought, a document or a task; see `Memory.remember`. No `created_at` means now. `around` is called
+        in the transaction that adds the records, to do so."""
         if record_type not in _REMEMBERED:
             raise InvalidInput(
                 f"type={str(record_type)!r} cannot be created with remember; use thought, document or task"
@@ -106,12 +110,18 @@ class RecordEditor:
         drafts = await read_aside(size, lambda: self._drafts(record_type, content, editor, origin, said_ms))
         if client_key is not None:
             drafts = [replace(one, client_key=part_key(client_key, place)) for place, one in enumerate(drafts)]
-        records = await self._add(scope, record_type, drafts, editor, now_ms)
+        records = await self._add(scope, record_type, drafts, editor, now_ms, around)
         left_out = (plural(len(drafts) - len(records), "forgotten part"),) if len(records) < len(drafts) else ()
         return [replace(one, redacted=(*redacted, *left_out)) for one in records]
 
     async def _add(
-        self, scope: Scope, record_type: RecordType, drafts: Sequence[RecordDraft], editor: Editor, now_ms: int
+        self,
+        scope: Scope,
+        record_type: RecordType,
+        drafts: Sequence[RecordDraft],
+        editor: Editor,
+        now_ms: int,
+        around: Around | None,
     ) -> Sequence[MemoryRecord]:
         keys = await self._forgotten.keys_of_drafts(scope.owner, drafts)
 
@@ -135,7 +145,7 @@ class RecordEditor:
                 raise repetition_refused()
             return await add_new_records(records, place, drafts, now_ms=now_ms)
 
-        return await self._store.write(add)
+        return await self._store.write(add if around is None else lambda one: around(one, lambda: add(one)))
 
     async def update(
         self, scope: Scope, record_id: str, changes: Mapping[str, Any], *, expected_revision: int, editor: Editor

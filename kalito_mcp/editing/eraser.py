@@ -7,7 +7,8 @@ to.
 
 import logging
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import anyio
@@ -15,7 +16,9 @@ import anyio.to_thread
 
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit, texts_ever
+from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Scope
+from kalito_mcp.domain.spaces import space_of, space_owner
 from kalito_mcp.editing.cascade import Cascade, CascadeResult, CascadeTransaction
 from kalito_mcp.editing.plans import again_if_overtaken, planned_erasure
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
@@ -59,9 +62,11 @@ class Eraser:
         self._pause_s = _LOOK_PAUSE_S
         """After a sweep that left something owed."""
 
-    async def purge(self, scope: Scope, record_ids: Sequence[str]) -> PurgeReport:
-        """Erase the records of these ids and everything derived from them. A document's id erases all its parts; an
-        erased record's id is accepted.
+    async def purge(
+        self, scope: Scope, record_ids: Sequence[str], in_spaces: Iterable[tuple[Scope, Sequence[str]]] = ()
+    ) -> PurgeReport:
+        """Erase the records of these ids, everything derived from them, and their copies in spaces; and `in_spaces`
+        records there. A document's id erases all its parts; an erased record's id is accepted.
 
         Each record is erased in its own transaction; the files are swept once, at the end. An interrupted purge may
         have erased only some of the records; its sweep is finished later.
@@ -70,7 +75,35 @@ class Eraser:
             RecordNotFound: an id is unknown; nothing was erased.
             StorageFull, StorageBusy: the records are erased, but the files are not swept yet.
         """
+        erased: list[str] = []
         rewritten: list[str] = []
+        texts: list[str] = []
+        looked_up = [(where, *await self._look_up(where, ids)) for where, ids in ((scope, record_ids), *in_spaces)]
+        for where, found, erased_before in looked_up:
+            gone = [*erased_before]
+            # Copies go first: if this is interrupted, the record is still there to be erased again.
+            named = [one for target in found for one in await self._with_pins(target)]
+            copies = await self._purge_copies(where.owner, named)
+            for target in found:
+                if target.id not in gone:
+                    derived = await self._purge_one(where, target.id)
+                    gone += [target.id, *derived.erased]
+                    rewritten += [one for one in derived.rewritten if one not in rewritten]
+                    texts.append(target.text)
+            # Once more, because somebody may have shared it meanwhile, or an earlier call was interrupted.
+            erased += [*gone, *copies, *await self._purge_copies(where.owner, gone)]
+        crash_point("purge.erased")
+        await anyio.to_thread.run_sync(self._erase_events, texts)
+        swept = await self.sweep(scope)
+        return PurgeReport(
+            erased=tuple(dict.fromkeys(erased)),
+            rewritten=(*rewritten, *swept.rewritten),
+            remaining=swept.remaining,
+            is_owed=swept.is_owed,
+        )
+
+    async def _look_up(self, scope: Scope, record_ids: Sequence[str]) -> tuple[list[MemoryRecord], list[str]]:
+        """The records of these ids, and the ids of those that were erased before."""
 
         async def look(view: ReadView) -> tuple[list[MemoryRecord], list[str]]:
             found: list[MemoryRecord] = []
@@ -82,22 +115,22 @@ class Eraser:
                     erased.append(error.record_id)
             return found, erased
 
-        found, erased = await self._store.read(look)
-        for target in found:
-            if target.id in erased:
-                continue
-            derived = await self._purge_one(scope, target.id)
-            erased += [target.id, *derived.erased]
-            rewritten += [one for one in derived.rewritten if one not in rewritten]
-        crash_point("purge.erased")
-        await anyio.to_thread.run_sync(self._erase_events, [record.text for record in found])
-        swept = await self.sweep(scope)
-        return PurgeReport(
-            erased=tuple(dict.fromkeys(erased)),
-            rewritten=(*rewritten, *swept.rewritten),
-            remaining=swept.remaining,
-            is_owed=swept.is_owed,
-        )
+        return await self._store.read(look)
+
+    async def _with_pins(self, record: MemoryRecord) -> list[str]:
+        """The id of a record, and of the pins that are erased with it."""
+        if record.type is not RecordType.MESSAGE:
+            return [record.id]
+        pins = await self._store.read(lambda view: view.records.pins_of(record))
+        return [record.id, *(pin.id for pin in pins)]
+
+    async def _purge_copies(self, user: str, record_ids: Sequence[str]) -> list[str]:
+        """Erase the copies of these records in spaces; their ids."""
+        copies = await self._store.read(lambda view: view.spaces.copies(user, record_ids))
+        for copy in copies:
+            with suppress(RecordErased):
+                await self._purge_one(Scope(space_owner(copy.space)), copy.record_id)
+        return [copy.record_id for copy in copies]
 
     @again_if_overtaken
     async def _purge_one(self, scope: Scope, record_id: str) -> CascadeResult:
@@ -120,6 +153,8 @@ class Eraser:
                 now_ms=self._clock.now_ms(),
                 text_keys=derived.erased_keys or texts.canonical_keys,
             )
+            if (space := space_of(scope.owner)) is not None:
+                await transaction.transaction.spaces.remove_copies(space, [record.id])
             return derived
 
         return await self._cascade.change(plan, purge)

@@ -21,8 +21,8 @@ class Changes(Part):
     """Compares what is shown now with what was shown before. What lies beyond the limits has no version here."""
 
     async def revision(self) -> int:
-        """A number that changes whenever any process changes this owner's memory, tokens or consents. It may change
-        when another owner's does."""
+        """A number that changes whenever any process changes this owner's memory, tokens, consents or memberships, or a
+        space that they are in. It may change when another owner's memory does."""
         return await self.place.store.revision(self.place.owner)
 
     async def versions(self, resources: Iterable[Watched]) -> Mapping[Watched, int]:

@@ -22,7 +22,6 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
 from kalito_mcp.domain.search import SearchPage, SearchRequest, SeenPart
-from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory.access import Access
 from kalito_mcp.memory.answers import Answers
 from kalito_mcp.memory.archive import Archive
@@ -37,6 +36,8 @@ from kalito_mcp.memory.part import Part, Services
 from kalito_mcp.memory.place import Place
 from kalito_mcp.memory.projects import Projects
 from kalito_mcp.memory.records import Records
+from kalito_mcp.memory.sharing import Sharing
+from kalito_mcp.memory.spaces import Spaces
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.records.recorder import Recorded
 from kalito_mcp.retrieval.past_answers import past_answers
@@ -73,6 +74,8 @@ class Memory(Part):
         self.changes = Changes(place, services)
         self.hooks = Hooks(place, services)
         self.given = Given(place, services)
+        self.spaces = Spaces(place, services)
+        self._sharing = Sharing(place, services)
         self._noting = Noting(place, services)
         self._answers = Answers(place, services)
 
@@ -339,9 +342,10 @@ class Memory(Part):
         self.place.check_remembered()
         if isinstance(changes.get("project"), str):
             changes = {**changes, "project": await self.place.target(changes["project"])}
-        updated = await self._services.editor.update(
-            self.place.scope(), record_id, changes, expected_revision=expected_revision, editor=editor
-        )
+        async with self._sharing.changing(record_id, editor) as (scope, who):
+            updated = await self._services.editor.update(
+                scope, record_id, changes, expected_revision=expected_revision, editor=who
+            )
         return (await self.place.reached([updated]))[0]
 
     async def forget(
@@ -353,36 +357,28 @@ class Memory(Part):
             RecordNotFound: no such record, or it was erased.
             RevisionConflict: it, or the first part, is no longer at `expected_revision`; nothing was written.
         """
-        with no_new_words():
-            forgotten = await self._services.editor.forget(
-                self.place.scope(), record_id, editor=editor, expected_revision=expected_revision
-            )
-            return await self.place.reached(forgotten)
+        return await self._sharing.changed(self._services.editor.forget, record_id, editor, expected_revision)
 
     async def restore(
         self, record_id: str, *, editor: Editor = PROGRAM, expected_revision: int | None = None
     ) -> Sequence[MemoryRecord]:
         """Undo `forget`. Raises as `forget`."""
-        with no_new_words():
-            restored = await self._services.editor.restore(
-                self.place.scope(), record_id, editor=editor, expected_revision=expected_revision
-            )
-            return await self.place.reached(restored)
+        return await self._sharing.changed(self._services.editor.restore, record_id, editor, expected_revision)
 
     async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
-        """Erase records and everything made from them, from every file. Ids that were erased before are accepted.
+        """Erase records, everything made from them, and copies in spaces, from every file. Ids that were erased before
+        are accepted.
 
         Without ids it only finishes what an earlier purge could not. `PurgeReport.remaining` names the places that may
         still hold the words, and `is_owed` says that the memory itself will try again.
 
         Raises:
             RecordNotFound: an id is unknown; nothing was erased.
+            AccessDenied: a record is in a space, and the owner may not erase it; nothing was erased.
             InvalidInput: `record_ids` is a string, not a list.
         """
-        if isinstance(record_ids, str):
-            raise InvalidInput("record_ids is a string; send a list of ids")
         with no_new_words():
-            return await self._services.eraser.purge(self.place.scope(), record_ids)
+            return await self._sharing.purge(record_ids)
 
     def orchestrator(self, agent_id: str | None = None) -> MemoryOrchestrator:
         """The specification's `MemoryOrchestrator` of an agent: its long-term graph and its session graphs. Raises

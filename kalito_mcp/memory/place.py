@@ -8,10 +8,12 @@ from kalito_mcp.domain.access import HOST
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits, Scope
 from kalito_mcp.domain.sessions import Session
-from kalito_mcp.errors import Conflict
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, seen_in_spaces
+from kalito_mcp.errors import AccessDenied, Conflict
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_by_path, project_of
+from kalito_mcp.records.historian import has_records
 from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_project, session_reached
 from kalito_mcp.runtime.acting import acting
@@ -71,6 +73,35 @@ class Place:
         if session is None and self.limits != NO_LIMITS:
             session = await view.sessions.get(scope.of_session(self.limits.own_session(session_id)))
         return session
+
+    async def holding(self, record_id: str, needed: Role = Role.READER) -> Self:
+        """Where a record is: here, or in one of the spaces that the owner is a member of.
+
+        Raises:
+            AccessDenied: the record is in a space, and the owner's role there is too low. A writer may do with what
+                they shared themselves what a curator may do with all.
+        """
+
+        async def look(view: ReadView) -> tuple[Scope, Membership, SharedCopy | None] | None:
+            memberships = await view.spaces.memberships(self.owner)
+            if not memberships or await has_records(view, self.scope(), record_id):
+                return None
+            for member, scope in seen_in_spaces(self.scope().anywhere(), memberships):
+                if await has_records(view, scope, record_id):
+                    shared = await view.spaces.shared(member.space.name, [record_id])
+                    return scope, member, shared.get(record_id)
+            return None
+
+        found = await self.store.read(look)
+        if found is None:
+            return self
+        scope, member, copy = found
+        is_own = copy is not None and copy.user == self.owner
+        if not member.role.includes(Role.WRITER if is_own and needed is Role.CURATOR else needed):
+            raise AccessDenied(
+                f"{record_id} is in the space {member.space.name!r}, where you are a {member.role}; ask a curator"
+            )
+        return replace(self, owner=scope.owner, limits=scope.limits)
 
     async def reached(self, records: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
         """The records, without the ids of what is beyond the limits."""

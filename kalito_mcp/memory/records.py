@@ -15,6 +15,7 @@ from kalito_mcp.domain.statements import Disagreement, Statement, StatementGroup
 from kalito_mcp.editing.decisions import holding_with, kept, replacing
 from kalito_mcp.editing.editor import Change
 from kalito_mcp.memory.part import Part
+from kalito_mcp.memory.sharing import Sharing
 from kalito_mcp.pins.disagreements import disagreements
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.pins.pinner import checked_reach
@@ -39,11 +40,11 @@ class Records(Part):
             RecordNotFound: no such record, or it was erased.
             StorageDamaged: its row is not as it was written.
         """
-        return await self._services.historian.record(self.place.scope(), record_id)
+        return await self._services.historian.record(await self._scope_of(record_id), record_id)
 
     async def get_all(self, record_id: str) -> Sequence[MemoryRecord]:
         """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
-        return await self._services.historian.records(self.place.scope(), record_id)
+        return await self._services.historian.records(await self._scope_of(record_id), record_id)
 
     async def all(
         self, types: frozenset[RecordType], *, agent_id: str | None = None, session_id: str | None = None
@@ -165,6 +166,10 @@ class Records(Part):
         other = await self.get(other_id)
         return await self._decide(record_id, lambda record: holding_with(record, other), editor)
 
+    async def _scope_of(self, record_id: str) -> Scope:
+        """Where a record is to be read: here, or in a space of the owner's."""
+        return (await self.place.holding(record_id)).scope()
+
     async def _decide(self, record_id: str, change: Change, editor: Editor) -> MemoryRecord:
         with no_new_words():
             changed = await self._services.editor.change(self.place.scope(), record_id, change, editor=editor)
@@ -178,7 +183,7 @@ class Records(Part):
 
     async def derived_from(self, record_id: str) -> tuple[Sequence[MemoryRecord], Sequence[MemoryRecord]]:
         """Pins made from a message, except automatic ones, and the summaries over it. Raises RecordNotFound."""
-        pins, summaries = await self._services.historian.derived_from(self.place.scope(), record_id)
+        pins, summaries = await self._services.historian.derived_from(await self._scope_of(record_id), record_id)
         # Automatic pins follow their message by themselves.
         return [pin for pin in pins if not is_found_pin(pin)], summaries
 
@@ -189,19 +194,19 @@ class Records(Part):
 
     async def history(self, record_id: str) -> list[dict[str, Any]]:
         """Every edit of a record, oldest first, JSON-ready. Raises RecordNotFound."""
-        return await self._services.historian.history(self.place.scope(), record_id)
+        return await self._services.historian.history(await self._scope_of(record_id), record_id)
 
     async def version(self, record_id: str, number: int) -> MemoryRecord:
         """A record as it was in one version. Raises RecordNotFound, InvalidInput."""
-        return await self._services.historian.version(self.place.scope(), record_id, number)
+        return await self._services.historian.version(await self._scope_of(record_id), record_id, number)
 
     async def as_of(self, record_id: str, moment_ms: int) -> MemoryRecord:
         """A record as it was at a moment. Raises RecordNotFound, even if it did not exist yet."""
-        return await self._services.historian.as_of(self.place.scope(), record_id, moment_ms)
+        return await self._services.historian.as_of(await self._scope_of(record_id), record_id, moment_ms)
 
     async def diff(self, record_id: str, old: int, new: int) -> list[str]:
         """The differences between two versions, one line each. Raises RecordNotFound, InvalidInput."""
-        return await self._services.historian.diff(self.place.scope(), record_id, old, new)
+        return await self._services.historian.diff(await self._scope_of(record_id), record_id, old, new)
 
     async def revert(
         self, record_id: str, version: int, *, editor: Editor = PROGRAM, expected_revision: int | None = None
@@ -215,9 +220,10 @@ class Records(Part):
             RevisionConflict: the record is no longer at `expected_revision`; nothing was written.
         """
         with no_new_words():
-            reverted = await self._services.editor.revert(
-                self.place.scope(), record_id, version, editor=editor, expected_revision=expected_revision
-            )
+            async with Sharing(self.place, self._services).changing(record_id, editor) as (scope, who):
+                reverted = await self._services.editor.revert(
+                    scope, record_id, version, editor=who, expected_revision=expected_revision
+                )
             return (await self.place.reached([reverted]))[0]
 
     async def move(self, record_id: str, project: str | None, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:

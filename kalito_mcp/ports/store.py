@@ -16,6 +16,7 @@ from kalito_mcp.ports.records import RecordReader, RecordWriter
 from kalito_mcp.ports.search import SearchReader
 from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
+from kalito_mcp.ports.spaces import SpaceReader, SpaceWriter
 from kalito_mcp.ports.timeline import TimelineReader
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
@@ -55,6 +56,8 @@ class ReadView(Protocol):
     def timeline(self) -> TimelineReader: ...
     @property
     def given(self) -> GivenReader: ...
+    @property
+    def spaces(self) -> SpaceReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -82,6 +85,8 @@ class WriteTransaction(Protocol):
     def audit(self) -> AuditWriter: ...
     @property
     def given(self) -> GivenWriter: ...
+    @property
+    def spaces(self) -> SpaceWriter: ...
 
 
 class Store(Protocol):
@@ -138,8 +143,9 @@ class Store(Protocol):
         """The database's own 16 random bytes, which never change. Never show them."""
 
     async def revision(self, owner: str) -> int:
-        """A number that changes whenever any process commits a change of the owner's memory, tokens or consents. It
-        stays while nobody writes, but may change when another owner's memory does."""
+        """A number that changes whenever any process commits a change of the owner's memory, tokens, consents or
+        memberships, or of a space that they are in. It stays while nobody writes, but may change when another owner's
+        memory does."""
 
 
 class OpenedStore(Store, Protocol):

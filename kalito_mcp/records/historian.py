@@ -212,6 +212,17 @@ async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Seq
     raise RecordNotFound(f"no record {record_id[:80]!r}; use an id that a search returned, such as msg_45")
 
 
+async def has_records(view: ReadView, scope: Scope, record_id: str) -> bool:
+    """Whether the owner has, or had, a record or a document of this id."""
+    try:
+        await get_records(view.records, scope, record_id)
+    except RecordErased:
+        return True
+    except RecordNotFound:
+        return False
+    return True
+
+
 async def _file(reader: RecordReader, scope: Scope, path: str) -> MemoryRecord:
     found = await reader.of_source(scope, source_of(path))
     if not found:

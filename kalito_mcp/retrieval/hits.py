@@ -1,4 +1,4 @@
-"""Makes hits of candidates, and labels those that another record names as superseded. Reads only."""
+"""Makes hits of candidates, labels those that another record names as superseded, and merges lists. Reads only."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,3 +41,21 @@ async def with_superseded(view: ReadView, scope: Scope, hits: Sequence[Hit]) -> 
         replace(hit, superseded_by=end[0], valid_until=end[1]) if end else hit
         for hit, end in zip(hits, ends, strict=True)
     ]
+
+
+def merged_hits(places: Sequence[Sequence[Hit]]) -> list[Hit]:
+    """The hits of several places, best first. A hit with the words of one of an earlier place is named there as the
+    same."""
+    merged: list[Hit] = []
+    at: dict[str, int] = {}
+    for hits in places:
+        before = len(merged)
+        for hit in hits:
+            words = " ".join(hit.text.casefold().split())
+            first = at.setdefault(words, len(merged))
+            if first < before:
+                one = merged[first]
+                merged[first] = replace(one, same=(*one.same, hit.record_id), score=max(one.score, hit.score))
+            else:
+                merged.append(hit)
+    return sorted(merged, key=lambda one: -one.score)

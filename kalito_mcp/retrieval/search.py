@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import anyio
 
-from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL, Scope
-from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SearchPage, SearchRequest, TurnBeside
+from kalito_mcp.domain.search import Hit, SearchFilters, SearchPage, SearchRequest
+from kalito_mcp.domain.spaces import seen_in_spaces
 from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
 from kalito_mcp.errors import InvalidInput, ModelError, damage_note
@@ -23,18 +23,17 @@ from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView, Store
-from kalito_mcp.retrieval.collector import TURN_CHARS, Collector
+from kalito_mcp.retrieval.collector import Collector
 from kalito_mcp.retrieval.ended import with_ends
 from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
-from kalito_mcp.retrieval.hits import hit_of, with_superseded
+from kalito_mcp.retrieval.hits import hit_of, merged_hits, with_superseded
 from kalito_mcp.retrieval.intent import MODEL
 from kalito_mcp.retrieval.known_names import refuse_mistaken
 from kalito_mcp.retrieval.latest import latest_ends
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, parse_question
 from kalito_mcp.retrieval.scored_candidate import ScoredCandidate
-from kalito_mcp.safety.trust import is_withheld
-from kalito_mcp.text.sentences import cut
+from kalito_mcp.retrieval.turns_beside import with_turns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,30 +156,41 @@ class Searcher:
             return ends
         if vector is not None and not await self._is_served(view, len(vector)):
             vector, note = None, _OTHER_EMBEDDER
-        found = Collector(wanted=offset + request.k + 1, least_share=least_share, has_turns=has_turns)
+        spaces = list(seen_in_spaces(scope, await view.spaces.memberships(scope.owner)))
+        wanted = offset + request.k
+        # With spaces, a page depends on all hits before it.
+        span = slice(0 if spaces else offset, wanted)
+        found = Collector(wanted=wanted + 1, least_share=least_share, has_turns=has_turns)
         if not await self._find(view, scope, question, request, found, vector):
             await refuse_mistaken(view, scope)
-        page = [
-            _hit(scored, found.same_ids(scored), project=scope.project, is_explained=request.explain)
-            for scored in found.hits[offset : offset + request.k]
-        ]
-        page = with_ends(await with_superseded(view, scope, page))
+        page, damaged = await _hits(view, scope, found, request, span)
+        is_more = found.is_enough
+        if spaces:
+            lists = [page]
+            for member, shared in spaces:
+                theirs = Collector(wanted=wanted + 1, least_share=least_share, has_turns=has_turns)
+                await self._find(view, shared, question, request, theirs, vector)
+                hits, damaged_there = await _hits(view, shared, theirs, request, span)
+                lists.append([replace(one, space=member.space.name) for one in hits])
+                damaged += damaged_there
+                is_more = is_more or theirs.is_enough
+            merged = merged_hits(lists)
+            page, is_more = merged[offset:wanted], is_more or len(merged) > wanted
+        page = with_ends(page)
         if view.vectors.outage:
             note = f"searched by words only: {view.vectors.outage}"
         note = note or found.note
-        if not page and not offset:
+        if not page and not damaged and not offset:
             is_all = request.filters == SearchFilters() and scope.session is None
             why = why_empty(question, found, is_all=is_all)
             if (left_out := _not_searched(scope)) is not None:
                 why = f"{why or NOTHING}; {left_out}"
             note = "; ".join(filter(None, (why, note))) or None
-        damaged = await view.records.damaged(scope, [one.record_id for one in page])
         if damaged:
-            page = [one for one in page if one.record_id not in damaged]
             note = "; ".join(filter(None, (f"left out, {damage_note(damaged)}", note)))
         if has_turns:
-            page = await _with_turns(view, scope, page, request.filters, question)
-        more = f"{offset + request.k}-{fingerprint}" if found.is_enough else None
+            page = await with_turns(view, scope, page, request.filters, question)
+        more = f"{wanted}-{fingerprint}" if is_more else None
         return SearchPage(hits=tuple(page), next_cursor=more, note=note)
 
     async def _latest(
@@ -303,6 +313,19 @@ class Searcher:
             raise InvalidInput("since is later than until; swap them")
 
 
+async def _hits(
+    view: ReadView, scope: Scope, found: Collector, request: SearchRequest, span: slice
+) -> tuple[list[Hit], list[str]]:
+    """A span of the hits, and the ids of those that were left out because their rows are damaged."""
+    hits = [
+        _hit(scored, found.same_ids(scored), project=scope.project, is_explained=request.explain)
+        for scored in found.hits[span]
+    ]
+    damaged = list(await view.records.damaged(scope, [one.record_id for one in hits]))
+    intact = [one for one in hits if one.record_id not in damaged]
+    return await with_superseded(view, scope, intact), damaged
+
+
 def _not_searched(scope: Scope) -> str | None:
     """What a search of this scope leaves out, in words that do not reveal whether it exists."""
     if scope.project is None or scope.session is not None:
@@ -316,44 +339,6 @@ async def _nameless(view: ReadView, scope: Scope, texts: Sequence[str]) -> Seque
 
     found = await view.search.in_index(scope, lambda index: [without_names(one, index.records) for one in texts])
     return found or texts
-
-
-async def _with_turns(
-    view: ReadView, scope: Scope, page: list[Hit], filters: SearchFilters, question: Question
-) -> list[Hit]:
-    """The hits with the turns just before and after them, as far as the filters and the query admit them."""
-    if not any(one.seq is not None for one in page):
-        return page
-    from kalito_mcp.retrieval.turns_around import turns_around  # noqa: PLC0415 - numpy comes with it
-
-    of_hits = [one.record_id for one in page if one.seq is not None]
-    beside = replace(filters, types=frozenset({RecordType.MESSAGE}), roles=frozenset(), names=frozenset())
-    reach = partial(turns_around, message_ids=of_hits, filters=beside, with_centres=True)
-    found = await view.search.in_index(scope, reach) or ()
-    damaged = await view.records.damaged(scope, [one.record_id for one in found])
-    turns = {
-        (one.session_id, one.seq): one
-        for one in found
-        if one.record_id not in damaged
-        and not is_withheld(one.origin, one.text)
-        and not question.query.is_excluded(one.text)
-    }
-    shown: set[str] = set()
-
-    def around(hit: Hit) -> tuple[TurnBeside, ...]:
-        shown.add(hit.record_id)
-        if hit.seq is None:
-            return ()
-        beside = [turns.get((hit.session_id, hit.seq + step)) for step in (-1, 1)]
-        new = [one for one in beside if one is not None and one.record_id not in shown]
-        shown.update(one.record_id for one in new)
-        return tuple(map(_turn, new))
-
-    return [replace(one, turns=around(one)) for one in page]
-
-
-def _turn(said: Candidate) -> TurnBeside:
-    return TurnBeside(said.record_id, said.role, said.name, cut(" ".join(said.text.split()), TURN_CHARS))
 
 
 def _hit(scored: ScoredCandidate, same: tuple[str, ...], *, project: str | None, is_explained: bool) -> Hit:

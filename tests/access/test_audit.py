@@ -40,6 +40,7 @@ NOT_NOTICED: Final[Mapping[str, str]] = {
     "graph_nodes": "with their graph: the ids are hashes of words",
     "graph_edges": "with their graph",
     "imports": "how far files were read; what was read from them is noticed",
+    "shared_copies": "with the record of the space that is the copy",
     "given": "what was read; nothing is changed by it",
     "state_secret": "never changes",
     "oauth_clients": "programs that introduced themselves; they are let in by a grant, which is noticed",

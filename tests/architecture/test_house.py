@@ -73,10 +73,12 @@ def test_only_composition_roots_know_that_a_database_is_a_file() -> None:
 
 FOLLOWS_OR_WORKS_BEHIND = {
     "editing/cascade.py": 3,
-    "editing/eraser.py": 1,
+    "editing/eraser.py": 2,
     "editing/snapshot_eraser.py": 1,
     "editing/writing.py": 1,
     "memory/changes.py": 4,
+    "memory/sharing.py": 1,
+    "memory/spaces.py": 3,
     "orchestrator/graph_cache.py": 2,
     "orchestrator/snapshot_import.py": 2,
     "pins/collector.py": 1,

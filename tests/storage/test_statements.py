@@ -23,6 +23,7 @@ from kalito_mcp.storage.sqlite import (
     record_statements,
     records,
     sign_in,
+    spaces,
     stated,
     superseded,
     text_index_check,
@@ -83,7 +84,7 @@ from kalito_mcp.storage.sqlite.vectors import INSERT_VECTOR, SELECT_VECTORS_OF_R
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
 _TABLES = (
-    "superseded_records|"
+    "superseded_records|spaces|space_members|shared_copies|"
     "records|sessions|agents|graphs|graph_nodes|graph_edges|memory_edits|record_usage|feedback|r|s|a|b|c|o|u|g|n|e|f|t"
 )
 _TABLE_SCAN = re.compile(rf"^SCAN (?:{_TABLES})\b(?! USING| VIRTUAL)")
@@ -200,6 +201,13 @@ HOT = {
     "request": sign_in.SELECT_REQUEST,
     "code": sign_in.SELECT_CODE,
     "attempts": sign_in.SELECT_ATTEMPTS,
+    "space": spaces.SELECT_SPACE,
+    "members": spaces.SELECT_MEMBERS,
+    "memberships": spaces.SELECT_MEMBERSHIPS,
+    "copies": spaces.SELECT_ALL_COPIES,
+    "copies of records": spaces.SELECT_COPIES,
+    "what is a copy": spaces.SELECT_SHARED,
+    "removal of copies": spaces.DELETE_COPIES,
 }
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import CreatePinRequest, PinType, RecordType, SemanticPin
+from kalito_mcp.domain.spaces import SharedCopy
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory.verbs.json_schemas import fields_given
@@ -47,6 +48,7 @@ class CreatePin(Repeatable):
         list[str] | None,
         Field(description="What no longer holds because of it: ids, or words as they were stored.", max_length=20),
     ] = None
+    space: Annotated[str | None, Field(description="Also share it in this space.", min_length=1, max_length=60)] = None
     confirmed: Confirmed = False
 
 
@@ -135,9 +137,9 @@ class Restored:
     is_changed: bool
 
 
-async def create_pin(caller: Caller, sent: CreatePin) -> SemanticPin:
-    """Pin a fact."""
-    return await caller.memory.create_pin(
+async def create_pin(caller: Caller, sent: CreatePin) -> tuple[SemanticPin, SharedCopy | None]:
+    """Pin a fact, and share it if it names a space."""
+    pin = await caller.memory.create_pin(
         CreatePinRequest(
             session_id=sent.session_id,
             content=sent.content,
@@ -151,6 +153,9 @@ async def create_pin(caller: Caller, sent: CreatePin) -> SemanticPin:
             replaces=tuple(sent.replaces or ()),
         )
     )
+    if sent.space is None:
+        return pin, None
+    return pin, (await caller.memory.spaces.share(pin.id, sent.space, editor=caller.editor))[1]
 
 
 async def remember(caller: Caller, sent: Remember) -> Sequence[MemoryRecord]:

@@ -154,6 +154,7 @@ class Hit(Output):
 
     record_id: str
     type: TypeName
+    space: str | None = None
     project: str | None = None
     session_id: str | None = None
     session_title: str | None = None

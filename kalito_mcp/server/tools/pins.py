@@ -28,7 +28,7 @@ async def create_pin(context: ToolContext, sent: CreatePin) -> Annotated[CallToo
     opened = serving(context).opened
     session = sent.session_id or opened.host_session or None
     memory = await (opened.memory_of(session) if session else opened.memory())
-    pin = await verbs.create_pin(caller_of(context, memory), sent.model_copy(update={"session_id": session}))
+    pin, shared = await verbs.create_pin(caller_of(context, memory), sent.model_copy(update={"session_id": session}))
     fields = pin.to_dict()
     source = f" from {pin.source_message_id}" if pin.source_message_id else ""
     place = f" in session {pin.session_id}" if pin.session_id else ""
@@ -37,5 +37,12 @@ async def create_pin(context: ToolContext, sent: CreatePin) -> Annotated[CallToo
         f"{did} {pin.id}{place}{source} (scope {pin.reach}, {pin.pin_type}, "
         f"importance {pin.importance_score}, {fields['created_at']}): {pin.content}"
     )
-    created = CreatedPin(pin=Pin(**fields), known_already=pin.is_known or None, redacted=list(pin.redacted) or None)
-    return answer("\n".join([text, *redaction_lines(pin.redacted)]), created)
+    copied = [] if shared is None else [f"Shared in {shared.space} as {shared.record_id}."]
+    created = CreatedPin(
+        pin=Pin(**fields),
+        known_already=pin.is_known or None,
+        space=None if shared is None else shared.space,
+        shared_as=None if shared is None else shared.record_id,
+        redacted=list(pin.redacted) or None,
+    )
+    return answer("\n".join([text, *copied, *redaction_lines(pin.redacted)]), created)

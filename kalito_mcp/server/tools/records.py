@@ -14,7 +14,13 @@ from kalito_mcp.safety.escaping import escape_json
 from kalito_mcp.server.tools.answers import answer, redaction_lines
 from kalito_mcp.server.tools.derived import Derived, derived_from, excerpt, listed, more, shown
 from kalito_mcp.server.tools.serving import ToolContext, caller_of, serving
-from kalito_mcp.server.tools.shapes import ChangedRecords, Project, RecordHistory, RememberedRecords, TaskList
+from kalito_mcp.server.tools.shapes import (
+    ChangedRecords,
+    Project,
+    RecordHistory,
+    RememberedRecords,
+    TaskList,
+)
 from kalito_mcp.text.plurals import plural
 
 _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})

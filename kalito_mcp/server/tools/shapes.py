@@ -83,6 +83,9 @@ class CreatedPin(Output):
         Pin, _plainly("object", "id, session_id, scope, content, source_message_id, importance_score, pin_type.")
     ]
     known_already: UnlistedFlag = None
+    space: Unlisted = None
+    shared_as: Unlisted = None
+    """The id of the copy in the space."""
     redacted: UnlistedNames = None
 
 
@@ -136,8 +139,8 @@ class SearchResult(Output):
         list[Hit],
         _plainly(
             "array",
-            "record_id, type, session_id, session_title, role, name, text, created_at, score, origin, "
-            "revision (if edited), status, due_date, same (ids of records that say the same), valid_until and "
+            "record_id, type, space, session_id, session_title, role, name, text, created_at, score, "
+            "origin, revision (if edited), status, due_date, same (ids of records that say the same), valid_until and "
             "superseded_by (no longer true); with `explain` parts of the score, and why.",
         ),
     ]

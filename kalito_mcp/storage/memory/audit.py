@@ -19,6 +19,8 @@ NOTICED: Final[Mapping[str, _Noticed]] = {
     "tokens": lambda _, one: ((one.id,), replace(one, last_used_at=None)),
     "grants": lambda _, one: ((one.id,), replace(one, last_used_at=None)),
     "passphrases": lambda owner, one: ((f"passphrase of {owner}",), one),
+    "spaces": lambda _, one: ((one.owner,), one),
+    "space_members": lambda place, one: (("/".join(place),), one.role),
 }
 """By table: what a row is called, and what of it counts when it changes. Counters, marks and use do not."""
 

@@ -18,6 +18,7 @@ from kalito_mcp.domain.records import Reach, RecordType, Visibility, message_rec
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.sign_in import Attempts, Client, Code, Grant, Passphrase, SignInRequest
+from kalito_mcp.domain.spaces import Membership, SharedCopy, Space
 from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.ports.vectors import VectorIndex
 from kalito_mcp.storage.record_fields import content_of, fields_of
@@ -124,6 +125,10 @@ class State:
     codes: dict[bytes, Code] = field(default_factory=dict)
     passphrases: dict[str, Passphrase] = field(default_factory=dict)
     attempts: dict[str, Attempts] = field(default_factory=dict)
+    spaces: dict[str, Space] = field(default_factory=dict)
+    space_members: dict[tuple[str, str], Membership] = field(default_factory=dict)
+    shared_copies: dict[tuple[str, str], SharedCopy] = field(default_factory=dict)
+    """By space and record."""
     audit_log: dict[int, AuditEntry] = field(default_factory=dict)
     given: dict[tuple[str, int], GivenEntry] = field(default_factory=dict)
     searched: "dict[Scope, SearchIndex]" = field(default_factory=dict)

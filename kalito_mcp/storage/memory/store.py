@@ -25,6 +25,7 @@ from kalito_mcp.storage.memory.records import Records
 from kalito_mcp.storage.memory.search_index import Search
 from kalito_mcp.storage.memory.sessions import Sessions
 from kalito_mcp.storage.memory.sign_in import SignIn
+from kalito_mcp.storage.memory.spaces import Spaces
 from kalito_mcp.storage.memory.state import State
 from kalito_mcp.storage.memory.timeline import Timeline
 from kalito_mcp.storage.memory.vectors import Vectors
@@ -50,6 +51,7 @@ class Ports:
         self.audit = Audit(state)
         self.timeline = Timeline(state)
         self.given = GivenBack(state)
+        self.spaces = Spaces(state)
 
 
 class InMemoryStore:

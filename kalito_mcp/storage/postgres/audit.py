@@ -23,6 +23,8 @@ NOTICED: Final = frozenset(
         "access_tokens",
         "oauth_grants",
         "passphrases",
+        "spaces",
+        "space_members",
     )
 )
 """The tables whose rows are noticed. How they are named, and what counts as a change, is in the triggers."""

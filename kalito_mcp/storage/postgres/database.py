@@ -16,6 +16,7 @@ from kalito_mcp.storage.postgres.connections import Place, connect, connect_pool
 from kalito_mcp.storage.postgres.failures import explained
 from kalito_mcp.storage.postgres.maintenance import MaintenanceOfPostgres
 from kalito_mcp.storage.postgres.migrating import migrate
+from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.opening import (
     is_behind_pooler,
     refuse_old_server,
@@ -30,7 +31,14 @@ from kalito_mcp.storage.postgres.views import Caches, ReadViewOfPostgres, WriteT
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
-SELECT_REVISION: Final = "SELECT coalesce((SELECT revision FROM owners WHERE name = $1), 0)"
+# Revisions only grow, and the own one with each space that the owner comes into or leaves. So two states never have the
+# same number until the spaces of one owner saw 2^32 writes between two looks.
+SELECT_REVISION: Final = """
+SELECT coalesce((SELECT revision FROM owners WHERE name = :name), 0) << 32 | (
+    SELECT coalesce(sum(o.revision), 0)::bigint & 4294967295
+    FROM space_members m JOIN owners o ON o.name = 'space:' || m.space WHERE m.member = :name
+)
+"""
 
 _WRITERS: Final = 4
 """Connections for writes. Those that wait for the same owner's lock leave the others to reads."""
@@ -132,9 +140,10 @@ class PostgresStore:
         return await self.maintenance.reindex()
 
     async def revision(self, owner: str) -> int:
-        """How many transactions wrote for the owner."""
+        """How many transactions wrote for the owner, and for the spaces that they are in."""
+        text, _ = positional(SELECT_REVISION)
         async with self._connection() as connection:
-            return int(await connection.fetchval(SELECT_REVISION, owner))
+            return int(await connection.fetchval(text, owner))
 
     async def secret(self) -> bytes:
         """The database's own 16 random bytes."""

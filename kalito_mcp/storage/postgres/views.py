@@ -15,6 +15,7 @@ from kalito_mcp.storage.postgres.seen_records import SeenRecords
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.sign_in import SignInQueries, SignInStatements
+from kalito_mcp.storage.postgres.spaces import SpaceQueries, SpaceStatements
 from kalito_mcp.storage.postgres.text_index import TextIndexStatements
 from kalito_mcp.storage.postgres.timeline import TimelineQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
@@ -39,6 +40,7 @@ class ReadViewOfPostgres:
         self.conversations = ConversationQueries(transaction)
         self.imports = ImportQueries(transaction)
         self.given = GivenQueries(transaction)
+        self.spaces = SpaceQueries(transaction)
         self.timeline = TimelineQueries(transaction)
         seen = SeenRecords()
         self.records = RecordQueries(transaction, seen)
@@ -60,6 +62,7 @@ class WriteTransactionOfPostgres:
         self.conversations = ConversationStatements(transaction)
         self.imports = ImportStatements(transaction)
         self.given = GivenStatements(transaction)
+        self.spaces = SpaceStatements(transaction)
         self.records = RecordStatements(transaction)
         self.access = AccessStatements(transaction)
         self.sign_in = SignInStatements(transaction)

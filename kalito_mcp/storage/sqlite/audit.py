@@ -97,6 +97,16 @@ NOTICED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
         ("UPDATE", "'changed'", "'passphrase of ' || new.owner"),
         ("DELETE", "'erased'", "'passphrase of ' || old.owner"),
     ),
+    "spaces": (
+        ("INSERT", "'added'", "'space:' || new.name"),
+        ("UPDATE", "'changed'", "'space:' || new.name"),
+        ("DELETE", "'erased'", "'space:' || old.name"),
+    ),
+    "space_members": (
+        ("INSERT", "'added'", "new.space || '/' || new.member"),
+        ("UPDATE", "'changed'", "new.space || '/' || new.member"),
+        ("DELETE", "'erased'", "old.space || '/' || old.member"),
+    ),
 }
 """By table: when a change of a row is noticed, what it is called, and the id."""
 

@@ -16,6 +16,7 @@ from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.session_changes import SessionStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
 from kalito_mcp.storage.sqlite.sign_in import SignInQueries, SignInStatements
+from kalito_mcp.storage.sqlite.spaces import SpaceQueries, SpaceStatements
 from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
@@ -50,6 +51,7 @@ class ReadViewOfSqlite:
         self.audit = AuditQueries(connection)
         self.timeline = TimelineQueries(connection)
         self.given = GivenQueries(connection)
+        self.spaces = SpaceQueries(connection)
         self.connection = connection
 
 
@@ -72,3 +74,4 @@ class WriteTransactionOfSqlite:
         self.sign_in = SignInStatements(connection)
         self.audit = AuditStatements(connection)
         self.given = GivenStatements(connection)
+        self.spaces = SpaceStatements(connection)

@@ -107,9 +107,9 @@ async def pin(visit: Visit[NewPin]) -> Done:
     # Made from the message, it is erased with it.
     source = {"session_id": record.session_id, "source_message_id": record.id} if is_message else {}
     try:
-        made = await records.create_pin(visit.caller(memory), new.model_copy(update=source))
+        made, _ = await records.create_pin(visit.caller(memory), new.model_copy(update=source))
     except SessionFinalized:
-        made = await records.create_pin(visit.caller(memory), new)
+        made, _ = await records.create_pin(visit.caller(memory), new)
     undo = None if made.is_known else Undo("forget", {"record_ids": [made.id]})
     return Done("It is known already" if made.is_known else "Pinned", undo)
 

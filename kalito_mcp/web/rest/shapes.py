@@ -82,6 +82,7 @@ class Known(Output):
     type: TypeName
     scope: ReachName
     kind: KindName | None = None
+    space: str | None = None
     project: str | None = None
     session_id: str | None = None
     text: str

@@ -28,6 +28,13 @@ class CreatePin(records.CreatePin):
     source_message_id: MessageRef | None = None
 
 
+class CreatedPin(Pin):
+    """The pin, and the id of its copy in a space, if it was shared."""
+
+    space: str | None = None
+    shared_as: str | None = None
+
+
 class Scored(Output):
     """How many scores changed."""
 
@@ -46,8 +53,14 @@ async def create_summary(call: Call[CreateSummary, InProject]) -> Reply:
 
 async def create_pin(call: Call[CreatePin, InProject]) -> Reply:
     """Pin a text."""
-    made = await records.create_pin(await call.caller(call.body.session_id), call.body)
-    pin = Pin(**made.to_dict(), known_already=made.is_known or None, redacted=list(made.redacted) or None)
+    made, shared = await records.create_pin(await call.caller(call.body.session_id), call.body)
+    pin = CreatedPin(
+        **made.to_dict(),
+        known_already=made.is_known or None,
+        redacted=list(made.redacted) or None,
+        space=None if shared is None else shared.space,
+        shared_as=None if shared is None else shared.record_id,
+    )
     return Reply(pin, location=place_of("/records", made.id))
 
 
@@ -66,7 +79,7 @@ SPECIFIED: Final = (
         tag="specification", takes_key=True,
     ),
     serves(
-        records.PIN, "POST", "/memory/pins", create_pin, Pin, body=CreatePin, status=201, tag="specification",
+        records.PIN, "POST", "/memory/pins", create_pin, CreatedPin, body=CreatePin, status=201, tag="specification",
         takes_key=True,
     ),
     Endpoint(

@@ -14,6 +14,7 @@ from kalito_mcp.web.rest.found import FOUND
 from kalito_mcp.web.rest.openapi import document_of
 from kalito_mcp.web.rest.records import RECORDS
 from kalito_mcp.web.rest.sessions import SESSIONS
+from kalito_mcp.web.rest.spaces import SPACES
 from kalito_mcp.web.rest.specified import SPECIFIED
 from kalito_mcp.web.rest.tokens import TOKENS
 from kalito_mcp.web.rest.whole import WHOLE
@@ -38,6 +39,7 @@ TABLE: Final[tuple[AnyEndpoint, ...]] = (
     *RECORDS,
     *FORGETTING,
     *FOUND,
+    *SPACES,
     *WHOLE,
     *TOKENS,
     *AUDIT,

@@ -72,6 +72,13 @@ INSERT INTO record_vectors (owner_key, index_key, record_key, agent_key, session
 SELECT owner_key, 1, key, agent_key, session_key, '\\x01020304', '[1,2,3,4]' FROM records;
 INSERT INTO vector_debts (owner_key, index_key, record_key, kind) SELECT owner_key, 1, key, 2 FROM records
 WHERE key % 4 = 0;
+INSERT INTO spaces (name, created_at) SELECT 'space ' || g, 1 FROM generate_series(1, $owners) g;
+INSERT INTO owners (name) SELECT 'space:' || name FROM spaces;
+INSERT INTO space_members (space, member, role, since)
+SELECT s.name, o.name, 'writer', 1 FROM spaces s, owners o WHERE o.key <= $owners;
+INSERT INTO shared_copies (space, record_id, member, source_id, shared_at)
+SELECT name, 'copy ' || g || ' of ' || name, 'owner ' || (1 + g % $owners), 'pin ' || g, 1
+FROM spaces, generate_series(1, $records / 3) g;
 ANALYZE;
 """
 

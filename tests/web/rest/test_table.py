@@ -32,6 +32,8 @@ EXPECTED = {
     "DELETE /api/records/{record_id}": "write",
     "GET /api/records/{record_id}/parts": "read",
     "POST /api/records/{record_id}/restore": "write",
+    "POST /api/records/{record_id}/share": "write",
+    "GET /api/spaces": "read",
     "POST /api/records/{record_id}/revert": "write",
     "GET /api/records/{record_id}/history": "read",
     "GET /api/records/{record_id}/diff": "read",

@@ -46,12 +46,14 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Its arguments: what was done, the column that tells rows apart, and what its value is called.
+-- Its arguments: what was done, the column that tells rows apart, what its value is called, and a further such column or
+-- an empty text.
 CREATE FUNCTION notice_row() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     changed jsonb := CASE tg_op WHEN 'DELETE' THEN to_jsonb(old) ELSE to_jsonb(new) END;
 BEGIN
-    INSERT INTO audit_noticed (what, id) VALUES (tg_argv[0], tg_argv[2] || (changed ->> tg_argv[1]));
+    INSERT INTO audit_noticed (what, id)
+    VALUES (tg_argv[0], tg_argv[2] || (changed ->> tg_argv[1]) || coalesce('/' || (changed ->> tg_argv[3]), ''));
     RETURN NULL;
 END $$;
 
@@ -59,40 +61,38 @@ END $$;
 CREATE TRIGGER notice AFTER INSERT OR UPDATE OR DELETE ON records FOR EACH ROW
     WHEN (current_setting('kalito.audited', true) = 'on') EXECUTE FUNCTION notice_record();
 
+CREATE PROCEDURE notice_changes(
+    of_table text, event text, what text, named text, called text, further text DEFAULT ''
+) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format(
+        'CREATE TRIGGER %I AFTER %s ON %I FOR EACH ROW '
+        'WHEN (current_setting(''kalito.audited'', true) = ''on'') EXECUTE FUNCTION notice_row(%L, %L, %L, %L)',
+        'notice_' || what, event, of_table, what, named, called, further
+    );
+END $$;
+
 -- The columns named here are those that count as a change: others are counters, use, and how far background work has
 -- come. Of graphs not the ids of nodes: they are hashes of words, and a guess of the words could be tested against them.
-DO $$
-DECLARE
-    one record;
-BEGIN
-    FOR one IN SELECT * FROM (VALUES
-        ('sessions', 'INSERT', 'added', 'id', ''),
-        ('sessions', 'UPDATE OF id, agent_key, state, project_key, stage', 'changed', 'id', ''),
-        ('sessions', 'DELETE', 'erased', 'id', ''),
-        ('projects', 'INSERT', 'added', 'key', 'project_'),
-        ('projects', 'UPDATE', 'changed', 'key', 'project_'),
-        ('projects', 'DELETE', 'erased', 'key', 'project_'),
-        ('graphs', 'INSERT', 'added', 'key', 'graph_'),
-        ('graphs', 'UPDATE', 'changed', 'key', 'graph_'),
-        ('graphs', 'DELETE', 'erased', 'key', 'graph_'),
-        ('forgotten_values', 'INSERT', 'added', 'key', 'forgotten_'),
-        ('forgotten_values', 'UPDATE', 'changed', 'key', 'forgotten_'),
-        ('forgotten_values', 'DELETE', 'erased', 'key', 'forgotten_'),
-        ('access_tokens', 'INSERT', 'added', 'id', ''),
-        ('access_tokens', 'UPDATE OF revoked_at', 'revoked', 'id', ''),
-        ('access_tokens', 'UPDATE OF owner, permission, agent, project, expires_at', 'changed', 'id', ''),
-        ('access_tokens', 'DELETE', 'erased', 'id', ''),
-        ('oauth_grants', 'INSERT', 'added', 'id', ''),
-        ('oauth_grants', 'UPDATE OF revoked_at', 'revoked', 'id', ''),
-        ('oauth_grants', 'DELETE', 'erased', 'id', ''),
-        ('passphrases', 'INSERT', 'added', 'owner', 'passphrase of '),
-        ('passphrases', 'UPDATE', 'changed', 'owner', 'passphrase of '),
-        ('passphrases', 'DELETE', 'erased', 'owner', 'passphrase of ')
-    ) AS noticed (of_table, event, what, named, called) LOOP
-        EXECUTE format(
-            'CREATE TRIGGER %I AFTER %s ON %I FOR EACH ROW '
-            'WHEN (current_setting(''kalito.audited'', true) = ''on'') EXECUTE FUNCTION notice_row(%L, %L, %L)',
-            'notice_' || one.what, one.event, one.of_table, one.what, one.named, one.called
-        );
-    END LOOP;
-END $$;
+CALL notice_changes('sessions', 'INSERT', 'added', 'id', '');
+CALL notice_changes('sessions', 'UPDATE OF id, agent_key, state, project_key, stage', 'changed', 'id', '');
+CALL notice_changes('sessions', 'DELETE', 'erased', 'id', '');
+CALL notice_changes('projects', 'INSERT', 'added', 'key', 'project_');
+CALL notice_changes('projects', 'UPDATE', 'changed', 'key', 'project_');
+CALL notice_changes('projects', 'DELETE', 'erased', 'key', 'project_');
+CALL notice_changes('graphs', 'INSERT', 'added', 'key', 'graph_');
+CALL notice_changes('graphs', 'UPDATE', 'changed', 'key', 'graph_');
+CALL notice_changes('graphs', 'DELETE', 'erased', 'key', 'graph_');
+CALL notice_changes('forgotten_values', 'INSERT', 'added', 'key', 'forgotten_');
+CALL notice_changes('forgotten_values', 'UPDATE', 'changed', 'key', 'forgotten_');
+CALL notice_changes('forgotten_values', 'DELETE', 'erased', 'key', 'forgotten_');
+CALL notice_changes('access_tokens', 'INSERT', 'added', 'id', '');
+CALL notice_changes('access_tokens', 'UPDATE OF revoked_at', 'revoked', 'id', '');
+CALL notice_changes('access_tokens', 'UPDATE OF owner, permission, agent, project, expires_at', 'changed', 'id', '');
+CALL notice_changes('access_tokens', 'DELETE', 'erased', 'id', '');
+CALL notice_changes('oauth_grants', 'INSERT', 'added', 'id', '');
+CALL notice_changes('oauth_grants', 'UPDATE OF revoked_at', 'revoked', 'id', '');
+CALL notice_changes('oauth_grants', 'DELETE', 'erased', 'id', '');
+CALL notice_changes('passphrases', 'INSERT', 'added', 'owner', 'passphrase of ');
+CALL notice_changes('passphrases', 'UPDATE', 'changed', 'owner', 'passphrase of ');
+CALL notice_changes('passphrases', 'DELETE', 'erased', 'owner', 'passphrase of ');
