@@ -1,6 +1,6 @@
 """Changes, for a server that notifies its hosts of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from kalito_mcp.domain.arguments import checks_arguments
@@ -24,6 +24,11 @@ class Changes(Part):
         """A number that changes whenever any process changes this owner's memory, tokens, consents or memberships, or a
         space that they are in. It may change when another owner's memory does."""
         return await self.place.store.revision(self.place.owner)
+
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """Until cancelled, call `heard` soon after any process has changed the memory of one of the owners. Returns at
+        once where nothing says so; some changes may be missed, so look at `revision` now and then."""
+        await self.place.store.listen(owners, heard)
 
     async def versions(self, resources: Iterable[Watched]) -> Mapping[Watched, int]:
         """A number for each: it differs from the one before if what is shown differs, and is 0 for what is not found.

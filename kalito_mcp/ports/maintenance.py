@@ -1,7 +1,7 @@
 """Chores of a store: what makes later calls cheaper, and what is left of erased records. A store without chores does
 nothing here."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,32 @@ class OwedErasures:
 
 
 class Maintenance(Protocol):
-    """The chores. They work in pieces, between which others read and write."""
+    """The chores. They work in pieces, between which others read and write.
+
+    Where several processes serve one database, the owed work of an owner belongs to one of them for a while, so that
+    two do not do the same. That saves work and protects nothing: a process that goes on after its time is stopped by
+    what the transaction of its work compares (`pinned_seq`, the range of a summary, the text of a vector).
+    """
+
+    @property
+    def lease_s(self) -> float:
+        """How long owed work stays with a process that does not go on with it. Infinite if none is shared: then all is
+        this process's, and the methods below that claim do nothing."""
+
+    async def held(self, owners: Collection[str]) -> Collection[str]:
+        """Those of the owners whose sessions this process works for. For an owner without owed work, that is the
+        process that writes next."""
+
+    async def claim_owed(self) -> Mapping[str, int]:
+        """Owners whose sessions may owe work that this process has to look for, with their revisions: those it wrote
+        for since the last call, and some whose process has not gone on in time."""
+
+    async def settle_owed(self, looked_at: Mapping[str, int]) -> None:
+        """Report that no session of these owners, as `claim_owed` returned them, owed work. Any process may have what
+        is owed next. Who was written for meanwhile is claimed again."""
+
+    async def claim_vectors(self, fingerprint: str, *, limit: int) -> None:
+        """Claim the vectors of some owners, which `VectorReader.owed` then returns as claimed."""
 
     async def tidy(self) -> None:
         """Make later calls cheaper, if that is due. For moments when nobody asks anything: takes some hundredths of a

@@ -1,6 +1,6 @@
 """Sessions and their counters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from kalito_mcp.domain.scope import Scope
@@ -47,10 +47,16 @@ class SessionReader(Protocol):
         """How many sessions, messages, pins, summaries, notes, tasks and documents the owner has."""
 
     async def list_owing(
-        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+        self,
+        *,
+        threshold: int,
+        max_summaries: int,
+        after: Session | None,
+        limit: int,
+        owners: Collection[str] | None = None,
     ) -> Sequence[Session]:
-        """At most `limit` sessions of any owner that owe background work, after a session, or from the first, in an
-        order of the store's own.
+        """At most `limit` sessions of these owners (None: of any) that owe background work, after a session, or from
+        the first, in an order of the store's own.
 
         A session owes work if it has at least `threshold` messages without a summary, more than `max_summaries`
         summaries of one level that are not folded, or messages not yet searched for pins.

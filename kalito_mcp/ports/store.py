@@ -1,6 +1,6 @@
 """The store: consistent reads and atomic writes."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -146,6 +146,11 @@ class Store(Protocol):
         """A number that changes whenever any process commits a change of the owner's memory, tokens, consents or
         memberships, or of a space that they are in. It stays while nobody writes, but may change when another owner's
         memory does."""
+
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """Until cancelled, call `heard` soon after a process has committed a change for one of the owners, which are
+        asked for each time. Some changes may be missed: look at `revision` now and then. Returns at once if the store
+        has no way to hear of changes."""
 
 
 class OpenedStore(Store, Protocol):

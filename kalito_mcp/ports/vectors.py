@@ -49,9 +49,10 @@ class VectorReader(Protocol):
     async def count(self, fingerprint: str) -> int:
         """How many vectors the index has."""
 
-    async def owed(self, fingerprint: str, *, limit: int) -> Sequence[OwedVector]:
+    async def owed(self, fingerprint: str, *, limit: int, is_claimed: bool = False) -> Sequence[OwedVector]:
         """At most `limit` records without a vector in this index: new ones, then changed ones, then older ones, each
-        newest first. Without this index: of all records."""
+        newest first. Without this index: of all records. `is_claimed`: only those that no other process makes (see
+        `Maintenance.claim_vectors`)."""
 
     async def owed_count(self, fingerprint: str) -> int:
         """How many records have no vector in this index. Slow, because it may read every record."""

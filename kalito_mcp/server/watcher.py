@@ -1,8 +1,8 @@
 """Notifies subscribers of what changed in the memory, whichever process changed it.
 
-It looks only while somebody is subscribed: after each tool call, and each second. If the revision of an owner's memory
-has changed, it reads what that owner's subscribers watch, with their limits, and compares it with what it read before.
-So nobody hears of what they cannot read, not even by the time of a notification.
+It looks only while somebody is subscribed: after each tool call, when the store hears of a change, and each second. If
+the revision of an owner's memory has changed, it reads what that owner's subscribers watch, with their limits, and
+compares it with what it read before. So nobody hears of what they cannot read, not even by the time of a notification.
 """
 
 import logging
@@ -52,6 +52,8 @@ class Watcher:
         """When the access of each principal ends."""
         self._ends_as_of: tuple[Mapping[Audience, int], set[str]] | None = None
         """The revisions and the principals for which `_ends_ms` was read."""
+        self._hearing: anyio.CancelScope | None = None
+        """The task that hears of changes."""
         subscriptions.prepare = self._prepare
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -65,6 +67,7 @@ class Watcher:
                 while True:
                     await self._wait(self._subscriptions.nudged)
                     self._subscriptions.nudged = anyio.Event()
+                    self._hear_if_needed(senders)
                     began = anyio.current_time()
                     try:
                         await self._look()
@@ -75,12 +78,33 @@ class Watcher:
                         has_failed = True
                     await anyio.sleep(_REST * (anyio.current_time() - began))
             finally:
-                self._subscriptions.senders = self._subscriptions.nudged = None
+                self._subscriptions.senders = self._subscriptions.nudged = self._hearing = None
 
     async def _wait(self, nudged: anyio.Event) -> None:
         """Wait until it is time to look."""
         with anyio.move_on_after(LOOK_S if self._is_needed() else math.inf):
             await nudged.wait()
+
+    def _hear_if_needed(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Hear of changes while somebody is subscribed."""
+        if not self._is_needed():
+            if self._hearing is not None:
+                self._hearing.cancel()
+            self._hearing = None
+        elif self._hearing is None:
+            self._hearing = anyio.CancelScope()
+            tasks.start_soon(self._hear, self._hearing)
+
+    async def _hear(self, scope: anyio.CancelScope) -> None:
+        with scope:
+            try:
+                memory = await self._memory()
+                owner = memory.place.owner
+                await memory.changes.listen(
+                    lambda: {one.audience.owner or owner for one in self._subscriptions}, self._subscriptions.nudge
+                )
+            except Exception:  # the look each second finds what is not heard
+                _log.warning("changes of other processes are seen a second late", exc_info=True)
 
     async def _look(self) -> None:
         """Notify each audience of what looks different from before."""

@@ -2,12 +2,15 @@
 
 Owed work is a query over stored data, not a queue in memory, so a crash loses none of it. A nudge only says where to
 look first. A failure is logged and retried at the next nudge or the next start.
+
+Where several processes serve one database, each does what is owed for the owners that it holds, and takes over what a
+process left that ended.
 """
 
 import logging
 import math
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Final
 
 import anyio
@@ -28,7 +31,8 @@ _GATHER_S: Final = 0.02
 processor has turned to something else, the same work costs more."""
 
 _QUIET_S: Final = 1.0
-"""After this time without work, tasks that makes later calls faster may begin."""
+"""After this time without work, tasks that make later calls faster may begin, and what other processes wrote for owners
+that this one holds is looked for."""
 
 
 class OwedWorker:
@@ -55,6 +59,9 @@ class OwedWorker:
         self._idle = anyio.Event()
         self._hurry = anyio.Event()
         self._owed_since_s: float | None = None
+        self._look_at = math.inf
+        """When to look for what nobody reported to this process."""
+        self._failing = set[tuple[str, str | None]]()
 
     @property
     def age_s(self) -> float:
@@ -69,6 +76,7 @@ class OwedWorker:
             self._idle = anyio.Event()
         if self._owed_since_s is None:
             self._owed_since_s = time.monotonic()
+        self._look_at = min(self._look_at, self._look_within(_QUIET_S))
         self._wake.set()
 
     async def run(self) -> None:
@@ -78,7 +86,7 @@ class OwedWorker:
 
     async def _work(self) -> None:
         pause_s = await self._finish_erasures()
-        await self._find_debts()
+        await self._look()
         busy_until = -math.inf
         while True:
             while self._pending:
@@ -86,15 +94,17 @@ class OwedWorker:
                     with anyio.move_on_after(_GATHER_S):
                         await self._hurry.wait()
                 scopes, self._pending = self._pending, {}
-                for scope in scopes.values():
+                for scope in await self._held(scopes.values()):
                     await self.pay(scope)
                 busy_until = anyio.current_time() + _GATHER_S
+                await self._look_if_due()
             self._idle.set()
             self._owed_since_s = None
             self._hurry = anyio.Event()
             if not await self._is_nudged(min(pause_s, _QUIET_S)) and pause_s > _QUIET_S:
                 await self._tidy()
-                await self._is_nudged(pause_s)
+                await self._look_if_due()
+                await self._is_nudged(min(pause_s, max(0.0, self._look_at - anyio.current_time())))
             self._wake = anyio.Event()
             pause_s = await self._finish_erasures()
 
@@ -130,7 +140,11 @@ class OwedWorker:
                 while await self._summaries.fold_due(scope) is not None:
                     pass
         except Exception as error:
-            _report(error, f"owed work of session {scope.session!r} failed; it stays owed")
+            if (scope.owner, scope.session) not in self._failing:
+                _report(error, f"owed work of session {scope.session!r} failed; it stays owed")
+            self._failing.add((scope.owner, scope.session))
+        else:
+            self._failing.discard((scope.owner, scope.session))
 
     async def _finish_erasures(self) -> float:
         try:
@@ -139,22 +153,56 @@ class OwedWorker:
             _report(error, "the files may still contain erased text; cleaning them is tried again later")
             return 0.0
 
-    async def _owing(self, after: Session | None) -> Sequence[Session]:
+    async def _held(self, scopes: Collection[Scope]) -> list[Scope]:
+        """The scopes that this process works for; another process finds what is owed of the others."""
+        try:
+            held = await self._store.maintenance.held({scope.owner for scope in scopes})
+        except Exception as error:
+            _report(error, "owed work was put off")
+            return []
+        return [scope for scope in scopes if scope.owner in held]
+
+    def _look_within(self, seconds: float) -> float:
+        """The moment until which to look again, if owed work is shared."""
+        lease_s = self._store.maintenance.lease_s
+        return math.inf if math.isinf(lease_s) else anyio.current_time() + min(seconds, lease_s / 2)
+
+    async def _look_if_due(self) -> None:
+        if anyio.current_time() >= self._look_at:
+            await self._look()
+
+    async def _look(self) -> None:
+        """Do what is owed for owners that this process holds and for those that nobody holds any more; for all, where
+        no owed work is shared."""
+        chores = self._store.maintenance
+        self._look_at = self._look_within(math.inf)
+        try:
+            if math.isinf(chores.lease_s):
+                await self._find_debts(None)
+            elif claimed := await chores.claim_owed():
+                self._look_at = self._look_within(_QUIET_S)
+                owing = await self._find_debts(claimed)
+                await chores.settle_owed({owner: seen for owner, seen in claimed.items() if owner not in owing})
+        except Exception as error:
+            _report(error, "could not look for owed work; a later look or the next start finds it")
+
+    async def _find_debts(self, owners: Collection[str] | None) -> set[str]:
+        """Do what sessions of these owners (None: of all) owe. Whose sessions those were."""
+        last: Session | None = None
+        owing = set[str]()
+        while sessions := await self._owing(last, owners):
+            for last in sessions:
+                owing.add(last.owner)
+                await self.pay(Scope(owner=last.owner, session=last.id))
+        return owing
+
+    async def _owing(self, after: Session | None, owners: Collection[str] | None) -> Sequence[Session]:
         def look(view: ReadView) -> Coroutine[Any, Any, Sequence[Session]]:
             return view.sessions.list_owing(
-                threshold=self._threshold, max_summaries=self._max_per_level, after=after, limit=_PAGE
+                threshold=self._threshold, max_summaries=self._max_per_level, after=after, limit=_PAGE, owners=owners
             )
 
         return await self._store.read(look)
-
-    async def _find_debts(self) -> None:
-        last: Session | None = None
-        try:
-            while sessions := await self._owing(last):
-                for last in sessions:
-                    await self.pay(Scope(owner=last.owner, session=last.id))
-        except Exception as error:
-            _report(error, "could not look for owed work; the next start looks again")
 
 
 def _report(error: Exception, what_follows: str) -> None:

@@ -6,7 +6,7 @@ the transaction that makes the change.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
@@ -99,6 +99,10 @@ class StoreLayer:
         """As the store's."""
         return await self._store.revision(owner)
 
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """As the store's."""
+        await self._store.listen(owners, heard)
+
 
 class Reporting(StoreLayer):
     """Reports each commit, so that no method that writes has to wake the workers."""
@@ -142,6 +146,11 @@ class _ReportedMaintenance:
         self.rebuild_derived = maintenance.rebuild_derived
         self.owed_erasures = maintenance.owed_erasures
         self.move_vectors = maintenance.move_vectors
+        self.lease_s = maintenance.lease_s
+        self.held = maintenance.held
+        self.claim_owed = maintenance.claim_owed
+        self.settle_owed = maintenance.settle_owed
+        self.claim_vectors = maintenance.claim_vectors
         self._finish_erasures = maintenance.finish_erasures
 
     async def finish_erasures(self, owed: OwedErasures | None = None) -> Mapping[str, str]:

@@ -3,10 +3,11 @@
 Owed vectors are a query over stored data, so a crash loses none of them. The model is never awaited inside a
 transaction; a record that was edited meanwhile is owed again. Vectors of two embedders are never mixed in one index:
 while another embedder's index is active, nothing is embedded until `kalito-mcp reindex`, unless this embedder replaces
-that one.
+that one. Where several processes make vectors, each claims those of some owners before it embeds.
 """
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -111,9 +112,27 @@ class VectorWorker:
         )
 
     async def _pay_owed(self) -> None:
+        if not math.isinf(self._store.maintenance.lease_s):
+            await self._open_first()
         while owed := await self._owed():
             await self._give_way()
             await self._store.write(partial(self._put, owed, await self._embed(owed)))
+
+    async def _open_first(self) -> None:
+        """Open the first index before there is a vector for it, because nothing can be claimed without an index."""
+        ours = self._embedder.fingerprint
+
+        async def is_due(view: ReadView) -> bool:
+            return not await view.vectors.indexes() and bool(await view.vectors.owed(ours, limit=1))
+
+        if await self._store.read(is_due):
+            probe = await self._embedder.embed([_PROBE])
+
+            async def open_index(transaction: WriteTransaction) -> None:
+                if not await transaction.vectors.indexes():
+                    await transaction.vectors.open_index(ours, probe.shape[1])
+
+            await self._store.write(open_index)
 
     async def _put(
         self, owed: Sequence[OwedVector], vectors: "NDArray[np.float32]", transaction: WriteTransaction
@@ -199,7 +218,7 @@ class VectorWorker:
 
     def _pause_s(self) -> float:
         if not self._failures:
-            return float("inf")
+            return self._store.maintenance.lease_s / 2  # another process may have ended
         return min(_LONGEST_PAUSE_S, _RETRY_AFTER_S * 2.0 ** min(self._failures - 1, 30))
 
     async def _indexes(self) -> Sequence[VectorIndex]:
@@ -207,12 +226,15 @@ class VectorWorker:
 
     async def _owed(self) -> Sequence[OwedVector]:
         """The next batch. Empty if nothing is owed or another embedder's index is active."""
+        ours, most = self._embedder.fingerprint, self._policy.batch
 
         async def look(view: ReadView) -> tuple[VectorIndex | None, Sequence[OwedVector]]:
             active = _active(await view.vectors.indexes())
-            ours, most = self._embedder.fingerprint, self._policy.batch
-            return active, [] if self._is_other(active) else await view.vectors.owed(ours, limit=most)
+            if self._is_other(active):
+                return active, []
+            return active, await view.vectors.owed(ours, limit=most, is_claimed=True)
 
+        await self._store.maintenance.claim_vectors(ours, limit=most)
         active, owed = await self._store.read(look)
         is_foreign = self._is_other(active)
         if active is not None and is_foreign and not self._is_foreign:

@@ -12,7 +12,9 @@ from kalito_mcp.storage.memory.store import InMemoryStore
 from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
+from tests.campaign import LATER
 from tests.empty_database import lay_empty_database
+from tests.pgbouncer import shared_pooler
 from tests.postgres import OWNER, new_database, shared_server
 from tests.qdrant import LocalClient, points_of
 
@@ -114,9 +116,26 @@ class PostgresBackend:
             await store.close()
 
 
-@pytest.fixture(params=["sqlite", "memory", "postgres"])
+class PooledBackend(PostgresBackend):
+    """A database behind PgBouncer."""
+
+    async def open(self) -> Store:
+        server, pooler = shared_server(), shared_pooler()
+        self._name = self._name or await new_database(server)
+        store = await PostgresStore.open(pooler.url(self._name), direct_url=server.url(self._name, OWNER))
+        self._opened.append(store)
+        return store
+
+
+@pytest.fixture(params=["sqlite", "memory", "postgres", pytest.param("pooled", marks=LATER)])
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    backends = {"sqlite": SqliteBackend, "memory": MemoryBackend, "postgres": PostgresBackend, "qdrant": QdrantBackend}
+    backends = {
+        "sqlite": SqliteBackend,
+        "memory": MemoryBackend,
+        "postgres": PostgresBackend,
+        "pooled": PooledBackend,
+        "qdrant": QdrantBackend,
+    }
     opened: Backend = backends[request.param](tmp_path)
     yield opened
     await opened.close()

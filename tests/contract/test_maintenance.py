@@ -1,5 +1,7 @@
 """`ports.maintenance`: erasures are owed until nothing is left of them."""
 
+import math
+
 import pytest
 
 from kalito_mcp.domain.memory_records import MemoryRecord
@@ -78,3 +80,15 @@ async def test_chores_keep_everything_that_was_not_erased(backend: Backend) -> N
             assert await view.records.record(TRIP, kept.id) == kept
             assert len(list(await shown(view, TRIP, "bergen"))) == 1
     assert (await message(stores[1], "after")).id == "msg_3"
+
+
+async def test_who_wrote_works_for_the_owner_and_nobody_claims_that_besides(backend: Backend) -> None:
+    one, other = await backend.open(), await backend.open()
+    await message(one, "Hello.")
+    assert list(await one.maintenance.held({"local"})) == ["local"]
+    assert await other.maintenance.claim_owed() == {}
+    is_shared = not math.isinf(one.maintenance.lease_s)
+    claimed = await one.maintenance.claim_owed()
+    assert list(claimed) == ["local"] * is_shared
+    await one.maintenance.settle_owed(claimed)
+    assert await one.maintenance.claim_owed() == {}

@@ -314,4 +314,8 @@ async def test_pages_of_owing_sessions_join_to_all_of_them_of_every_owner(store:
         while page := await view.sessions.list_owing(threshold=15, max_summaries=3, after=last, limit=5):
             seen += [(session.owner, session.id) for session in page]
             last = page[-1]
+        of_two = await view.sessions.list_owing(
+            threshold=15, max_summaries=3, after=None, limit=99, owners={"ann", "bob", "nobody"}
+        )
     assert len(seen) == len(set(seen)) == 23
+    assert {(session.owner, session.id) for session in of_two} == {one for one in seen if one[0] != "local"}

@@ -1,6 +1,6 @@
 """The sessions of a store in memory. Implements `ports.sessions`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -94,11 +94,18 @@ class Sessions(Tables):
         }
 
     async def list_owing(
-        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+        self,
+        *,
+        threshold: int,
+        max_summaries: int,
+        after: Session | None,
+        limit: int,
+        owners: Collection[str] | None = None,
     ) -> Sequence[Session]:
         places = list(self._state.sessions)
         later = places if after is None else places[places.index((after.owner, after.id)) + 1 :]
-        open_ones = [one for place in later if (one := self._state.sessions[place]).state is SessionState.OPEN]
+        meant = [self._state.sessions[place] for place in later if owners is None or place[0] in owners]
+        open_ones = [one for one in meant if one.state is SessionState.OPEN]
         return [one for one in open_ones if self._owes(one, threshold, max_summaries)][:limit]
 
     def _owes(self, session: Session, threshold: int, max_summaries: int) -> bool:

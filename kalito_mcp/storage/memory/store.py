@@ -5,7 +5,7 @@ once. Nothing waits for a disk, so nothing runs in a thread.
 """
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -29,6 +29,7 @@ from kalito_mcp.storage.memory.spaces import Spaces
 from kalito_mcp.storage.memory.state import State
 from kalito_mcp.storage.memory.timeline import Timeline
 from kalito_mcp.storage.memory.vectors import Vectors
+from kalito_mcp.storage.unshared import Unshared
 
 T = TypeVar("T")
 
@@ -101,8 +102,11 @@ class InMemoryStore:
         del owner
         return self.state.revision
 
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """No other process changes it."""
 
-class MaintenanceOfMemory:
+
+class MaintenanceOfMemory(Unshared):
     """`ports.maintenance.Maintenance`. There is no file to clean, and what is derived follows each write."""
 
     def __init__(self, store: InMemoryStore) -> None:

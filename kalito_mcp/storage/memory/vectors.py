@@ -26,7 +26,8 @@ class Vectors(Tables):
         key = self._key(fingerprint)
         return sum(place[0] == key for place in self._state.vectors)
 
-    async def owed(self, fingerprint: str, *, limit: int) -> Sequence[OwedVector]:
+    async def owed(self, fingerprint: str, *, limit: int, is_claimed: bool = False) -> Sequence[OwedVector]:
+        del is_claimed  # no other process makes any
         return list(islice(self._owed(fingerprint), limit))
 
     async def owed_count(self, fingerprint: str) -> int:

@@ -1,7 +1,7 @@
 """Connections to PostgreSQL, which nothing is left in after a transaction."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -24,9 +24,10 @@ class Place:
         return f"the database {parts.path.lstrip('/') or 'of this user'} at {host}"
 
 
-async def connect(url: str, *, timeout_s: float, **options: Any) -> asyncpg.Connection:
-    """One connection of its own."""
-    return await asyncpg.connect(url, timeout=timeout_s, server_settings={"application_name": _APPLICATION}, **options)
+async def connect(url: str, *, timeout_s: float) -> asyncpg.Connection:
+    """One connection of its own. It keeps no statement, because it may lead to a pooler."""
+    settings = {"application_name": _APPLICATION}
+    return await asyncpg.connect(url, timeout=timeout_s, statement_cache_size=0, server_settings=settings)
 
 
 async def connect_pool(url: str, *, most: int, timeout_s: float, is_pooled: bool) -> asyncpg.Pool:

@@ -1,7 +1,7 @@
 """A store on PostgreSQL. Any number of processes may serve it; none of them keeps anything that another one needs."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -10,13 +10,16 @@ from urllib.parse import urlsplit
 import anyio
 import asyncpg
 
-from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.domain.spaces import space_of
+from kalito_mcp.errors import ConfigurationError, StorageError
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.storage.postgres.connections import Place, connect, connect_pool
 from kalito_mcp.storage.postgres.failures import explained
+from kalito_mcp.storage.postgres.leases import LEASE_S, Lease
 from kalito_mcp.storage.postgres.maintenance import MaintenanceOfPostgres
 from kalito_mcp.storage.postgres.migrating import migrate
 from kalito_mcp.storage.postgres.named_sql import positional
+from kalito_mcp.storage.postgres.notices import listen
 from kalito_mcp.storage.postgres.opening import (
     is_behind_pooler,
     refuse_old_server,
@@ -52,30 +55,43 @@ class PostgresStore:
     is_read_only = False
 
     def __init__(
-        self, place: Place, pool: asyncpg.Pool, policy: StoragePolicy, *, direct_url: str | None = None
+        self,
+        place: Place,
+        pool: asyncpg.Pool,
+        policy: StoragePolicy,
+        *,
+        direct_url: str | None = None,
+        listening_url: str | None = None,
+        lease_s: float = LEASE_S,
     ) -> None:
         self.place = place
+        self._lease = Lease(lease_s)
+        self._listening_url = listening_url
         self.maintenance = MaintenanceOfPostgres(
+            lease=self._lease,
             write=self.transaction,
+            alone=partial(self._transaction, is_short=True),
             direct=None if direct_url is None else partial(_connected, direct_url),
-            take_written=self._take_written,
             place=str(place),
         )
         self._pool = pool
         self._policy = policy
         self._owners: dict[str, int] = {}
         """The keys of owners, which never change."""
-        self._written = set[str]()
-        """The owners for whom was written since the last chores."""
         self._caches = Caches()
         self._writers = anyio.CapacityLimiter(_WRITERS)
 
     @classmethod
     async def open(
-        cls, url: str, policy: StoragePolicy | None = None, *, direct_url: str | None = None
+        cls,
+        url: str,
+        policy: StoragePolicy | None = None,
+        *,
+        direct_url: str | None = None,
+        lease_s: float = LEASE_S,
     ) -> "PostgresStore":
         """Open the database of a URL. With a direct URL, which is of the role that owns the tables and goes through no
-        pooler, the schema is brought up to date first.
+        pooler, the schema is brought up to date first. `lease_s`: how long owed work stays with a process that died.
 
         Raises:
             ConfigurationError: the URL, the role, the server or the schema cannot be used.
@@ -100,7 +116,8 @@ class PostgresStore:
                 "late; name a direct connection in KALITO_DATABASE_DIRECT",
                 place,
             )
-        store = cls(place, pool, policy, direct_url=direct_url)
+        listening_url = direct_url or (None if is_pooled else url)
+        store = cls(place, pool, policy, direct_url=direct_url, listening_url=listening_url, lease_s=lease_s)
         await store.maintenance.rebuild_derived()
         return store
 
@@ -145,19 +162,31 @@ class PostgresStore:
         async with self._connection() as connection:
             return int(await connection.fetchval(text, owner))
 
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """As the port says, on a connection of its own, which is open meanwhile. A change of any space is heard of."""
+        names = dict[int, str]()
+
+        def on_change(key: int) -> None:
+            if len(names) < len(self._owners):
+                names.update({key: owner for owner, key in self._owners.items()})
+            owner = names.get(key, "")
+            if owner in owners() or space_of(owner) is not None:
+                heard()
+
+        if self._listening_url is not None:
+            await listen(partial(_connected, self._listening_url), on_change)
+
     async def secret(self) -> bytes:
         """The database's own 16 random bytes."""
         async with self._connection() as connection:
             return bytes(await connection.fetchval(SELECT_IDENTITY))
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Leave owed work to other processes, and close every connection."""
         with anyio.move_on_after(_CONNECT_S, shield=True), suppress(OSError, asyncpg.InterfaceError):
+            with suppress(StorageError):
+                await self.maintenance.release()
             await self._pool.close()
-
-    def _take_written(self) -> set[str]:
-        written, self._written = self._written, set()
-        return written
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
@@ -171,14 +200,15 @@ class PostgresStore:
             transaction = Transaction(
                 connection,
                 self._owners,
+                self._lease,
                 is_write=is_write,
                 is_short=is_short,
-                lock_timeout_s=self._policy.busy_timeout_s,
+                wait_s=self._policy.busy_timeout_s,
             )
             try:
                 yield transaction
                 await transaction.commit()
-                self._written |= transaction.locked
+                self.maintenance.note_written(transaction.locked)
             except BaseException:
                 with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                     await transaction.rollback()

@@ -1,16 +1,19 @@
 """The chores of a store on PostgreSQL. Implements `ports.maintenance.Maintenance`."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import asyncpg
 
 from kalito_mcp.ports.maintenance import OwedErasures
-from kalito_mcp.storage.postgres.text_index import FOLDED_AT_ONCE
+from kalito_mcp.storage.postgres.leases import Lease
+from kalito_mcp.storage.postgres.owed_work import OwedWork
+from kalito_mcp.storage.postgres.text_index import FOLDED_AT_ONCE, TextIndexStatements
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
 from kalito_mcp.storage.postgres.tombstones import SELECT_UNSWEPT, Tombstones
+from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.postgres.vector_graphs import tidy_graphs
 from kalito_mcp.storage.postgres.views import WriteTransactionOfPostgres
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
@@ -26,37 +29,51 @@ _NOT_CLEANED: Final = (
 )
 
 
-class MaintenanceOfPostgres:
+class MaintenanceOfPostgres(OwedWork):
     """`ports.maintenance.Maintenance`.
 
-    `write` opens a transaction. `direct` opens a connection of the role that owns the tables; None if its URL was not
-    named. `take_written` returns the owners for whom this process has written since it was asked last.
+    `write` opens a transaction, `alone` what runs a statement on its own. `direct` opens a connection of the role that
+    owns the tables; None if its URL was not named.
     """
 
     def __init__(
         self,
         *,
+        lease: Lease,
         write: Callable[[], AbstractAsyncContextManager[WriteTransactionOfPostgres]],
+        alone: Callable[[], AbstractAsyncContextManager[Transaction]],
         direct: Callable[[], AbstractAsyncContextManager[asyncpg.Connection]] | None,
-        take_written: Callable[[], set[str]],
         place: str,
     ) -> None:
+        super().__init__(lease, alone)
         self._write = write
         self._direct = direct
-        self._take_written = take_written
         self._place = place
+        self._to_fold = set[str]()
+
+    def note_written(self, owners: Collection[str]) -> None:
+        """Report a commit for these owners, so that chores look at what they have."""
+        super().note_written(owners)
+        self._to_fold.update(owners)
+
+    async def claim_owed(self) -> Mapping[str, int]:
+        """As the port says. What a process left that ended may be to fold, too."""
+        claimed = await super().claim_owed()
+        self._to_fold.update(claimed)
+        return claimed
 
     async def tidy(self) -> None:
         """Fold the terms of new records into the lists, and make graphs of vectors where an agent has very many."""
-        folded = [await self._fold(owner) for owner in sorted(self._take_written())]
+        owners, self._to_fold = self._to_fold, set()
+        folded = [await self._fold(owner) for owner in sorted(owners)]
         if any(folded) and self._direct is not None:
             async with self._direct() as connection:
                 await tidy_graphs(connection)
 
     async def _fold(self, owner: str) -> bool:
         """Fold what is due of an owner; whether anything was."""
-        async with self._write() as transaction:
-            due = await transaction.text.fold_due(owner)
+        async with self._alone() as view:  # a write would owe work again
+            due = await TextIndexStatements(view).fold_due(owner)
         for agent_key in due:
             folded = FOLDED_AT_ONCE
             while folded == FOLDED_AT_ONCE:

@@ -18,6 +18,7 @@ TYPES: Final = {
     **dict.fromkeys(("said_at", "threshold", "max_summaries"), "bigint"),
     **dict.fromkeys(("keys", "numbers"), "bigint[]"),
     **dict.fromkeys(("ids", "types", "terms"), "text[]"),
+    "holder": "uuid",
 }
 """The types of names that many statements use. PostgreSQL infers those of others, or the statement casts them."""
 

@@ -1,6 +1,6 @@
 """Reads sessions and their counters; `session_changes` writes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kalito_mcp.domain.scope import Scope
@@ -56,7 +56,10 @@ SELECT count(*)::double precision, coalesce(sum(s.key::double precision), 0),
 FROM {SESSIONS_WITH_AGENTS}
 WHERE s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND {IN_SCOPE}
 """
-SELECT_OWNERS_OWING: Final = "SELECT key, name FROM owners WHERE owes AND key >= :after_key ORDER BY key"
+SELECT_OWNERS_OWING: Final = """
+SELECT key, name FROM owners WHERE owes AND key >= :after_key AND (:names::text[] IS NULL OR name = ANY(:names))
+ORDER BY key
+"""
 SELECT_OWNER_KEY: Final = "SELECT key FROM owners WHERE name = :name"
 SELECT_OWING_SESSIONS: Final = f"""
 SELECT {SESSION_COLUMNS} FROM {SESSIONS_WITH_AGENTS}
@@ -194,7 +197,13 @@ class SessionQueries(Queries):
         return {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
 
     async def list_owing(
-        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+        self,
+        *,
+        threshold: int,
+        max_summaries: int,
+        after: Session | None,
+        limit: int,
+        owners: Collection[str] | None = None,
     ) -> Sequence[Session]:
         first, after_key = 0, 0
         if after is not None:
@@ -202,7 +211,8 @@ class SessionQueries(Queries):
             after_key = key_of(after)
         parameters = {"threshold": threshold, "max_summaries": max_summaries}
         found: list[Session] = []
-        for owner_key, owner in await self._all(SELECT_OWNERS_OWING, after_key=first):
+        names = None if owners is None else list(owners)
+        for owner_key, owner in await self._all(SELECT_OWNERS_OWING, after_key=first, names=names):
             rows = await self._all(
                 SELECT_OWING_SESSIONS,
                 owner=owner,

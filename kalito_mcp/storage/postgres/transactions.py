@@ -6,13 +6,15 @@ the other. Each statement names its owner, so nobody has to say beforehand whose
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import anyio
 import asyncpg
 
+from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.named_sql import positional
+from kalito_mcp.storage.postgres.notices import commit_with_notice
 from kalito_mcp.storage.postgres.nul_text import storable
 
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SAVEPOINT begun"
@@ -25,6 +27,7 @@ SELECT_OWNER: Final = "SELECT key FROM owners WHERE name = :name"
 INSERT_OWNER: Final = """
 INSERT INTO owners (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key
 """
+_SPARE_S: Final = 2.0
 _NOBODY: Final = 0
 """The key of an owner who has nothing yet."""
 
@@ -32,27 +35,32 @@ _NOBODY: Final = 0
 class Transaction:
     """Runs named statements in one transaction on a connection of the pool.
 
-    `owners` has the keys of known owners by name; those that a committed transaction met are added. A read is a
-    snapshot. If `is_short`, statements without an owner run on their own, without a transaction.
+    `owners` has the keys of known owners by name; those that a committed transaction met are added. A write takes the
+    `lease` of its owners. A read is a snapshot. If `is_short`, statements without an owner run on their own, without a
+    transaction. `wait_s`: how long it waits for a lock. If it has not begun soon after that, the server does not
+    answer, or a pooler waits for it.
     """
 
     def __init__(
         self,
         connection: asyncpg.Connection,
         owners: dict[str, int],
+        lease: Lease,
         *,
         is_write: bool = False,
         is_short: bool = False,
-        lock_timeout_s: float = 0.0,
+        wait_s: float,
     ) -> None:
         self.connection = connection
         self.is_write = is_write
+        self.lease = lease
         self._owners = owners
         self._met: dict[str, int] = {}
         self._is_short = is_short
         self._begin = BEGIN_READING
         if is_write:
-            self._begin = f"{BEGIN_WRITING}; SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)}"
+            self._begin = f"{BEGIN_WRITING}; SET LOCAL lock_timeout = {int(wait_s * 1000)}"
+        self._begin_s = wait_s + _SPARE_S
         self._is_begun = False
         self._owner: str | None = None
         self.locked: set[str] = set()
@@ -106,10 +114,10 @@ class Transaction:
     async def of(self, owner: str) -> int:
         """Go on as this owner. The owner's key; 0, which nobody has, for one who is not known to a read."""
         if self._owner != owner or not self._is_begun:
-            key = self._owners.get(owner) or self._met.get(owner)
+            key = self._key_of(owner)
             await (self._write_as(owner, key) if self.is_write else self._read_as(owner, key))
             self._owner = owner
-        return self._owners.get(owner) or self._met.get(owner, _NOBODY)
+        return self._key_of(owner) or _NOBODY
 
     async def set(self, settings: str) -> None:
         """Run settings, which have no parameters, in one round trip with what begins the transaction."""
@@ -119,7 +127,10 @@ class Transaction:
         """Make the changes last, and the owners known."""
         if self._is_begun:
             with anyio.CancelScope(shield=True):
-                await self.connection.execute("COMMIT")
+                # By then, it is committed: a queue of notices that is full must not look like a failure.
+                with suppress(asyncpg.ProgramLimitExceededError):
+                    keys = [key for owner in self.locked if (key := self._key_of(owner)) is not None]
+                    await self.connection.execute(commit_with_notice(keys))
         self._owners.update(self._met)
         self._is_begun = False
 
@@ -132,8 +143,10 @@ class Transaction:
         """End the transaction without changes."""
         if self._is_begun and not self.connection.is_closed():
             self._is_begun = False
-            with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_SPARE_S, shield=True) as answering:
                 await self.connection.execute("ROLLBACK")
+            if answering.cancelled_caught:
+                self.connection.terminate()  # the pool makes another one
 
     async def _prepared(self, names: tuple[str, ...], parameters: Mapping[str, Any]) -> list[Any]:
         """The values of the parameters, after the transaction has begun as their owner."""
@@ -165,14 +178,18 @@ class Transaction:
         setting = f"SELECT set_config('kalito.owner', '{key}', true)"
         if owner not in self.locked:
             self.locked.add(owner)
-            setting += f"; UPDATE owners SET revision = revision + 1, owes = true WHERE key = {key}"
+            setting += f"; UPDATE owners SET revision = revision + 1, owes = true, {self.lease.taken()}"
+            setting += f" WHERE key = {key}"
         await self._set(
             f"{setting}; SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}"
         )
 
+    def _key_of(self, owner: str) -> int | None:
+        return self._owners.get(owner) or self._met.get(owner)
+
     async def _begin_alone(self) -> None:
         self._is_begun = True  # a BEGIN that is cancelled is rolled back, too
-        await self._run(self._begin)
+        await self.connection.execute(self._begin, timeout=self._begin_s)
 
     async def _set(self, settings: str) -> None:
         """Run settings, which have no parameters but keys, in one round trip, and begin if that is not done."""
@@ -180,7 +197,7 @@ class Transaction:
             await self._run(settings)
         else:
             self._is_begun = True
-            await self._run(f"{self._begin}; {settings}")
+            await self.connection.execute(f"{self._begin}; {settings}", timeout=self._begin_s)
 
     async def _run(self, statements: str) -> None:
         await self.connection.execute(statements)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 SELECT_DEBTORS: Final = """
 SELECT d.kind, o.name FROM vector_debtors d JOIN owners o ON o.key = d.owner
-WHERE d.index_key = :index_key ORDER BY d.kind, d.newest DESC, d.owner LIMIT :limit
+WHERE d.index_key = :index_key AND (:holder IS NULL OR d.holder = :holder AND d.leased_until > now())
+ORDER BY d.kind, d.newest DESC, d.owner LIMIT :limit
 """
 SELECT_DEBTS: Final = f"""
 SELECT r.key, {EMBEDDED}
@@ -166,7 +167,7 @@ class VectorQueries(VectorIndexQueries):
     outage: str | None = None
     """None: no vector is kept elsewhere."""
 
-    async def owed(self, fingerprint: str, *, limit: int) -> Sequence[OwedVector]:
+    async def owed(self, fingerprint: str, *, limit: int, is_claimed: bool = False) -> Sequence[OwedVector]:
         index, found = await self._index(fingerprint), list[OwedVector]()
         if index is None:
             for [owner] in await self._all(SELECT_OWNERS):
@@ -175,7 +176,8 @@ class VectorQueries(VectorIndexQueries):
                 if len(found) >= limit:
                     break
             return found
-        for kind, owner in await self._all(SELECT_DEBTORS, index_key=index.key, limit=limit):
+        holder = self._transaction.lease.holder if is_claimed else None
+        for kind, owner in await self._all(SELECT_DEBTORS, index_key=index.key, holder=holder, limit=limit):
             parameters = {"index_key": index.key, "kind": kind, "limit": limit - len(found)}
             rows = await self._all(SELECT_DEBTS, owner=owner, **parameters)
             found += [OwedVector(key, owner, text) for key, text in rows]

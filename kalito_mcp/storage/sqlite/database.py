@@ -9,7 +9,7 @@ Only SQLite opens the database file: closing another descriptor of it would drop
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -220,6 +220,9 @@ class SqliteStore:
         statement = "PRAGMA data_version"
         [[version]] = await self._glances.run(lambda db: db.execute(statement).fetchall(), self._reader_mode)
         return int(version)
+
+    async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
+        """A file says nothing of changes; `revision` is read from memory that processes share."""
 
     async def secret(self) -> bytes:
         """The database's own 16 random bytes."""

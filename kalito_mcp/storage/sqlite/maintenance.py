@@ -17,11 +17,12 @@ from kalito_mcp.storage.sqlite.tombstones import Tombstones
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_mover import VectorMover
 from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
+from kalito_mcp.storage.unshared import Unshared
 
 Reading = Callable[[], AbstractAsyncContextManager[aiosqlite.Connection]]
 
 
-class MaintenanceOfSqlite:
+class MaintenanceOfSqlite(Unshared):
     """`ports.maintenance.Maintenance`.
 
     `reading` opens a view, `write` a transaction. `locked` holds the locks of one, for files that become shorter.

@@ -1,7 +1,7 @@
 """Reads sessions and their counters; `session_changes` writes them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kalito_mcp.domain.scope import Scope
@@ -56,7 +56,8 @@ WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE}
 """
 SELECT_OWING_SESSIONS: Final = f"""
 SELECT {SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
-WHERE s.key > :after_key AND s.state = 'OPEN' AND s.key IN (
+WHERE s.key > :after_key AND s.state = 'OPEN'
+    AND (:owners IS NULL OR s.owner IN (SELECT value FROM json_each(:owners))) AND s.key IN (
     SELECT key FROM sessions
     WHERE message_count > summarized_seq AND message_count - summarized_seq >= :threshold
     UNION
@@ -188,8 +189,15 @@ class SessionQueries(Queries):
         return {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
 
     async def list_owing(
-        self, *, threshold: int, max_summaries: int, after: Session | None, limit: int
+        self,
+        *,
+        threshold: int,
+        max_summaries: int,
+        after: Session | None,
+        limit: int,
+        owners: Collection[str] | None = None,
     ) -> Sequence[Session]:
-        parameters = {"threshold": threshold, "max_summaries": max_summaries, "limit": limit}
-        after_key = 0 if after is None else key_of(after)
-        return list(sessions_of(await self._all(SELECT_OWING_SESSIONS, **parameters, after_key=after_key)))
+        parameters: dict[str, object] = {"threshold": threshold, "max_summaries": max_summaries, "limit": limit}
+        parameters["after_key"] = 0 if after is None else key_of(after)
+        parameters["owners"] = None if owners is None else json.dumps(list(owners))
+        return list(sessions_of(await self._all(SELECT_OWING_SESSIONS, **parameters)))

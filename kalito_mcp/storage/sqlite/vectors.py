@@ -145,7 +145,8 @@ class VectorQueries(VectorIndexQueries):
     def outage(self) -> str | None:
         return self._moved.outage
 
-    async def owed(self, fingerprint: str, *, limit: int) -> Sequence[OwedVector]:
+    async def owed(self, fingerprint: str, *, limit: int, is_claimed: bool = False) -> Sequence[OwedVector]:
+        del is_claimed  # no other process makes any
         parameters = await self._reach(fingerprint)
         found: list[OwedVector] = []
         for statement in (SELECT_NEW, SELECT_DEBTS, SELECT_OLDER):

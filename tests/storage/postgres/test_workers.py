@@ -12,6 +12,7 @@ from kalito_mcp.errors import StorageUnreachable
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.storage.postgres.database import PostgresStore
 from tests import drafts
+from tests.pgbouncer import shared_pooler
 from tests.postgres import OWNER, lay_template, new_database, new_server, shared_server
 from tests.scripted import START_MS
 
@@ -39,9 +40,11 @@ async def said(store: Store, owner: str) -> list[tuple[int, str]]:
         return [(one.seq, one.text) for one in messages]
 
 
-async def test_workers_lose_nothing_and_do_nothing_twice_while_calls_are_cancelled() -> None:
+@pytest.mark.parametrize("is_pooled", [False, True])
+async def test_workers_lose_nothing_and_do_nothing_twice_while_calls_are_cancelled(is_pooled: bool) -> None:
     server, name = shared_server(), await new_database()
-    stores = [await PostgresStore.open(server.url(name)) for _ in range(3)]
+    url = (shared_pooler() if is_pooled else server).url(name)
+    stores = [await PostgresStore.open(url, direct_url=server.url(name, OWNER)) for _ in range(3)]
     owners = [f"owner {number}" for number in range(5)]
     acknowledged: Counter[tuple[str, str]] = Counter()
     tried: set[tuple[str, str]] = set()

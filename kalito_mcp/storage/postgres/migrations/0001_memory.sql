@@ -6,13 +6,15 @@
 -- what is read before it is known who asks.
 
 -- revision counts the transactions that wrote for the owner. Whoever writes has this row locked, so that the writes of
--- one owner are one after the other, and keys ascend. owes: background work may be due. Who has read records up to
--- a revision before reindexed_revision reads all of them again.
+-- one owner are one after the other, and keys ascend. owes: background work of sessions may be due, and holder does it
+-- until leased_until. Who has read records up to a revision before reindexed_revision reads all of them again.
 CREATE TABLE owners (
     key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
     revision bigint NOT NULL DEFAULT 0,
     owes boolean NOT NULL DEFAULT false,
+    holder uuid,
+    leased_until timestamptz NOT NULL DEFAULT '-infinity',
     reindexed_revision bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70);
 CREATE INDEX owners_owing ON owners (key) WHERE owes;

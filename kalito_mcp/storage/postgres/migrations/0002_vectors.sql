@@ -36,12 +36,15 @@ CREATE TABLE vector_debts (
 CREATE INDEX vector_debts_newest ON vector_debts (owner_key, index_key, kind, record_key);
 
 -- Whose records vector_debts has, because it shows those of one owner at a time: a row for each kind of debt that the
--- owner has. newest is the key of the newest record that was owed. The lock of the owner's row protects it.
+-- owner has. newest is the key of the newest record that was owed. The lock of the owner's row protects it. holder makes
+-- the vectors until leased_until.
 CREATE TABLE vector_debtors (
     index_key bigint NOT NULL,
     kind smallint NOT NULL,
     owner bigint NOT NULL REFERENCES owners (key),
     newest bigint NOT NULL,
+    holder uuid,
+    leased_until timestamptz NOT NULL DEFAULT '-infinity',
     PRIMARY KEY (owner, index_key, kind)
 ) WITH (fillfactor = 70);
 CREATE INDEX vector_debtors_of_indexes ON vector_debtors (index_key, kind);
