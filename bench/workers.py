@@ -8,7 +8,7 @@ embedder that only counts. Then the database is read as a superuser. Expected ar
 - `errors`: calls that failed, and warnings in the logs.
 - `lost`: acknowledged messages and notes that are not there as they were acknowledged.
 - `twice`: messages, pins and notes that are there more than once, messages without their place in the order,
-  summaries that overlap or leave something out, and records of which more vectors were made than they had texts.
+  summaries that overlap or leave something out, and texts of records of which more vectors were made than there are.
 - `owed`: records without a vector when all processes are done.
 
 `connections` are the most of the serving role at once, looked up each second; `limit` is what the settings allow.
@@ -355,7 +355,7 @@ async def found(connection: asyncpg.Connection, logs: Sequence[Log]) -> dict[str
             twice.append(f"summaries of {place}: {of_level}")
     texts = " ".join(one[0] for one in await connection.fetch(_SELECT_TEXTS))
     embedded = sum((log.embedded for log in logs), Counter[str]())
-    twice += [f"vector of {text[:60]!r}" for text, count in embedded.items() if count > max(1, texts.count(text))]
+    twice += [f"vector of {text[:60]!r}" for text, count in embedded.items() if 0 < texts.count(text) < count]
     owed = await connection.fetchval(_SELECT_OWED)
     errors = [error for log in logs for error in log.errors]
     return {"errors": errors, "lost": lost, "twice": twice, "owed": ["a vector"] * owed}
