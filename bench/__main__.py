@@ -53,6 +53,7 @@ CAMPAIGNS: Final = (
     "replaced_files",
     "snapshot_races",
     "power_cut",
+    "failover",
     "workday",
     "formats",
     "fuzz",

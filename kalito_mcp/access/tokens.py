@@ -9,6 +9,7 @@ from typing import Final
 
 from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
+from kalito_mcp.domain.spaces import checked_user
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, NotFound, StorageError
@@ -92,7 +93,7 @@ class Tokens:
         Raises:
             InvalidInput: the owner, a limit or the name is not acceptable, or it would never be valid.
         """
-        checked_name(owner, "owner")
+        checked_user(owner, "owner")
         for field, value in (("agent", limits.agent), ("project", limits.project), ("name", name or None)):
             if value is not None:
                 checked_name(value, field)

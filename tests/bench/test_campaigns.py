@@ -6,8 +6,20 @@ from typing import Any
 
 import pytest
 
-from bench import canaries, cut_purges, formats, kill, power_cut, replaced_files, snapshot_races, workday, workers
+from bench import (
+    canaries,
+    cut_purges,
+    failover,
+    formats,
+    kill,
+    power_cut,
+    replaced_files,
+    snapshot_races,
+    workday,
+    workers,
+)
 from bench.disk_images import STRACE
+from tests.postgres import shared_server
 from tests.server.wire import COVERED
 
 pytestmark = pytest.mark.timeout(300)
@@ -56,6 +68,15 @@ def test_a_purge_that_was_cut_short_is_finished() -> None:
     found = cut_purges.campaign(rounds=2)
 
     assert kept_its_promises(found)
+
+
+@pytest.mark.campaign
+def test_nothing_acknowledged_is_lost_or_doubled_when_a_standby_takes_over() -> None:
+    shared_server()  # skips where there is no PostgreSQL
+    found = failover.campaign(rounds=1)
+
+    assert kept_its_promises(found)
+    assert found["acknowledged"] > 8
 
 
 @pytest.mark.campaign

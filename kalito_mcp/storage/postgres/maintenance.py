@@ -12,10 +12,10 @@ from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.owed_work import OwedWork
 from kalito_mcp.storage.postgres.text_index import FOLDED_AT_ONCE, TextIndexStatements
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
-from kalito_mcp.storage.postgres.tombstones import SELECT_UNSWEPT, Tombstones
 from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.postgres.vector_graphs import tidy_graphs
 from kalito_mcp.storage.postgres.views import WriteTransactionOfPostgres
+from kalito_mcp.storage.tombstones import SELECT_UNSWEPT, Tombstones
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
 SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"

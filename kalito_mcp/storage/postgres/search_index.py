@@ -15,11 +15,12 @@ from kalito_mcp.storage import conversation_rows as rows
 from kalito_mcp.storage.kept_postings import Kept
 from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.postgres.column_rows import AgentOfScope
-from kalito_mcp.storage.postgres.queries import limits_of, within
+from kalito_mcp.storage.postgres.queries import within
 from kalito_mcp.storage.postgres.record_columns import AgentColumns
 from kalito_mcp.storage.postgres.seen_records import CHECKED_COLUMNS, SeenRecords
 from kalito_mcp.storage.postgres.text_index import COUNT_MARKS
 from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.record_columns import ColumnsState, places_of
 from kalito_mcp.text.similar_terms import MOST_ENDING_LETTERS, meant_terms, most_frequent
 

@@ -1,10 +1,13 @@
 """What a view has read of records besides what it was asked for, so that later questions about them take no round trip:
 whether they are damaged, and whether another record names them as superseded."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.records import message_record_id
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage.records import RecordQueries
 from kalito_mcp.storage.row_hash import hash_of_record
 
 CHECKED_COLUMNS: Final = """r.hash, r.session_key, r.end_seq, r.level, r.attributes, r.recorded_at, r.client,
@@ -39,3 +42,20 @@ class SeenRecords:
         """The ids that another record names as superseded, and those of which no row was read."""
         rows = self._rows.get(owner, {})
         return [one for one in record_ids if one not in rows or rows[one]["may_be_superseded"]]
+
+
+class RecordQueriesOfView(RecordQueries):
+    """Reads records in one view, and does not ask again for what the view has seen."""
+
+    def __init__(self, transaction: Transaction, seen: SeenRecords) -> None:
+        super().__init__(transaction)
+        self._seen = seen
+
+    async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
+        named = self._seen.may_be_superseded(scope.owner, record_ids)
+        return await super().superseded(scope, named) if named else {}
+
+    async def damaged(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
+        unseen = self._seen.unseen(scope.owner, record_ids)
+        damaged = await super().damaged(scope, unseen) if unseen else ()
+        return [*damaged, *self._seen.damaged(scope.owner, record_ids)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kalito_mcp.storage.postgres.queries import Queries
-from kalito_mcp.storage.postgres.record_statements import INSERT_RECORDS, inserted, stored_once
+from kalito_mcp.storage.postgres.record_statements import INSERT_RECORDS, inserted
 from kalito_mcp.storage.record_rows import Row
 from kalito_mcp.text.analysis import MANY, SEVERAL, IndexedText
 
@@ -63,6 +63,16 @@ WITH shapes AS (
 INSERT INTO term_lists (owner_key, agent_key, term, first, last, offsets)
 SELECT :owner, :agent_key, term, first, last, offsets FROM less WHERE offsets <> '{}'
 ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE SET offsets = excluded.offsets
+"""
+# All lists of the agent are read.
+DELETE_DECAYED_ENTRY: Final = """
+WITH fresh AS (
+    DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key = :key
+), shape AS (
+    DELETE FROM record_shapes WHERE owner_key = :owner AND record_key = :key
+)
+UPDATE term_lists SET offsets = array_remove(offsets, (:key - first)::integer)
+WHERE owner_key = :owner AND agent_key = :agent_key AND :key - first = ANY(offsets)
 """
 SELECT_DUE_AGENTS: Final = """
 SELECT agent_key FROM fresh_terms WHERE owner_key = :owner GROUP BY agent_key HAVING count(*) >= :least
@@ -147,7 +157,7 @@ class TextIndexStatements(Queries):
             records = inserted(rows)
             [agent_key, *_] = records["all_agent_key"]
             entries = _entries(agent_key, list(zip(records["all_key"], indexed, strict=True)))
-            with stored_once():
+            with self._transaction.stored_once():
                 await self._all(INSERT_INDEXED_RECORDS, owner=owner, **records, **entries)
 
     async def remove(self, owner: str, agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> None:
@@ -160,6 +170,11 @@ class TextIndexStatements(Queries):
                 keys=[key for key, _ in records],
                 texts=[marked_terms(indexed) for _, indexed in records],
             )
+
+    async def replace_decayed(self, owner: str, agent_key: int, key: int, indexed: IndexedText | None) -> None:
+        """Index a record as its row says, which decayed: the index has other terms for it than the row gave."""
+        await self._all(DELETE_DECAYED_ENTRY, owner=owner, agent_key=agent_key, key=key)
+        await self.add(owner, agent_key, [] if indexed is None else [(key, indexed)])
 
     async def fold_due(self, owner: str) -> Sequence[int]:
         """The keys of the owner's agents that have enough fresh records to fold."""

@@ -20,6 +20,7 @@ import anyio.to_thread
 
 from kalito_mcp.errors import KalitoError, StorageError, StorageFull, StorageReadOnly
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.ports.store import Schema
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.failures import explained, is_not_writable
@@ -46,10 +47,10 @@ from kalito_mcp.storage.sqlite.search import ColumnCaches
 from kalito_mcp.storage.sqlite.side_files import SideFiles, create_private, leave_open
 from kalito_mcp.storage.sqlite.sweeping import remove_old_vector_files
 from kalito_mcp.storage.sqlite.text_rebuild import rebuild
-from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.trips import in_one_trip, reading, write_in_one_trip
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
+from kalito_mcp.storage.tombstones import SELECT_IDENTITY
 
 T = TypeVar("T")
 
@@ -229,6 +230,12 @@ class SqliteStore:
         async with self.view() as view:
             [[secret]] = await view.connection.execute_fetchall(SELECT_IDENTITY)
         return bytes(secret)
+
+    async def schema(self) -> Schema:
+        """The schema as the file has it now."""
+        async with self.view() as view:
+            [[applied]] = await view.connection.execute_fetchall("PRAGMA user_version")
+        return Schema("sqlite", int(applied), len(migrations()))
 
     async def reindex(self) -> int:
         """Rebuild the text index. Returns how many records it contains. If interrupted, the old index stays, and the

@@ -12,8 +12,9 @@ import aiosqlite
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.ports.vectors import OwedVector
+from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.sqlite.moved_vectors import MovedVectors
-from kalito_mcp.storage.sqlite.queries import limits_of, owned, within
+from kalito_mcp.storage.sqlite.queries import owned, within
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_ACTIVE_INDEX, ActiveIndex, IndexRow, VectorIndexQueries
 from kalito_mcp.storage.vector_checks import check_dimension, check_query, check_vectors, dropped
