@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from kalito_mcp.domain.erasing import PurgeReport
-from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord, scope_of
+from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord, scope_of, texts_ever
 from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, seen_in_spaces
@@ -16,7 +16,7 @@ from kalito_mcp.errors import AccessDenied, InvalidInput, KalitoError, RecordNot
 from kalito_mcp.memory.part import Part
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.projects import is_path
-from kalito_mcp.records.historian import current_parts, get_record
+from kalito_mcp.records.historian import current_parts, get_record, get_records
 from kalito_mcp.records.same_words import NOTE_SOURCE
 from kalito_mcp.upkeep.store_layers import no_new_words
 
@@ -46,8 +46,8 @@ class Sharing(Part):
 
     @asynccontextmanager
     async def changing(self, record_id: str, editor: Editor) -> AsyncIterator[tuple[Scope, Editor]]:
-        """The scope in which a record is to be changed, and by whom. After the block, copies in spaces that said what
-        the record said before say what it says now.
+        """The scope in which a record is to be changed, and by whom. After the block, copies in spaces that say what
+        the record once said say what it says now.
 
         Raises:
             AccessDenied: it is in a space, and the owner may not change it there.
@@ -56,11 +56,10 @@ class Sharing(Part):
         if place is not self.place:
             yield place.scope(), self.signed(editor)
             return
-        copied = await self._copied(record_id)
         yield place.scope(), editor
-        for space, document, before in copied:
-            with suppress(KalitoError):  # the change is made; what somebody changed there meanwhile stays as it is
-                await self._follow(space, document, before, editor)
+        for space, document in await self._copied(record_id):
+            with suppress(KalitoError):  # the change is made; the next one of the record brings this up to date
+                await self._follow(space, document, record_id, editor)
 
     async def changed(
         self, change: Hiding, record_id: str, editor: Editor, expected_revision: int | None
@@ -161,11 +160,10 @@ class Sharing(Part):
             fields["scope"] = str(Reach.PERSON if project is None else Reach.PROJECT)
         return fields
 
-    async def _copied(self, record_id: str) -> Sequence[tuple[Space, str, MemoryRecord]]:
-        """The copies of a record where its owner may still write, within the limits: the space, the id of the copy, and
-        the record as it is now."""
+    async def _copied(self, record_id: str) -> Sequence[tuple[Space, str]]:
+        """The copies of a record where its owner may still write, within the limits: the space, and the id there."""
 
-        async def look(view: ReadView) -> list[tuple[Space, str]]:
+        async def look(view: ReadView) -> Sequence[tuple[Space, str]]:
             writable = {one.space.name: one.space for one in await self.mine(view) if one.role.includes(Role.WRITER)}
             copies = await view.spaces.copies(self.place.owner, [record_id]) if writable else ()
             found: dict[tuple[Space, str], None] = {}
@@ -175,15 +173,17 @@ class Sharing(Part):
                     found[space, part.content["document_id"]] = None
             return [*found]
 
-        copies = await self.place.store.read(look)
-        if not copies:
-            return ()
-        record = await self._services.historian.record(self.place.scope(), record_id)
-        return [(space, document, record) for space, document in copies]
+        return await self.place.store.read(look)
 
-    async def _follow(self, space: Space, document: str, before: MemoryRecord, editor: Editor) -> None:
-        now = await self._services.historian.record(self.place.scope(), before.id)
-        parts = current_parts(await self._services.historian.records(Scope(space.owner), document))
+    async def _follow(self, space: Space, document: str, record_id: str, editor: Editor) -> None:
+        """Bring a copy up to date, unless it says what the record never said: somebody has changed it."""
+
+        async def look(view: ReadView) -> tuple[MemoryRecord, Sequence[str], Sequence[MemoryRecord]]:
+            record = await get_record(view.records, self.place.scope(), record_id)
+            ever = texts_ever(record, await view.records.edits(record))
+            return record, ever, current_parts(await get_records(view.records, Scope(space.owner), document))
+
+        now, ever, parts = await self.place.store.read(look)
         said = "".join(one.text for one in parts if not one.is_deleted)
-        if said == before.text != now.text:
+        if said != now.text and said in ever:
             await self.rewritten(space, parts, now, editor)

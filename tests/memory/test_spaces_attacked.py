@@ -114,7 +114,7 @@ async def test_facts_of_a_space_do_not_hide_one_s_own(memory: Memory) -> None:
         pin = await ann.create_pin(CreatePinRequest(None, f"Fact {number}.", scope=Reach.PERSON, importance_score=1.0))
         await ann.spaces.share(pin.id)
     known = await ben.place.store.read(lambda view: known_records(view, ben.place.scope(), limit=1))
-    assert [(one.text, one.space) for one in known] == [("Fact 2.", "team"), ("I keep bees.", None)]
+    assert [(one.text, one.space) for one in known] == [("I keep bees.", None), ("Fact 2.", "team")]
 
 
 async def test_a_thought_is_not_shared(memory: Memory) -> None:
