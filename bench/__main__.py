@@ -44,6 +44,7 @@ BENCHMARKS: Final = (
     "subscriptions",
     "instructions",
     "token_counters",
+    "team",
 )
 CAMPAIGNS: Final = (
     "kill",
@@ -56,6 +57,7 @@ CAMPAIGNS: Final = (
     "workday",
     "formats",
     "fuzz",
+    "workers",
 )
 _LONGER: Final = {"search": ("--full",), "recall": ("--typos", "0.5", "--per-category", "--ablate")}
 """The extra arguments of the long forms."""

@@ -128,9 +128,8 @@ class ConversationStatements(ConversationQueries):
 
     async def _insert(self, session: Session, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
         """Insert rows, all of one agent, with their index entries."""
-        await self._sql.record_statements.insert(self._transaction, session.owner, [row for row, _ in entries])
         index = self._sql.text_index.TextIndexStatements(self._transaction)
-        await index.add(session.owner, entries[0][0][1], [(row[0], indexed) for row, indexed in entries])
+        await index.insert(session.owner, [row for row, _ in entries], [indexed for _, indexed in entries])
 
 
 def _of(session: Session) -> dict[str, Any]:

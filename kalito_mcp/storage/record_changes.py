@@ -36,9 +36,8 @@ class RecordStatements(RecordQueries):
             cause = draft.content.get("caused_by")
             caused_by = None if cause is None else keys.get(cause) or await self._key(owner, cause)
             new.append(rows.new_row(keys[draft.id], where, draft, caused_by=caused_by, now_ms=now_ms))
-        await self._sql.record_statements.insert(self._transaction, owner, map(rows.insert_parameters, new))
-        entries = [(row["key"], await _indexed(row)) for row in new]
-        await self._sql.text_index.TextIndexStatements(self._transaction).add(owner, where.agent_key, entries)
+        stored, indexed = list(map(rows.insert_parameters, new)), [await _indexed(row) for row in new]
+        await self._sql.text_index.TextIndexStatements(self._transaction).insert(owner, stored, indexed)
         for row in new:
             if named := named_in(row["attributes"]):
                 await self._sql.superseded.supersede(self._transaction, owner, row["key"], named)

@@ -1,11 +1,23 @@
 """Servers that are killed, stopped or robbed of their files, and power cuts: the short forms of bench's campaigns."""
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import canaries, cut_purges, failover, formats, kill, power_cut, replaced_files, snapshot_races, workday
+from bench import (
+    canaries,
+    cut_purges,
+    failover,
+    formats,
+    kill,
+    power_cut,
+    replaced_files,
+    snapshot_races,
+    workday,
+    workers,
+)
 from bench.disk_images import STRACE
 from tests.postgres import shared_server
 from tests.server.wire import COVERED
@@ -96,3 +108,12 @@ def test_no_damaged_file_stops_an_import_or_is_half_taken_in_or_left_out_without
 
     assert kept_its_promises(found)
     assert found["mutations"] > 40 * 30
+
+
+@pytest.mark.campaign
+def test_clients_of_four_processes_on_one_server_lose_nothing_and_nothing_is_done_twice(tmp_path: Path) -> None:
+    found = workers.campaign(tmp_path, seconds=5, thinking_s=0.5)
+
+    assert found["first"] == {}
+    assert found["acknowledged"]["messages"] > 5
+    assert found["connections"] <= found["limit"]

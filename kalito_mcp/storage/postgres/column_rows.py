@@ -21,14 +21,15 @@ def _changes(agent: str) -> str:
     """The agent of a scope, how new the view is, the keys of the scope's projects, and in the same round trip what has
     changed of the agent's records since the revision that is known of this agent; in a row of a removed record, only
     the key is set. If one is known, later statements of the transaction have a time limit. Subqueries and LIMITs let
-    one plan serve every number of rows."""
+    one plan serve every number of rows; the range of one agent keeps it off the keys of the owner's other agents."""
     return f"""
 SELECT a.key, a.revision, a.reindexed_revision, a.last_key, a.project_key, a.limit_project_key, a.since, c.*
 FROM (
     SELECT b.*, CASE WHEN b.since IS NOT NULL THEN set_config('statement_timeout', (:most_ms::bigint)::text, true) END
     FROM (
         SELECT a.key, o.revision, o.reindexed_revision, coalesce((
-                SELECT key FROM records WHERE owner_key = :owner AND agent_key = a.key ORDER BY key DESC LIMIT 1
+                SELECT key FROM records WHERE owner_key = :owner AND agent_key BETWEEN a.key AND a.key
+                ORDER BY agent_key DESC, key DESC LIMIT 1
             ), 0) AS last_key,
             (SELECT key FROM projects WHERE owner_key = :owner AND id = :project) AS project_key,
             (SELECT key FROM projects WHERE owner_key = :owner AND id = :limit_project) AS limit_project_key,

@@ -27,16 +27,17 @@ ORDER BY g.at DESC, g.key DESC LIMIT :limit
 """
 SELECT_GIVEN_ONCE: Final = f"SELECT {_COLUMNS} {_OF_SCOPE} AND g.key = :key"
 SELECT_GIVEN_TOKENS: Final = f"SELECT g.at, g.kind, g.tokens {_OF_SCOPE} ORDER BY g.at, g.key"
-# The number of an id is the key of a message, which has no id of its own.
+# The number of an id is the key of a message, which has no id of its own. Records are looked up one by one (LIMIT): no
+# plan may read all records of an owner.
 SELECT_REVISIONS: Final = """
 SELECT named.place, named.id, r.revision - (
     SELECT count(*) FROM memory_edits e
     WHERE e.owner_key = :owner AND e.record_key = r.key AND e.edited_at > named.at
 ) FROM unnest(:places::integer[], :ids, :numbers, :moments::bigint[]) AS named (place, id, number, at)
 CROSS JOIN LATERAL (
-    SELECT key, revision FROM records WHERE owner_key = :owner AND id = named.id
+    (SELECT key, revision FROM records WHERE owner_key = :owner AND id = named.id LIMIT 1)
     UNION ALL
-    SELECT key, revision FROM records WHERE owner_key = :owner AND key = named.number AND id IS NULL
+    (SELECT key, revision FROM records WHERE owner_key = :owner AND key = named.number AND id IS NULL LIMIT 1)
 ) r
 """
 INSERT_GIVEN: Final = """

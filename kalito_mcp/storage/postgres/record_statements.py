@@ -1,9 +1,8 @@
 """Statements that several writers of records share."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
-from kalito_mcp.storage.queries import SqlTransaction
 from kalito_mcp.storage.record_rows import STORED_NAMES, Row
 
 STORED_COLUMNS: Final = f"""
@@ -62,12 +61,10 @@ def attribute(alias: str, name: str) -> str:
     return f"(CASE WHEN pg_input_is_valid({attributes}, 'jsonb') THEN {attributes}::jsonb ->> '{name}' END)"
 
 
-async def insert(transaction: SqlTransaction, owner: str, rows: Iterable[Row]) -> None:
-    """Insert new records, which are rows of `record_rows` or `conversation_rows`."""
+def inserted(rows: Iterable[Row]) -> dict[str, list[Any]]:
+    """The parameters of INSERT_RECORDS, for rows of `record_rows` or `conversation_rows`."""
     columns = zip(*rows, strict=True)
-    lists = {f"all_{name}": list(values) for name, values in zip(_INSERTED, columns, strict=True)}
-    with transaction.stored_once():
-        await transaction.all(INSERT_RECORDS, owner=owner, **lists)
+    return {f"all_{name}": list(values) for name, values in zip(_INSERTED, columns, strict=True)}
 
 
 def new_keys(taken: Sequence[int], count: int) -> Sequence[int]:

@@ -115,14 +115,17 @@ SELECT_SAME_KNOWN: Final = f"""
 )
 """
 # Of untrusted origins, or else of users. A role's origin is not stored: `system` relays tools.
+# The agent is a range of one: by `=`, a plan may follow the keys of the owner and skip those of other agents.
 SELECT_RECENT_WORDS: Final = f"""
-WITH recent AS MATERIALIZED (
+WITH of_agent AS (
+    SELECT coalesce(
+        (SELECT agent_key FROM sessions WHERE owner_key = :owner AND id = :session), {AGENT_KEY}
+    ) AS agent_key
+), recent AS MATERIALIZED (
     (
         SELECT key, role, origin, deleted_at FROM records
-        WHERE owner_key = :owner AND agent_key = coalesce(
-            (SELECT agent_key FROM sessions WHERE owner_key = :owner AND id = :session), {AGENT_KEY}
-        )
-        ORDER BY key DESC LIMIT 2000
+        WHERE owner_key = :owner AND agent_key BETWEEN (TABLE of_agent) AND (TABLE of_agent)
+        ORDER BY agent_key DESC, key DESC LIMIT 2000
     )
     UNION
     (

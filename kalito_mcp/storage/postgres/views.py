@@ -10,6 +10,7 @@ from kalito_mcp.storage.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.postgres.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.postgres.audit import AuditStatements
 from kalito_mcp.storage.postgres.search import ColumnCaches, SearchQueries
+from kalito_mcp.storage.postgres.seen_records import RecordQueriesOfView, SeenRecords
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.sign_in import SignInStatements
@@ -19,7 +20,6 @@ from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.postgres.transfer import TransferQueries, TransferStatements
 from kalito_mcp.storage.postgres.vectors import VectorQueries, VectorStatements
 from kalito_mcp.storage.record_changes import RecordStatements
-from kalito_mcp.storage.records import RecordQueries
 from kalito_mcp.storage.sign_in import SignInQueries
 from kalito_mcp.storage.timeline import TimelineQueries
 
@@ -44,12 +44,13 @@ class ReadViewOfPostgres:
         self.given = GivenQueries(transaction)
         self.spaces = SpaceQueries(transaction)
         self.timeline = TimelineQueries(transaction)
-        self.records = RecordQueries(transaction)
+        seen = SeenRecords()
+        self.records = RecordQueriesOfView(transaction, seen)
         self.access = AccessQueries(transaction)
         self.sign_in = SignInQueries(transaction)
         self.audit = AuditQueries(transaction)
         self.transfer = TransferQueries(transaction)
-        self.search = SearchQueries(transaction, caches.columns, policy.query_s)
+        self.search = SearchQueries(transaction, caches.columns, seen, policy.query_s)
         self.vectors = VectorQueries(transaction)
 
 

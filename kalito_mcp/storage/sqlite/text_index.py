@@ -7,7 +7,9 @@ that the counts come with the records. FTS5 does not score here; `search_index` 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from kalito_mcp.storage.record_rows import Row
 from kalito_mcp.storage.sqlite.queries import Transaction
+from kalito_mcp.storage.sqlite.record_statements import insert
 from kalito_mcp.text.analysis import MANY, SEVERAL, IndexedText, index_text
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
@@ -77,7 +79,18 @@ class TextIndexStatements:
     """Changes the index inside a write transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
         self._connection = transaction.connection
+
+    async def insert(self, owner: str, rows: Sequence[Row], indexed: Sequence[IndexedText]) -> None:
+        """Store new records of one agent, which are rows of `record_rows` or `conversation_rows`, with their entries.
+
+        Raises:
+            AlreadyStored: a constraint says what is stored once. The transaction can do nothing else after that.
+        """
+        if rows:
+            await insert(self._transaction, owner, rows)
+            await self.add(owner, rows[0][1], [(row[0], one) for row, one in zip(rows, indexed, strict=True)])
 
     async def add(self, owner: str, agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> None:
         """Add records, by key, that are not in the index."""
