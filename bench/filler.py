@@ -23,9 +23,9 @@ from kalito_mcp.text.analysis import index_text
 
 NEVER: Final = 10**9
 STEP_MS: Final = 60_000
-_WINDOWS, _WINDOW, _SUMMARY_TEXTS = 32, 15, 5
-_MESSAGES: Final = _WINDOWS * _WINDOW
-RECORDS_OF_SESSION: Final = _WINDOWS * (_WINDOW + 1)
+_WINDOWS, WINDOW, SUMMARY_TEXTS = 32, 15, 5
+_MESSAGES: Final = _WINDOWS * WINDOW
+RECORDS_OF_SESSION: Final = _WINDOWS * (WINDOW + 1)
 _INSERT_PLAIN: Final = "INSERT INTO texts (text) VALUES (?)"
 
 
@@ -91,10 +91,10 @@ class Filler:
         """Write one session. Returns its messages and its summaries."""
         first = self.sessions * RECORDS_OF_SESSION
         texts = list(self._corpus.texts(_MESSAGES))
-        summaries = [" ".join(texts[start : start + _SUMMARY_TEXTS]) for start in range(0, len(texts), _WINDOW)]
+        summaries = [" ".join(texts[start : start + SUMMARY_TEXTS]) for start in range(0, len(texts), WINDOW)]
         scope = Scope(agent=agent_of(self.sessions, agents), session=f"session-{self.sessions}")
         started = time.perf_counter()
-        drafts = [_message(text, first + place) for place, text in enumerate(texts)]
+        drafts = [message_draft(text, first + place) for place, text in enumerate(texts)]
         analysed = time.perf_counter()
         async with store.transaction() as transaction:
             session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
@@ -108,7 +108,7 @@ class Filler:
         async with store.transaction() as transaction:
             session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             for window, text in enumerate(summaries):
-                await transaction.conversations.add_summary(session, _summary(text, session.id, window, first))
+                await transaction.conversations.add_summary(session, summary_draft(text, session.id, window, first))
         self.sessions += 1
         self.text_bytes += sum(map(len, texts)) + sum(map(len, summaries))
         return texts, summaries
@@ -119,7 +119,8 @@ def _insert(plain: sqlite3.Connection, texts: Sequence[str]) -> None:
         plain.executemany(_INSERT_PLAIN, ((text,) for text in texts))
 
 
-def _message(text: str, place: int) -> MessageDraft:
+def message_draft(text: str, place: int) -> MessageDraft:
+    """A message of the user or the assistant, in turn."""
     return MessageDraft(
         role=(Role.USER, Role.ASSISTANT)[place % 2],
         text=text,
@@ -134,14 +135,15 @@ def _message(text: str, place: int) -> MessageDraft:
     )
 
 
-def _summary(text: str, session: str, window: int, first: int) -> SummaryDraft:
-    moment = START_MS + (first + (window + 1) * _WINDOW) * STEP_MS
+def summary_draft(text: str, session: str, window: int, first: int) -> SummaryDraft:
+    """The summary of one window of a session whose first message is at this place."""
+    moment = START_MS + (first + (window + 1) * WINDOW) * STEP_MS
     return SummaryDraft(
         id=f"summary_{session}_{window}",
         text=text,
         level=0,
-        start_seq=window * _WINDOW + 1,
-        end_seq=(window + 1) * _WINDOW,
+        start_seq=window * WINDOW + 1,
+        end_seq=(window + 1) * WINDOW,
         start_message_id="msg_1",
         end_message_id="msg_1",
         started_at=moment,

@@ -28,6 +28,7 @@ from kalito_mcp import wiring
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.excerpts import Sentences
 from kalito_mcp.contexts.injector import Injection
+from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval.policy import SearchPolicy
@@ -68,6 +69,7 @@ def measure(
 ) -> dict[str, list[float]]:
     """Of each question whether its evidence is put in and how many tokens are; of each live turn whether nothing is."""
     counter = token_counter("calibrated")
+    portal.call(memory.search_memory, SearchRequest("hello"))  # loads the model: a prompt does not wait for that
     known = {one["id"]: _flat(one["text"]) for one in turns}
     found: dict[str, list[float]] = {"evidence": [], "tokens": [], "silence": []}
     for question in questions:

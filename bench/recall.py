@@ -30,12 +30,13 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
-from unittest.mock import patch
+from unittest.mock import AsyncMock, patch
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from bench.conversation import as_message
 from bench.report import ROOT, emit, latency, options, progress
+from bench.stores import address_of
 from bench.typos import misspelt
 from bench.wire import clean_environment
 from kalito_mcp import wiring
@@ -48,7 +49,9 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.retrieval import ranking
 from kalito_mcp.retrieval.formula import WITH_VECTORS, Weights
 from kalito_mcp.retrieval.policy import SearchPolicy
+from kalito_mcp.runtime.database_address import DatabaseAddress
 from kalito_mcp.upkeep.answer_log import UsagePolicy
+from kalito_mcp.upkeep.store_layers import StoreLayer
 
 FOLDER_VARIABLE: Final = "KALITO_BENCH_DATA"
 DATA_SETS: Final = ("locomo-dev", "beam100k-dev")
@@ -137,6 +140,7 @@ class Memories:
     def __init__(self, folder: Path, portal: BlockingPortal) -> None:
         self._folder = folder
         self._portal = portal
+        self._filled = set[DatabaseAddress]()
 
     @contextmanager
     def opened(
@@ -144,23 +148,26 @@ class Memories:
     ) -> Iterator[Memory]:
         """The conversation's memory with this search policy, and with these weights if they are given."""
         name = hashlib.blake2b(json.dumps(turns).encode(), digest_size=8).hexdigest()
-        database = self._folder / f"{name}.db"
-        if not database.exists():
+        database = self._portal.call(address_of, self._folder / f"{name}.db")
+        if database not in self._filled:
             self._portal.call(_fill, database, turns)
+            self._filled.add(database)
         # The hits of one question must not rank higher for the next one.
-        settings = replace(Settings(), search=search, usage=UsagePolicy(enabled=False))
+        settings = replace(Settings(), database=database, search=search, usage=UsagePolicy(enabled=False))
         with ExitStack() as stack:
             if weights is not None:
                 # There is no setting for the weights: they are measured, not chosen.
                 stack.enter_context(patch.object(ranking, "WITH_VECTORS", weights))
-            yield stack.enter_context(self._portal.wrap_async_context_manager(wiring.open_memory(database, settings)))
+            # The fence of a text has as many tokens in each run then, and a text that just fits always does.
+            stack.enter_context(patch.object(StoreLayer, "secret", AsyncMock(return_value=bytes(16))))
+            yield stack.enter_context(self._portal.wrap_async_context_manager(wiring.open_memory(None, settings)))
 
     def search(self, memory: Memory, text: str, k: int) -> tuple[SearchPage, float]:
         """The hits, and the seconds of the search."""
         return self._portal.call(_timed, memory, SearchRequest(text, k=k))
 
 
-async def _fill(database: Path, turns: Sequence[Mapping[str, Any]]) -> None:
+async def _fill(database: DatabaseAddress, turns: Sequence[Mapping[str, Any]]) -> None:
     sessions: dict[str, list[NewMessage]] = {}
     speakers: dict[str, str] = {}
     for place, turn in enumerate(turns):
@@ -169,11 +176,11 @@ async def _fill(database: Path, turns: Sequence[Mapping[str, Any]]) -> None:
         role = Role(fields_.pop("role"))
         message = NewMessage(role=role, created_at=None if moment is None else from_iso(moment), **fields_)
         sessions.setdefault(str(turn["session"]), []).append(message)
-    async with wiring.open_memory(database, replace(Settings(), limits=_LIMITS)) as memory:
+    async with wiring.open_memory(None, replace(Settings(), database=database, limits=_LIMITS)) as memory:
         for session, messages in sessions.items():
             for start in range(0, len(messages), _BATCH):
                 await memory.record_messages(session, messages[start : start + _BATCH])
-        await memory.settled()
+                await memory.settled()  # so that every run numbers messages and pins alike: numbers are in texts
 
 
 async def _timed(memory: Memory, request: SearchRequest) -> tuple[SearchPage, float]:

@@ -28,7 +28,8 @@ from mcp import Client
 
 from bench.conversation import as_message, synthetic
 from bench.report import emit, options, progress
-from bench.wire import clean_environment, memory_command, sdk_transport
+from bench.stores import address_of, served
+from bench.wire import sdk_transport
 from kalito_mcp.text.analysis import STOP_WORDS
 
 _SESSIONS: Final = 3
@@ -188,7 +189,8 @@ async def put_down(server: Server, agent: str, text: str, played: Play) -> None:
 async def measure(folder: Path, conversations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Play them to one server."""
     played = Play()
-    with sdk_transport(memory_command(folder / "memory.db"), clean_environment(folder)) as transport:
+    command, environment = served(await address_of(folder / "memory.db"), folder)
+    with sdk_transport(command, environment) as transport:
         async with Client(transport) as client:
             server = Server(client)
             for place, conversation in enumerate(conversations):

@@ -29,8 +29,8 @@ class ServerGone(Exception):
     """The server closed its pipe before it answered."""
 
 
-def memory_command(database: Path) -> list[str]:
-    """The command line of a memory server."""
+def memory_command(database: Path | str) -> list[str]:
+    """The command line of a memory server. The database is a file or a URL."""
     return [sys.executable, "-m", "kalito_mcp", "serve", "--database", str(database)]
 
 

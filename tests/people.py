@@ -1,14 +1,17 @@
 """People of a database, each with something in every table, and a word that only they said."""
 
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from kalito_mcp import FinalizeOptions, Memory, NewMessage, Role
+from kalito_mcp.domain.archive import ArchiveEntry, Selection
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import CreatePinRequest, Reach
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.records.digests import SHARED
 from tests import sign_ins
 from tests.scripted import START_MS
 
@@ -63,6 +66,12 @@ async def _let_in(store: Store, name: str, word: str) -> None:
         await transaction.imports.keep(Scope(name), read, now_ms=START_MS)
 
     await store.write(write)
+
+
+async def rows_of(store: Store, owner: str) -> list[ArchiveEntry]:
+    """All that an archive has of somebody, without what is of the whole database."""
+    async with store.view() as view, aclosing(view.archive.entries(owner, Selection())) as pages:
+        return [one async for page in pages for one in page if one.kind not in SHARED]
 
 
 def holding(folder: Path, word: str) -> list[str]:

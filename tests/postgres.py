@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,6 +86,40 @@ class Server:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait(20)
 
+    def kill_all(self) -> None:
+        """Kill it and its children with SIGKILL, as the loss of its machine does."""
+        assert self.process is not None
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="ascii")
+        for one in (self.process.pid, *map(int, children.split())):
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        self.process.wait(20)
+
+    def follow(self, primary: "Server") -> None:
+        """Begin anew as a standby of the primary, and start."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        command = [
+            self._bin / "pg_basebackup",
+            "-h",
+            primary.folder,
+            "-U",
+            SUPERUSER,
+            "-D",
+            self.data,
+            "-R",
+            "--no-sync",
+        ]
+        self.folder.chmod(0o755)
+        if _is_root():
+            shutil.chown(self.folder, "nobody")
+        subprocess.run([*command, "-c", "fast"], check=True, capture_output=True, cwd=self.folder, **self._as)
+        self.start()
+
+    def promote(self) -> None:
+        """End following, and take writes."""
+        command = [self._bin / "pg_ctl", "promote", "-D", self.data, "-s"]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self._as)
+
     def url(self, database: str, role: str = APP) -> str:
         """The address of a database."""
         return f"postgresql://{role}@/{database}?host={self.folder}"
@@ -99,11 +133,14 @@ def binaries() -> Path:
     return Path(found.origin).parent / "pginstall18" / "bin"
 
 
-def new_server(**settings: str) -> Server:
-    """A server of its own, which ends with this process."""
+def new_server(*, primary: Server | None = None, **settings: str) -> Server:
+    """A server of its own, which ends with this process: an empty one, or a standby."""
     folder = Path(tempfile.mkdtemp(prefix="kpg"))
     server = Server(folder, {**_SETTINGS, **settings})
     atexit.register(_remove, server)
+    if primary is not None:
+        server.follow(primary)
+        return server
     server.create()
     server.start()
     return server

@@ -17,7 +17,6 @@ import anyio.to_thread
 from kalito_mcp.access.attempts import AttemptLimiter
 from kalito_mcp.domain.sign_in import Passphrase
 from kalito_mcp.domain.spaces import checked_user
-from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
@@ -51,7 +50,7 @@ class Passphrases:
         Raises:
             InvalidInput: the passphrase is too short or too long, or the owner is not acceptable.
         """
-        checked_user(checked_name(owner, "owner"))
+        checked_user(owner, "owner")
         if len(_plain(passphrase)) < LEAST_CHARS:
             raise InvalidInput(
                 f"the passphrase is too short; use at least {LEAST_CHARS} characters, such as five words"

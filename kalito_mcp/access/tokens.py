@@ -93,7 +93,7 @@ class Tokens:
         Raises:
             InvalidInput: the owner, a limit or the name is not acceptable, or it would never be valid.
         """
-        checked_user(checked_name(owner, "owner"))
+        checked_user(owner, "owner")
         for field, value in (("agent", limits.agent), ("project", limits.project), ("name", name or None)):
             if value is not None:
                 checked_name(value, field)

@@ -63,6 +63,7 @@ _GROUPS: Final = {
     "Back up, check, repair": {
         "export": ("kalito_mcp.cli.export", "Write the memory to a file, or to a folder of Markdown."),
         "backup": ("kalito_mcp.cli.backup", "Copy the database while it is in use, or put a copy back."),
+        "migrate": ("kalito_mcp.cli.migrate", "Move the memory to PostgreSQL, or back to a file."),
         "stats": ("kalito_mcp.cli.stats", "Count what is in the memory."),
         "doctor": ("kalito_mcp.cli.doctor", "Check the database and each assistant's connection to it."),
         "reindex": ("kalito_mcp.cli.reindex", "Rebuild the text index and missing vectors."),

@@ -77,8 +77,8 @@ def leave(database: str | None, config: Path | None, name: str, user: str) -> No
 def share(database: str | None, config: Path | None, record_id: str, name: str | None) -> None:
     """Share the record ID, or bring what was shared of it up to date."""
     settings = settings_of_existing(database, config)
-    copy, shared = with_memory(settings, lambda memory: memory.spaces.share(record_id, name, editor=this_person()))
-    tell([f"shared {shared.source_id} in {shared.space} as {copy.id}"])
+    _, shared = with_memory(settings, lambda memory: memory.spaces.share(record_id, name, editor=this_person()))
+    tell([f"shared {shared.source_id} in {shared.space} as {shared.record_id}"])
 
 
 @command.command()

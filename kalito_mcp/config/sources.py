@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.spaces import checked_user
-from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.runtime.database_address import DatabaseAddress, address_of, default_database, expanded
@@ -66,7 +65,7 @@ class Sources:
     def checked_owner(self) -> str:
         """Whose memory it is. Raises ConfigurationError if it is no name."""
         try:
-            return checked_user(checked_name(self.owner, "owner"))
+            return checked_user(self.owner, "owner")
         except InvalidInput as error:
             raise ConfigurationError(str(error)) from error
 

@@ -16,7 +16,7 @@ from kalito_mcp.contexts import render
 from kalito_mcp.contexts.bar import Bar
 from kalito_mcp.contexts.history import History
 from kalito_mcp.contexts.passages import Turn, passages
-from kalito_mcp.contexts.recaller import messages_around, trustily_named
+from kalito_mcp.contexts.recaller import is_trusted, messages_around, trustily_named
 from kalito_mcp.contexts.steps import Steps
 from kalito_mcp.domain.context import MOST_TOKENS, MemoryContext
 from kalito_mcp.domain.given import GivenPart, LeftOut, PartContent, PartName, Why, left_out, parts_of
@@ -30,7 +30,6 @@ from kalito_mcp.ports.store import ReadView
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.safety.trust import is_withheld
 from kalito_mcp.text.questions import ends_by_asking, questions_in
 from kalito_mcp.text.sentences import split_sentences
 
@@ -104,7 +103,7 @@ class Injector:
             return hit.record_id in shown or not shown.isdisjoint(hit.same)
 
         def is_new(one: Hit | Candidate) -> bool:
-            return one.record_id not in shown and not is_withheld(one.origin, one.text)
+            return one.record_id not in shown and is_trusted(one)
 
         async def find(view: ReadView) -> tuple[Sequence[Hit], Sequence[Candidate], Sequence[Hit]]:
             page = await self._searcher.page(view, scope, request, prepared, has_turns=False)
@@ -120,7 +119,7 @@ class Injector:
         made = await anyio.to_thread.run_sync(partial(self._packed, hits, around, prompt, scope, session_id))
         if not made.text:
             return made
-        withheld = [hit.record_id for hit in found if is_withheld(hit.origin, hit.text)]
+        withheld = [hit.record_id for hit in found if not is_trusted(hit)]
         missing = [
             *left_out(PartName.FOUND, Why.READS_LIKE_AN_INSTRUCTION, withheld),
             *left_out(PartName.FOUND, Why.REPEATS_ANOTHER, (one for hit in hits for one in hit.same)),

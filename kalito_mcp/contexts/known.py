@@ -57,7 +57,9 @@ class KnownReader:
         """The facts known to the agent, in the project of the scope."""
         records = await known_records(view, scope, limit=_MOST_READ, include_internal=Include.INTERNAL in include)
         withheld = frozenset(
-            one.record_id for one in records if Include.UNTRUSTED not in include and is_withheld(one.origin, one.text)
+            one.record_id
+            for one in records
+            if Include.UNTRUSTED not in include and is_withheld(one.origin, one.text, one.space)
         )
         return Known([one for one in records if one.record_id not in withheld], withheld)
 

@@ -136,13 +136,22 @@ def _filters(include: frozenset[Include]) -> SearchFilters:
 
 
 def _is_shown(one: Hit | Candidate, include: frozenset[Include]) -> bool:
-    return Include.UNTRUSTED in include or not is_withheld(one.origin, one.text)
+    return Include.UNTRUSTED in include or is_trusted(one)
 
 
 def _named(one: Found, include: frozenset[Include]) -> Found:
     return one if Include.UNTRUSTED in include else trustily_named(one)
 
 
+def is_trusted(one: Hit | Candidate) -> bool:
+    """Whether its words may be shown to somebody who did not ask for those that are withheld."""
+    return not is_withheld(one.origin, one.text, _space_of(one))
+
+
 def trustily_named(one: Found) -> Found:
     """The same without a name or a title that reads like an instruction."""
-    return replace(one, name=None) if is_name_withheld(one.origin, one.name) else one
+    return replace(one, name=None) if is_name_withheld(one.origin, one.name, _space_of(one)) else one
+
+
+def _space_of(one: Hit | Candidate) -> str | None:
+    return one.space if isinstance(one, Hit) else None

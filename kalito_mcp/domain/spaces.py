@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Limits, Scope
 from kalito_mcp.domain.time import to_iso
+from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput
 
 _PREFIX: Final = "space:"
@@ -77,11 +78,13 @@ class SharedCopy:
 
 def seen_in_spaces(scope: Scope, memberships: Iterable[Membership]) -> Iterator[tuple[Membership, Scope]]:
     """The memberships that count for a read of this scope, and what it finds of each space: what is of the scope's
-    project, and what is of none. A session is the member's own, and a caller who is limited to an agent sees no more
-    than that agent's part."""
-    if scope.session is None and scope.limits.agent is None:
-        limits = Limits(project=scope.limits.project)
-        for one in memberships:
+    project, and what is of none; of the space of another project nothing. A session is the member's own, and a caller
+    who is limited to an agent sees no more than that agent's part."""
+    if scope.session is not None or scope.limits.agent is not None:
+        return
+    limits = Limits(project=scope.limits.project)
+    for one in memberships:
+        if one.space.project is None or {scope.project, limits.project} <= {None, one.space.project}:
             yield one, Scope(one.space.owner, DEFAULT_AGENT, project=scope.project, limits=limits)
 
 
@@ -95,12 +98,12 @@ def space_of(owner: str) -> str | None:
     return owner.removeprefix(_PREFIX) if owner.startswith(_PREFIX) else None
 
 
-def checked_user(owner: str) -> str:
-    """The owner, who may be a person or a program.
+def checked_user(owner: str, field: str) -> str:
+    """The name of an owner who is a person or a program, unchanged.
 
     Raises:
-        InvalidInput: it is a space.
+        InvalidInput: it is not acceptable as a name, or it is a space.
     """
-    if space_of(owner) is not None:
+    if space_of(checked_name(owner, field)) is not None:
         raise InvalidInput(f"the owner {owner!r} is a space; name a person, and make them a member of it")
     return owner

@@ -82,16 +82,17 @@ class Eraser:
         for where, found, erased_before in looked_up:
             gone = [*erased_before]
             # Copies go first: if this is interrupted, the record is still there to be erased again.
-            named = [one for target in found for one in await self._with_pins(target)]
+            named = [one for target in found for one in await self._with_derived(target)]
             copies = await self.purge_copies(where.owner, named)
             for target in found:
                 if target.id not in gone:
                     derived = await self._purge_one(where, target.id)
                     gone += [target.id, *derived.erased]
+                    named += derived.rewritten
                     rewritten += [one for one in derived.rewritten if one not in rewritten]
                     texts.append(target.text)
             # Once more, because somebody may have shared it meanwhile, or an earlier call was interrupted.
-            copies = [*copies, *await self.purge_copies(where.owner, gone)]
+            copies = [*copies, *await self.purge_copies(where.owner, [*gone, *named])]
             erased += [*gone, *(copy.record_id for copy in copies)]
         crash_point("purge.erased")
         await anyio.to_thread.run_sync(self._erase_events, texts)
@@ -118,12 +119,16 @@ class Eraser:
 
         return await self._store.read(look)
 
-    async def _with_pins(self, record: MemoryRecord) -> list[str]:
-        """The id of a record, and of the pins that are erased with it."""
-        if record.type is not RecordType.MESSAGE:
+    async def _with_derived(self, record: MemoryRecord) -> list[str]:
+        """The ids of a record, of the pins that are erased with it, and of the summaries that may tell of it."""
+        if record.type not in (RecordType.MESSAGE, RecordType.SUMMARY):
             return [record.id]
-        pins = await self._store.read(lambda view: view.records.pins_of(record))
-        return [record.id, *(pin.id for pin in pins)]
+
+        async def look(view: ReadView) -> list[MemoryRecord]:
+            pins = await view.records.pins_of(record) if record.type is RecordType.MESSAGE else ()
+            return [*pins, *await view.records.summaries_over(record)]
+
+        return [record.id, *(one.id for one in await self._store.read(look))]
 
     async def purge_copies(self, user: str, record_ids: Sequence[str] | None = None) -> Sequence[SharedCopy]:
         """Erase the copies of these records in spaces, or of all of a user's. The files are not swept."""

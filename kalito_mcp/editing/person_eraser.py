@@ -53,7 +53,7 @@ class PersonEraser:
 
     async def erase(self, name: str) -> ErasedPerson:
         """Erase a person; see `People.erase`."""
-        checked_user(name)
+        checked_user(name, "name")
         is_known = await self._was_erased(name)
         rows = Counter(await self._erase_slice(name, 0))
         spaces = await self._leave_spaces(name)

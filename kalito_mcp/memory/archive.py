@@ -77,7 +77,7 @@ class Archive(Part):
                 await transaction.archive.add(self.place.owner, page)
                 counts.update(entry.kind for entry in page)
                 crash_point("restore.entries")
-            await transaction.archive.finish()
+            await transaction.archive.finish([self.place.owner])
             return counts
 
         counts = await self.place.store.write(add)

@@ -20,7 +20,7 @@ from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.memory.records import Records
 from kalito_mcp.memory.timeline import Timeline
-from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Schema, Store, WriteTransaction
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.text.titles import is_named, title_of
 from kalito_mcp.upkeep.store_layers import no_new_words
@@ -201,6 +201,10 @@ class Conversations(Part):
     def owed_age_s(self) -> float:
         """For how many seconds background work of this process has been owed; 0 if none is."""
         return self._services.owed.age_s
+
+    async def schema(self) -> Schema:
+        """Which store they are in, and how far its schema is. Raises StorageError if it cannot be reached."""
+        return await self.place.store.schema()
 
     async def totals(self) -> Mapping[str, int]:
         """How many sessions, messages, pins, summaries, notes, tasks and documents there are, of all projects."""

@@ -3,16 +3,25 @@
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from kalito_mcp.domain.erasing import PurgeReport
-from kalito_mcp.domain.memory_records import Editor, MemoryRecord
-from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.spaces import Role, SharedCopy, space_owner
-from kalito_mcp.errors import InvalidInput, KalitoError
+from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord, scope_of, texts_ever
+from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, Reach, RecordType
+from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, seen_in_spaces
+from kalito_mcp.editing.editor import Adding
+from kalito_mcp.editing.new_record import NOTE
+from kalito_mcp.errors import AccessDenied, InvalidInput, KalitoError, RecordNotFound
 from kalito_mcp.memory.part import Part
-from kalito_mcp.ports.store import ReadView
+from kalito_mcp.ports.store import ReadView, WriteTransaction
+from kalito_mcp.projects import is_path
+from kalito_mcp.records.historian import current_parts, get_record, get_records
+from kalito_mcp.records.same_words import NOTE_SOURCE
 from kalito_mcp.upkeep.store_layers import no_new_words
+
+_LONGEST_KNOWN: Final = 1_000
+"""Characters of what is shared as a fact that all contexts of the members show. Longer words are found by a search."""
 
 
 class Hiding(Protocol):
@@ -26,14 +35,19 @@ class Hiding(Protocol):
 class Sharing(Part):
     """Finds where a record is to be changed, and lets its copies follow."""
 
+    async def mine(self, view: ReadView | WriteTransaction) -> list[Membership]:
+        """The memberships of the owner, in the spaces that are within the limits."""
+        found = await view.spaces.memberships(self.place.owner)
+        return [one for one, _ in seen_in_spaces(self.place.scope().anywhere(), found)]
+
     def signed(self, editor: Editor) -> Editor:
         """The editor of a change in a space: its history says whose it was."""
         return replace(editor, id=f"{self.place.owner} by {editor.id}" if editor.id else self.place.owner)
 
     @asynccontextmanager
     async def changing(self, record_id: str, editor: Editor) -> AsyncIterator[tuple[Scope, Editor]]:
-        """The scope in which a record is to be changed, and by whom. After the block, copies in spaces that said what
-        the record said before say what it says now.
+        """The scope in which a record is to be changed, and by whom. After the block, copies in spaces that say what
+        the record once said say what it says now.
 
         Raises:
             AccessDenied: it is in a space, and the owner may not change it there.
@@ -42,11 +56,10 @@ class Sharing(Part):
         if place is not self.place:
             yield place.scope(), self.signed(editor)
             return
-        copied = await self._copied(record_id)
         yield place.scope(), editor
-        for copy, before in copied:
-            with suppress(KalitoError):  # the change is made; what somebody changed there meanwhile stays as it is
-                await self._follow(copy, before, editor)
+        for space, document in await self._copied(record_id):
+            with suppress(KalitoError):  # the change is made; the next one of the record brings this up to date
+                await self._follow(space, document, record_id, editor)
 
     async def changed(
         self, change: Hiding, record_id: str, editor: Editor, expected_revision: int | None
@@ -68,27 +81,109 @@ class Sharing(Part):
         (own, ids), *in_spaces = named.items()
         return await self._services.eraser.purge(own, ids, in_spaces)
 
-    async def _copied(self, record_id: str) -> Sequence[tuple[SharedCopy, MemoryRecord]]:
-        """The copies of a record where its owner may still write, each with the record as it is now."""
-        owner = self.place.owner
+    async def copied(
+        self, space: Space, source: MemoryRecord, editor: Editor, known: MemoryRecord | None = None
+    ) -> MemoryRecord:
+        """The new copy of a record in a space, or the first part of a long one. It takes the place of the one of which
+        a part is `known`.
 
-        async def look(view: ReadView) -> list[SharedCopy]:
-            mine = await view.spaces.memberships(owner)
-            writable = {one.space.name for one in mine if one.role.includes(Role.WRITER)}
-            copies = await view.spaces.copies(owner, [record_id]) if writable else ()
-            return [one for one in copies if one.space in writable]
+        Raises:
+            RecordNotFound: the record was erased meanwhile.
+            AccessDenied: the owner may not share there any more.
+            Conflict: what was forgotten or erased in the space says the same.
+        """
+        now_ms = self.place.clock.now_ms()
 
-        copies = await self.place.store.read(look)
-        if not copies:
-            return ()
-        record = await self._services.historian.record(self.place.scope(), record_id)
-        return [(copy, record) for copy in copies]
+        async def share(transaction: WriteTransaction, add: Adding) -> Sequence[MemoryRecord]:
+            # The record is looked at first: whoever changes two memories changes the person's before the space's.
+            if await transaction.records.record(scope_of(self.place.owner, source), source.id) is None:
+                raise RecordNotFound(f"{source.id} was erased meanwhile")
+            mine = await self.mine(transaction)
+            if not any(one.space == space and one.role.includes(Role.WRITER) for one in mine):
+                raise AccessDenied(f"you cannot share in {space.name!r} any more")
+            if known is None and (made := await self._made(transaction, space, source)):
+                return made
+            copies = await add()
+            for one in copies:
+                copy = SharedCopy(space.name, one.id, self.place.owner, source.id, now_ms)
+                await transaction.spaces.add_copy(copy)
+            return copies
 
-    async def _follow(self, copy: SharedCopy, before: MemoryRecord, editor: Editor) -> None:
-        now = await self._services.historian.record(self.place.scope(), before.id)
-        scope = Scope(space_owner(copy.space))
-        shared = await self._services.historian.record(scope, copy.record_id)
-        if shared.text == before.text != now.text:
-            await self._services.editor.update(
-                *(scope, shared.id, {"text": now.text}), expected_revision=shared.revision, editor=self.signed(editor)
-            )
+        project = space.project or (None if source.project is None or is_path(source.project) else source.project)
+        fields = self._fields(source, project)
+        if known is not None:
+            project, fields = known.project, {**fields, "source": known.content["source"]}
+        [copy, *_] = await self._services.editor.remember(
+            Scope(space.owner, DEFAULT_AGENT, project=project or PERSONAL),
+            RecordType.DOCUMENT,
+            fields,
+            # As an agent's it is the client of the copy, by which the history names who shared it.
+            editor=replace(self.signed(editor), type=EditorType.AGENT),
+            origin=source.origin,
+            around=share,
+        )
+        return copy
+
+    async def _made(self, transaction: WriteTransaction, space: Space, source: MemoryRecord) -> list[MemoryRecord]:
+        """The copy that somebody made of the record meanwhile, by its parts."""
+        noted = await transaction.spaces.copies(self.place.owner, [source.id])
+        found = [
+            await transaction.records.record(Scope(space.owner), one.record_id)
+            for one in noted
+            if one.space == space.name
+        ]
+        return [one for one in found if one is not None]
+
+    async def rewritten(
+        self, space: Space, parts: Sequence[MemoryRecord], source: MemoryRecord, editor: Editor
+    ) -> MemoryRecord:
+        """The copy that these parts are, or the first part of it, with the words that its source has now."""
+        [first, *others] = parts
+        if others:
+            return await self.copied(space, source, editor, first)
+        return await self._services.editor.update(
+            *(Scope(space.owner), first.id, {"text": source.text}),
+            expected_revision=first.revision,
+            editor=self.signed(editor),
+        )
+
+    def _fields(self, source: MemoryRecord, project: str | None) -> dict[str, Any]:
+        """Those of a note that says what the record says."""
+        fields = {
+            "text": source.text,
+            "source": f"{NOTE_SOURCE}{self._services.ids.record_id(NOTE, self.place.clock.now_ms())}",
+            "importance_score": max(PIN_IMPORTANCE, float(source.content.get("importance_score", 0.0))),
+        }
+        if tags := source.content.get("tags"):
+            fields["tags"] = tags
+        if len(source.text) <= _LONGEST_KNOWN and source.origin.distrust < Origin.TOOL.distrust:
+            fields["scope"] = str(Reach.PERSON if project is None else Reach.PROJECT)
+        return fields
+
+    async def _copied(self, record_id: str) -> Sequence[tuple[Space, str]]:
+        """The copies of a record where its owner may still write, within the limits: the space, and the id there."""
+
+        async def look(view: ReadView) -> Sequence[tuple[Space, str]]:
+            writable = {one.space.name: one.space for one in await self.mine(view) if one.role.includes(Role.WRITER)}
+            copies = await view.spaces.copies(self.place.owner, [record_id]) if writable else ()
+            found: dict[tuple[Space, str], None] = {}
+            for copy in copies:
+                if (space := writable.get(copy.space)) is not None:
+                    part = await get_record(view.records, Scope(space.owner), copy.record_id)
+                    found[space, part.content["document_id"]] = None
+            return [*found]
+
+        return await self.place.store.read(look)
+
+    async def _follow(self, space: Space, document: str, record_id: str, editor: Editor) -> None:
+        """Bring a copy up to date, unless it says what the record never said: somebody has changed it."""
+
+        async def look(view: ReadView) -> tuple[MemoryRecord, Sequence[str], Sequence[MemoryRecord]]:
+            record = await get_record(view.records, self.place.scope(), record_id)
+            ever = texts_ever(record, await view.records.edits(record))
+            return record, ever, current_parts(await get_records(view.records, Scope(space.owner), document))
+
+        now, ever, parts = await self.place.store.read(look)
+        said = "".join(one.text for one in parts if not one.is_deleted)
+        if said != now.text and said in ever:
+            await self.rewritten(space, parts, now, editor)

@@ -34,7 +34,7 @@ async def read_profile(view: ReadView, scope: Scope, *, include_untrusted: bool 
     records = [
         one
         for one in await known_records(view, scope, limit=_MOST)
-        if include_untrusted or not is_withheld(one.origin, one.text)
+        if include_untrusted or not is_withheld(one.origin, one.text, one.space)
     ]
     by_place: dict[str | None, list[ProfileLine]] = {}
     for one in records:

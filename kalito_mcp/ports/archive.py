@@ -31,6 +31,6 @@ class ArchiveWriter(ArchiveReader, Protocol):
             InvalidInput: a value cannot be stored; the message names its line.
         """
 
-    async def finish(self) -> None:
-        """Settle what a part of a memory lacks, such as causes that it does not have, and mark what is derived to be
-        rebuilt. Call it after the last entry; `Maintenance.rebuild_derived` after the transaction."""
+    async def finish(self, owners: Sequence[str]) -> None:
+        """Settle what these owners' parts of a memory lack, such as causes that they do not have, and mark what is
+        derived to be rebuilt. Call it after the last entry; `Maintenance.rebuild_derived` after the transaction."""

@@ -62,6 +62,7 @@ class Maintenance(Protocol):
         """Derive what an archive put off (see `ArchiveWriter.finish`).
 
         Raises:
+            Conflict: a migration into the store was begun and not finished; nothing was derived.
             StorageBusy: another process held the lock too long; the next start goes on.
         """
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from kalito_mcp.ports.access import AccessReader, AccessWriter
@@ -22,6 +23,16 @@ from kalito_mcp.ports.timeline import TimelineReader
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The schema of a store. `store` is `sqlite`, `postgres` or `memory`; `applied` is the number of the newest step
+    that the database has, `known` that of this release."""
+
+    store: str
+    applied: int
+    known: int
 
 
 class Overtaken(Exception):
@@ -146,6 +157,9 @@ class Store(Protocol):
 
     async def secret(self) -> bytes:
         """The database's own 16 random bytes, which never change. Never show them."""
+
+    async def schema(self) -> Schema:
+        """The schema as the database has it now. Raises StorageError if it cannot be read."""
 
     async def revision(self, owner: str) -> int:
         """A number that changes whenever any process commits a change of the owner's memory, tokens, consents or

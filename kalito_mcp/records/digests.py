@@ -1,36 +1,61 @@
-"""Digests of a whole memory, by which two stores are compared: equal memories have equal digests, kind by kind.
+"""All rows of a store in their order, and digests of them, by which two stores are compared: equal memories have equal
+digests, table by table.
 
 The hash that a store may keep in a row is not part of them, because others keep none. The numbers of entries are, and
 a store that gives others has other digests.
 """
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from kalito_mcp.domain.archive import FIELDS, ArchiveEntry, Selection
-from kalito_mcp.ports.store import ReadView
+from kalito_mcp.domain.transfer import MOVED
+from kalito_mcp.ports.transfer import TransferView
 
-_OF_A_STORE: Final = frozenset({"hash"})
+SHARED: Final = frozenset({"identity", "sqlite_sequence"})
+"""Kinds of entries that are the same for all owners."""
 
-
-async def digests(view: ReadView, owner: str) -> Mapping[str, str]:
-    """The SHA-256 of the owner's entries in their order, 64 hexadecimal digits, by kind. Kinds without entries have
-    one, too. Holds some hundred entries at a time."""
-    hashes = {kind: sha256() for kind in FIELDS}
-    async with aclosing(view.archive.entries(owner, Selection())) as pages:
-        async for page in pages:
-            for entry in page:
-                hashes[entry.kind].update(_line(entry))
-    return {kind: made.hexdigest() for kind, made in hashes.items()}
+Page = Sequence[ArchiveEntry]
+"""Rows, with their table as the kind."""
 
 
-def _line(entry: ArchiveEntry) -> bytes:
-    fields = [[name, value] for name, value in entry.fields.items() if name not in _OF_A_STORE]
-    return json.dumps(fields, default=_hex, separators=(",", ":")).encode() + b"\n"
+class TableDigest(NamedTuple):
+    """How many rows a table has, and the SHA-256 over them in their order, 64 hexadecimal digits."""
+
+    rows: int
+    digest: str
 
 
-def _hex(value: bytes) -> Mapping[str, str]:
-    return {"hex": value.hex()}
+async def digests_of_all(view: TransferView) -> Mapping[str, TableDigest]:
+    """The digest of each table. It depends neither on hashes that only some stores keep, nor on owners without rows."""
+    made, counts = {kind: hashlib.sha256() for kind in (*FIELDS, *MOVED)}, dict.fromkeys((*FIELDS, *MOVED), 0)
+    for owner in (*(await view.transfer.owners() or [""]), None):
+        seen = {kind for kind in SHARED if counts[kind]}
+        async with aclosing(rows_of(view, owner)) as pages:
+            async for page in pages:
+                for entry in page:
+                    if entry.kind not in seen:
+                        made[entry.kind].update(_line(entry, None if entry.kind in SHARED else owner))
+                        counts[entry.kind] += 1
+    return {kind: TableDigest(counts[kind], made[kind].hexdigest()) for kind in made}
+
+
+async def rows_of(view: TransferView, owner: str | None) -> AsyncGenerator[Page]:
+    """All rows of an owner; for None, what has no owner. The same store always gives the same order."""
+    if owner is not None:
+        async with aclosing(view.archive.entries(owner, Selection())) as entries:
+            async for page in entries:
+                yield page
+    for name, table in MOVED.items():
+        if table.is_owned is (owner is not None):
+            async with aclosing(view.transfer.rows(name, owner)) as rows:
+                async for found in rows:
+                    yield [ArchiveEntry(name, row) for row in found]
+
+
+def _line(entry: ArchiveEntry, owner: str | None) -> bytes:
+    fields = [[name, value] for name, value in entry.fields.items() if name != "hash" or entry.kind in MOVED]
+    return json.dumps([owner, fields], default=bytes.hex, separators=(",", ":")).encode() + b"\n"

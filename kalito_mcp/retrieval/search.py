@@ -263,7 +263,7 @@ class Searcher:
         vector: "NDArray[np.float32]",
         embedder: Embedder,
     ) -> "Similarities | None":
-        """The similarities of the candidates, to which the nearest records are added; None if nothing has a vector."""
+        """The similarities of the candidates, to which the nearest records are added; None if none has a vector."""
         fingerprint = embedder.fingerprint
         nearest = await view.vectors.nearest(
             scope, fingerprint, vector, k=self._policy.nearest, among=generator.admissible_keys
@@ -272,7 +272,7 @@ class Searcher:
             return None
         generator.add_nearest([key for key, _ in nearest])
         cosines = await view.vectors.similarities(scope, fingerprint, vector, generator.compared_keys)
-        return generator.similarities(cosines, embedder.unrelated)
+        return generator.similarities(cosines, embedder.unrelated) if cosines else None
 
     async def _vectors(
         self, embedder: Embedder, scope: Scope, question: Question, limit_s: float

@@ -78,10 +78,8 @@ class ServerAddress:
     direct_url: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
-        from urllib.parse import urlsplit  # noqa: PLC0415 - only with a server
-
-        parts = urlsplit(self.url)
-        return f"postgresql://{parts.hostname or 'localhost'}/{parts.path.lstrip('/')}"
+        hosts, name = shown_parts(self.url)
+        return f"postgresql://{hosts}/{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +141,15 @@ def address_of(named: Path | str, direct_url: str | None = None) -> DatabaseAddr
     except OSError as error:
         raise ConfigurationError(f"the database {path} cannot be reached: {error.strerror}; check the path") from error
     return DatabaseAddress(path)
+
+
+def shown_parts(url: str) -> tuple[str, str]:
+    """The hosts of a server's URL, with their ports, and the name of its database: what may be shown of it."""
+    from urllib.parse import parse_qs, urlsplit  # noqa: PLC0415 - only with a server
+
+    parts = urlsplit(url)
+    hosts = parts.netloc.rpartition("@")[2] or parse_qs(parts.query).get("host", ["localhost"])[-1]
+    return hosts, parts.path.lstrip("/")
 
 
 def expanded(path: Path) -> Path:

@@ -125,10 +125,10 @@ def message_counters(drafts: Sequence[MessageDraft]) -> dict[str, Any]:
 
 def rescored(
     found: Iterable[Row], scores: Mapping[int, float], now_ms: int
-) -> tuple[list[StoredRow], list[Row], float]:
+) -> tuple[list[StoredRow], list[StoredRow], float]:
     """The rows whose score is another one, with the new score, their edits, and the change of the sum of scores."""
     scored: list[StoredRow] = []
-    edits: list[Row] = []
+    edits: list[StoredRow] = []
     change = 0.0
     for before in map(stored, found):
         importance = real(scores[before["key"]])

@@ -23,18 +23,17 @@ NODE_NAMES: Final = (
     "graph_key id type text canonical_key summary source_node_ids source_record_ids repeat feedback is_pinned "
     "created_at last_access embedding revision hash"
 ).split()
-"""The columns of a row of `node_rows`."""
 _NODE_TYPES: Final = {str(node_type): node_type for node_type in NodeType}
 _EDGE_TYPES: Final = {str(edge_type): edge_type for edge_type in EdgeType}
 
 Row = Sequence[Any]
 
 
-def node_rows(graph_key: int, revision: int, nodes: Iterable[GraphNode]) -> list[Row]:
+def node_rows(graph_key: int, revision: int, nodes: Iterable[GraphNode]) -> list[dict[str, Any]]:
     """The parameters of UPSERT_NODE for each node."""
     from kalito_mcp.storage.sparse_vectors import packed  # noqa: PLC0415 - numpy loads when first needed
 
-    rows: list[Row] = []
+    rows: list[dict[str, Any]] = []
     for node in nodes:
         embedding = None if node.embedding is None else packed(node.embedding)
         said = (graph_key, node.id, str(node.type), node.text, node.canonical_key, node.summary)
@@ -42,12 +41,12 @@ def node_rows(graph_key: int, revision: int, nodes: Iterable[GraphNode]) -> list
         weights = (real(node.weights.repeat), real(node.weights.feedback), int(node.pinned))
         kept = (*said, *sources, *weights, node.created_at, node.last_access)
         hashed = row_hash(*kept, (embedding or b"").hex().upper(), revision)
-        rows.append((*kept, embedding, revision, hashed))
+        rows.append(dict(zip(NODE_NAMES, (*kept, embedding, revision, hashed), strict=True)))
     return rows
 
 
-def edge_row(graph_key: int, revision: int, edge: GraphEdge) -> dict[str, Any]:
-    """The parameters of UPSERT_EDGE."""
+def edge_row(graph_key: int, revision: int, edge: GraphEdge, keys: Mapping[str, int]) -> dict[str, Any]:
+    """The parameters of UPSERT_EDGE. `keys`: the keys of nodes by id."""
     row = {
         **edge_names(graph_key, edge.from_id, edge.type, edge.to_id),
         "weight": real(edge.weight),
@@ -55,7 +54,8 @@ def edge_row(graph_key: int, revision: int, edge: GraphEdge) -> dict[str, Any]:
         "last_access": edge.last_access,
         "revision": revision,
     }
-    return {**row, "hash": row_hash(*row.values())}
+    ends = {"from_key": keys[edge.from_id], "to_key": keys[edge.to_id]}
+    return {**row, **ends, "hash": row_hash(*row.values())}
 
 
 def edge_names(graph_key: int, from_id: str, edge_type: EdgeType, to_id: str) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from kalito_mcp.storage.row_hash import hash_of_record, row_hash
 EDIT_COLUMNS: Final = "e.record_key, e.version, e.edit_type, e.editor_type, e.editor_id, e.changes, e.edited_at"
 """The hash of an edit covers the same columns."""
 
+_EDIT_NAMES: Final = ("record_key", "version", "edit_type", "editor_type", "editor_id", "changes", "edited_at", "hash")
+
 STORED_NAMES: Final = (
     "key agent_key session_key type id seq end_seq level role name text importance tokens created_at client_key "
     "attributes origin client recorded_at revision deleted_at purged_at is_internal is_critical tags caused_by source "
@@ -179,11 +181,11 @@ def insert_parameters(row: StoredRow) -> Row:
 
 def edit_row(
     key: int, version: int, edit_type: EditType, editor: Editor, edited_at: int, before: Mapping[str, Any]
-) -> Row:
+) -> StoredRow:
     """The parameters of INSERT_EDIT."""
     changes = json.dumps(before, ensure_ascii=False, separators=(",", ":"))
     fields = (key, version, str(edit_type), str(editor.type), editor.id, changes, edited_at)
-    return (*fields, row_hash(*fields))
+    return dict(zip(_EDIT_NAMES, (*fields, row_hash(*fields)), strict=True))
 
 
 def stored_edit(row: Row) -> StoredEdit:

@@ -1,11 +1,12 @@
 """Vectors as they are stored: signed bytes in the direction of the vector. Pure."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kalito_mcp.ports.vectors import OwedVector
 from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.vector_checks import check_finite
 
@@ -32,6 +33,15 @@ def unpacked(blobs: Sequence[bytes], dimension: int) -> NDArray[np.int8]:
     """Rows of `packed` as (n, dimension)."""
     with intact_rows():
         return np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), dimension)
+
+
+def with_vectors(
+    rows: Sequence[Any],
+) -> tuple[Sequence[OwedVector], NDArray[np.float32]]:
+    """One or more rows (record, owner, text, bytes) as what is owed, and as vectors (n, dimension) that are packed as
+    these bytes."""
+    codes = [row[3] for row in rows]
+    return [OwedVector(*row[:3]) for row in rows], unpacked(codes, len(codes[0])).astype(np.float32)
 
 
 def directions(rows: NDArray[np.int8]) -> NDArray[np.float32]:

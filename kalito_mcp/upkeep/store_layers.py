@@ -18,7 +18,7 @@ from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.ports.maintenance import Maintenance, OwedErasures
-from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Schema, Store, WriteTransaction
 from kalito_mcp.runtime.acting import acting
 from kalito_mcp.runtime.call_keys import key_to_store
 
@@ -94,6 +94,10 @@ class StoreLayer:
     async def secret(self) -> bytes:
         """As the store's."""
         return await self._store.secret()
+
+    async def schema(self) -> Schema:
+        """As the store's."""
+        return await self._store.schema()
 
     async def revision(self, owner: str) -> int:
         """As the store's."""

@@ -1,10 +1,10 @@
-"""Whether the server lives and is ready, for balancers. The answers say nothing else, so they need no token."""
+"""Whether the server lives and is ready, for balancers. They need no token: nothing of a memory is in the answers."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from kalito_mcp.errors import KalitoError
@@ -14,19 +14,29 @@ if TYPE_CHECKING:
 
 
 def health_routes(memory: "Callable[[], Awaitable[Memory]]", is_ending: Callable[[], bool]) -> list[Route]:
-    """`/health/live` answers while the process runs, `/health/ready` while the memory can be read and the server does
-    not end."""
+    """`/health/live` answers while the process runs, and asks no database. `/health/ready` asks it each time: 200 while
+    it answers and the server does not end, with the store, its newest migration beside that of this release, and for
+    how long work has been owed; else 503, and as `status` the code of the error."""
 
     async def live(_request: Request) -> Response:
         return PlainTextResponse("live\n")
 
     async def ready(_request: Request) -> Response:
+        if is_ending():
+            return JSONResponse({"status": "ending"}, 503)
         try:
-            if is_ending():
-                return PlainTextResponse("ending\n", 503)
-            await (await memory()).conversations.recent(limit=1)
-        except KalitoError:
-            return PlainTextResponse("not ready\n", 503)
-        return PlainTextResponse("ready\n")
+            opened = await memory()
+            schema = await opened.conversations.schema()
+        except KalitoError as error:
+            return JSONResponse({"status": error.code}, 503)
+        return JSONResponse(
+            {
+                "status": "ready",
+                "store": schema.store,
+                "migration": schema.applied,
+                "known_migration": schema.known,
+                "owed_s": round(opened.conversations.owed_age_s(), 1),
+            }
+        )
 
     return [Route("/health/live", live), Route("/health/ready", ready)]

@@ -18,7 +18,6 @@ import jwt
 from kalito_mcp.access.policy import OidcPolicy
 from kalito_mcp.domain.access import Permission, Principal
 from kalito_mcp.domain.spaces import checked_user
-from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.safety.addresses import LOOPBACK_HOSTS, address_flaw
 from kalito_mcp.web.fetching import NotFetched, fetch_json
@@ -97,7 +96,7 @@ class OidcVerifier:
             return None
         if policy.owners and person not in policy.owners:
             return None
-        owner = checked_user(checked_name(policy.owners.get(person, f"{policy.issuer}#{person}"), "owner"))
+        owner = checked_user(policy.owners.get(person, f"{policy.issuer}#{person}"), "owner")
         permission = self._permission(_values(claims, policy.scope_claim))
         if permission is None:
             return None

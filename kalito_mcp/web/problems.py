@@ -19,6 +19,7 @@ from kalito_mcp.errors import (
     RevisionConflict,
     StorageBusy,
     StorageError,
+    StorageUnreachable,
     TextTooLarge,
 )
 from kalito_mcp.memory.verbs.shapes import Output
@@ -34,6 +35,7 @@ _STATUSES: Final[Sequence[tuple[type[KalitoError], int]]] = (
 )
 """The first class that matches the error decides. The rest are storage, settings and model errors."""
 _BUSY_S: Final = 1
+"""As soon as another server of a database that failed takes writes."""
 _TROUBLE_S: Final = 30
 
 
@@ -94,6 +96,6 @@ def problems(what: str) -> Iterator[None]:
 
 def _wait(error: KalitoError) -> Mapping[str, str]:
     """When to try again, if that may help."""
-    if isinstance(error, StorageBusy):
+    if isinstance(error, StorageBusy | StorageUnreachable):
         return {"retry-after": str(_BUSY_S)}
     return {"retry-after": str(_TROUBLE_S)} if isinstance(error, StorageError | ConfigurationError) else {}

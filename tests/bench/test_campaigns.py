@@ -1,12 +1,25 @@
 """Servers that are killed, stopped or robbed of their files, and power cuts: the short forms of bench's campaigns."""
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import canaries, cut_purges, formats, kill, power_cut, replaced_files, snapshot_races, workday
+from bench import (
+    canaries,
+    cut_purges,
+    failover,
+    formats,
+    kill,
+    power_cut,
+    replaced_files,
+    snapshot_races,
+    workday,
+    workers,
+)
 from bench.disk_images import STRACE
+from tests.postgres import shared_server
 from tests.server.wire import COVERED
 
 pytestmark = pytest.mark.timeout(300)
@@ -58,6 +71,15 @@ def test_a_purge_that_was_cut_short_is_finished() -> None:
 
 
 @pytest.mark.campaign
+def test_nothing_acknowledged_is_lost_or_doubled_when_a_standby_takes_over() -> None:
+    shared_server()  # skips where there is no PostgreSQL
+    found = failover.campaign(rounds=1)
+
+    assert kept_its_promises(found)
+    assert found["acknowledged"] > 8
+
+
+@pytest.mark.campaign
 def test_what_is_erased_while_others_write_is_in_no_file() -> None:
     found = canaries.campaign(processes=2, steps=40)
 
@@ -86,3 +108,12 @@ def test_no_damaged_file_stops_an_import_or_is_half_taken_in_or_left_out_without
 
     assert kept_its_promises(found)
     assert found["mutations"] > 40 * 30
+
+
+@pytest.mark.campaign
+def test_clients_of_four_processes_on_one_server_lose_nothing_and_nothing_is_done_twice(tmp_path: Path) -> None:
+    found = workers.campaign(tmp_path, seconds=5, thinking_s=0.5)
+
+    assert found["first"] == {}
+    assert found["acknowledged"]["messages"] > 5
+    assert found["connections"] <= found["limit"]

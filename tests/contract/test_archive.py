@@ -16,7 +16,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.store import Store
-from kalito_mcp.records.digests import digests
+from kalito_mcp.records.digests import digests_of_all
 from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.wiring import open_memory
@@ -94,7 +94,7 @@ async def put_in(store: Store, entries: Sequence[ArchiveEntry], owner: str = OWN
         assert await transaction.archive.is_empty()
         for start in range(0, len(entries), 100):
             await transaction.archive.add(owner, entries[start : start + 100])
-        await transaction.archive.finish()
+        await transaction.archive.finish([owner])
 
 
 async def passed_on(folder: Path, entries: Sequence[ArchiveEntry], *names: str) -> Sequence[ArchiveEntry]:
@@ -157,7 +157,8 @@ async def digests_after(folder: Path, name: str, entries: Sequence[ArchiveEntry]
     async with opened(name, folder) as store:
         await put_in(store, entries)
         async with store.view() as view:
-            return await digests(view, OWNER)
+            found = await digests_of_all(view)
+            return {kind: found[kind].digest for kind in FIELDS}
 
 
 async def test_equal_memories_have_equal_digests_in_every_store_and_others_differ_in_the_kind_that_does(

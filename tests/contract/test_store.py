@@ -251,6 +251,11 @@ async def test_the_secret_is_sixteen_bytes_and_stays_the_same_in_every_store(bac
     assert await one.secret() == await other.secret()
 
 
+async def test_the_schema_is_this_releases_in_every_store(backend: Backend) -> None:
+    schema = await (await backend.open()).schema()
+    assert schema.applied == schema.known
+
+
 async def test_a_store_opened_later_finds_everything(backend: Backend) -> None:
     first = await backend.open()
     async with first.transaction() as transaction:

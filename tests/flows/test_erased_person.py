@@ -17,12 +17,11 @@ from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.domain.spaces import Role
 from kalito_mcp.errors import InvalidInput, NotFound
-from kalito_mcp.records.digests import digests
 from kalito_mcp.runtime.crash_points import VARIABLE
 from kalito_mcp.runtime.database_address import DatabaseAddress, LocalFiles, ServerAddress, address_of
 from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.wiring import back_up, backups
-from tests.people import fill, holding
+from tests.people import fill, holding, rows_of
 from tests.postgres import OWNER, SUPERUSER, connected, new_database, shared_server
 from tests.scripted import START_MS
 from tests.server import prepared
@@ -57,11 +56,6 @@ async def two_people(memory: Memory, canary: str = CANARY) -> None:
         await theirs.update_memory(copy.id, {"text": f"All of us like {word}."}, expected_revision=1)
 
 
-async def digests_of(memory: Memory, owner: str) -> object:
-    async with memory.place.store.view() as view:
-        return await digests(view, owner)
-
-
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     return tmp_path / "data" / "memory.db"
@@ -93,7 +87,7 @@ async def test_nothing_of_a_person_is_left_in_any_table_or_file_and_others_go_on
         assert {"memory.db", "memory.db.snapshots/owners/anna/kept.json"} <= set(holding(database.parent, CANARY))
         said = tables_holding(database, CANARY)
         assert {"records", "records_text", "memory_edits", "graph_nodes", "sessions", "given", "imports"} <= said
-        before = await digests_of(memory, "ben")
+        before = await rows_of(memory.place.store, "ben")
         others = set(holding(database.parent, OTHER))
         report = await memory.people.erase("anna")
         assert holding(database.parent, CANARY) == []
@@ -104,7 +98,7 @@ async def test_nothing_of_a_person_is_left_in_any_table_or_file_and_others_go_on
         assert (report.rows["access_tokens"], report.rows["oauth_grants"], report.rows["passphrases"]) == (2, 1, 1)
         assert set(report.files) == {"snapshot kept", "snapshot default", "reports of hooks: 1"}
         assert spool.count() == 0
-        assert await digests_of(memory, "ben") == before
+        assert await rows_of(memory.place.store, "ben") == before
         assert set(holding(database.parent, OTHER)) - {"memory.db-wal"} == others - {"memory.db-wal"}
         ben = memory.of_owner("ben")
         found = await ben.search_memory(f"who likes {OTHER}")
@@ -167,7 +161,7 @@ async def test_a_server_that_runs_beside_goes_on_and_shows_nothing_of_who_was_er
 async def test_an_erasing_that_was_killed_is_finished_by_the_next_call(database: Path, point: str) -> None:
     async with opened(database) as memory:
         await two_people(memory)
-        before = await digests_of(memory, "ben")
+        before = await rows_of(memory.place.store, "ben")
     command = [sys.executable, "-c", ERASE, str(database)]
     killed = prepared.run(command, env=clean_environment(**{VARIABLE: point}), timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -176,11 +170,11 @@ async def test_an_erasing_that_was_killed_is_finished_by_the_next_call(database:
         report = await memory.people.erase("anna")
         assert (report.remaining, report.is_owed) == ({}, False)
         assert holding(database.parent, CANARY) == []
-        assert await digests_of(memory, "ben") == before
+        assert await rows_of(memory.place.store, "ben") == before
         assert [one.name for one in await memory.people.all()] == ["ben"]
 
 
-async def rows_of(admin: asyncpg.Connection) -> dict[str, str]:
+async def tables_of(admin: asyncpg.Connection) -> dict[str, str]:
     """All rows of each table of the database, the statistics of PostgreSQL among them."""
     tables = (
         "SELECT c.oid::regclass::text FROM pg_class c WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
@@ -202,19 +196,19 @@ async def test_nothing_of_a_person_is_left_on_postgresql_but_in_its_log(tmp_path
     ):
         await two_people(memory, canary)
         await admin.execute("ANALYZE; CHECKPOINT")
-        said = {table for table, rows in (await rows_of(admin)).items() if canary in rows}
+        said = {table for table, rows in (await tables_of(admin)).items() if canary in rows}
         assert {"records", "term_lists", "fresh_terms", "memory_edits", "graph_nodes", "sessions", "given"} & said
         assert holding(server.data / "base", canary)
-        before = await digests_of(memory, "ben")
+        before = await rows_of(memory.place.store, "ben")
         report = await memory.people.erase("anna")
         assert (report.spaces, report.remaining, report.is_owed) == ({"team": 1}, {}, False)
         assert any("write-ahead log" in one for one in report.kept)
         await admin.execute("CHECKPOINT")
-        rows = await rows_of(admin)
+        rows = await tables_of(admin)
         assert {table for table, one in rows.items() if canary in one} == set()
         # Of the log's names, PostgreSQL has statistics.
         assert {table for table, one in rows.items() if "anna" in one} == {"audit_log", "pg_statistic"}
-        assert await digests_of(memory, "ben") == before
+        assert await rows_of(memory.place.store, "ben") == before
         assert [one.name for one in await memory.people.all()] == ["ben"]
         # What VACUUM frees is in the files until something is written there.
         async with connected(name, OWNER) as owner:

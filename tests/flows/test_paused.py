@@ -164,7 +164,7 @@ REFUSED: Final[Mapping[str, Verb]] = {
     "imports.keep_file_read": lambda memory: memory.imports.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
 }
 GOES_ON_TOO: Final[Mapping[str, Verb]] = {
-    "people.erase": lambda memory: _erased(memory),
+    "people.erase": lambda memory: _person_erased(memory, "ann"),
     "records.keep": lambda memory: _decided(memory, memory.records.keep),
     "records.keep_both": lambda memory: _decided(memory, lambda pin: memory.records.keep_both(pin, "msg_1")),
     "records.replace": lambda memory: _decided(memory, lambda pin: memory.records.replace(pin, "msg_1")),
@@ -194,7 +194,8 @@ READS: Final = frozenset(
     "for_question given.asked given.get given.recent given.records given.tokens_by_day given.version given.with_record "
     "hooks.conversation_of hooks.inject hooks.inject_known hooks.seen_parts hooks.unanswered "
     "hooks.warm_up imports.check_not_taken_in imports.files_read imports.project_of_document imports.sources "
-    "in_project in_project_of past_answers people.all projects.all projects.named projects.sizes records.all records.as_of "
+    "in_project in_project_of past_answers people.all projects.all projects.named projects.sizes records.all "
+    "records.as_of "
     "records.completions records.derived_from records.derived_from_all records.diff records.disagreements records.get "
     "records.get_all records.history records.inbox records.page records.preview_forgetting records.profile "
     "records.statements records.tasks records.vectors records.version search_memory timeline.clients "
@@ -205,9 +206,9 @@ MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.
 SWITCHES: Final = frozenset({"projects.exclude", "projects.include", "projects.pause", "projects.resume"})
 
 
-async def _erased(memory: Memory) -> None:
-    await memory.access.create_token(Permission.READ, owner="ann")
-    await memory.people.erase("ann")
+async def _person_erased(memory: Memory, name: str) -> None:
+    await memory.access.create_token(Permission.READ, owner=name)
+    await memory.people.erase(name)
 
 
 async def _previewed(memory: Memory, *, is_purge: bool) -> None:

@@ -203,4 +203,4 @@ async def test_a_server_that_ends_is_not_ready(database: Path) -> None:
         assert (await anyio.to_thread.run_sync(app.get, "/health/live")).status_code == 200
         is_ending = True
         ready = await anyio.to_thread.run_sync(app.get, "/health/ready")
-        assert (ready.status_code, ready.text) == (503, "ending\n")
+        assert (ready.status_code, ready.json()) == (503, {"status": "ending"})

@@ -15,6 +15,7 @@ from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.spaces import Role
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordErased, RecordNotFound
+from kalito_mcp.memory.sharing import Sharing
 from kalito_mcp.runtime.database_address import DatabaseAddress, ServerAddress
 from kalito_mcp.testing import open_in_memory
 from tests.postgres import OWNER, new_database, shared_server
@@ -120,6 +121,24 @@ async def test_a_correction_reaches_the_copy(memory: Memory) -> None:
     assert await found_by(memory, "ben") == [(NEW_RULE, "team")]
     await ann.records.revert(pin, 1)
     assert (await ann.records.get(copy)).text == RULE
+
+
+async def test_a_correction_that_did_not_reach_a_copy_goes_there_with_the_next(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin, copy = await shared(memory)
+    ann = memory.of_owner("ann")
+    with monkeypatch.context() as cut:
+        cut.setattr(Sharing, "_copied", _stopped)
+        with pytest.raises(ConnectionError):
+            await ann.update_memory(pin, {"text": "We deploy on Fridays."}, expected_revision=1)
+    assert (await ann.records.get(copy)).text == RULE
+    await ann.update_memory(pin, {"text": NEW_RULE}, expected_revision=2)
+    assert (await ann.records.get(copy)).text == NEW_RULE
+
+
+async def _stopped(*_: object) -> None:
+    raise ConnectionError
 
 
 async def test_a_correction_leaves_a_copy_that_somebody_changed(memory: Memory) -> None:

@@ -57,11 +57,15 @@ def test_an_address_on_a_server_shows_no_password_and_names_files_of_this_machin
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     settings = load_settings({"KALITO_DATABASE": SERVER, "KALITO_DATABASE_DIRECT": f"{SERVER}&direct=1"})
     address = settings.database
-    assert str(address) == "postgresql://db.example/memory"
+    assert str(address) == "postgresql://db.example:5433/memory"
     assert "canary" not in repr(address)
     assert address.server is not None
     assert (address.server.url, address.server.direct_url) == (SERVER, f"{SERVER}&direct=1")
     assert address.exists()
-    assert address.files.hooks == address_of("postgres://bob@db.example/memory").files.hooks
-    with pytest.raises(ConfigurationError, match=r"postgresql://db\.example/memory is on PostgreSQL.*docs/postgresql"):
+    assert address.files.hooks == address_of("postgres://bob@db.example:5433/memory").files.hooks
+    assert str(address_of("postgresql://ann:canary@h1,h2:5433/memory")) == "postgresql://h1,h2:5433/memory"
+    assert str(address_of("postgresql://ann:canary@/memory?host=/a,/b")) == "postgresql:///a,/b/memory"
+    with pytest.raises(
+        ConfigurationError, match=r"postgresql://db\.example:5433/memory is on PostgreSQL.*docs/postgresql"
+    ):
         address.path  # noqa: B018

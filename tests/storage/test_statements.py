@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 import kalito_mcp.storage.sqlite as package
+from kalito_mcp import storage
+from kalito_mcp.storage import access, sign_in
+from kalito_mcp.storage import audit as of_audit
+from kalito_mcp.storage.postgres import statements as postgres_statements
+from kalito_mcp.storage.sqlite import access as of_tokens
 from kalito_mcp.storage.sqlite import (
-    access,
     audit,
     client_keys,
     forgotten_values,
@@ -22,26 +26,23 @@ from kalito_mcp.storage.sqlite import (
     record_changes,
     record_statements,
     records,
-    sign_in,
     spaces,
-    stated,
     superseded,
     text_index_check,
     timeline,
     tombstones,
 )
+from kalito_mcp.storage.sqlite import statements as sqlite_statements
 from kalito_mcp.storage.sqlite.conversations import (
     SELECT_LEVEL_END,
     SELECT_MESSAGE,
     SELECT_MESSAGES,
     SELECT_MESSAGES_BY_NUMBER,
-    SELECT_OWNERSHIP,
     SELECT_PIN_BY_CLIENT_KEY,
     SELECT_SCORED,
     SELECT_SUMMARIES,
     SELECT_UNCOVERED_SUMMARIES,
     SELECT_VIEW,
-    UPDATE_AGENT_COUNT,
     UPDATE_COUNTERS_OF_MESSAGES,
     UPDATE_COUNTERS_OF_PINS,
     UPDATE_COUNTERS_OF_SUMMARY,
@@ -49,19 +50,19 @@ from kalito_mcp.storage.sqlite.conversations import (
 )
 from kalito_mcp.storage.sqlite.graphs import (
     DELETE_EDGE,
-    DELETE_NO_FEEDBACK,
-    DELETE_NODE,
+    DELETE_LAST_FEEDBACK,
+    DELETE_NAMED_NODES,
     DELETE_NODES,
     SELECT_EDGES_FROM,
     SELECT_FEEDBACK,
     SELECT_GRAPH,
     SELECT_IDLE_SESSIONS,
+    SELECT_KEYS_OF_NODES,
     SELECT_NODE_KEYS,
     SELECT_NODES,
     UPDATE_FEEDBACK,
     UPDATE_REVISION,
     UPDATE_SLEPT_AT,
-    UPSERT_EDGE,
     UPSERT_FEEDBACK,
 )
 from kalito_mcp.storage.sqlite.record_columns import (
@@ -113,14 +114,14 @@ HOT = {
     "end of a level": SELECT_LEVEL_END,
     "covering": UPDATE_COVERED,
     "scored": SELECT_SCORED,
-    "agent of a new record": SELECT_OWNERSHIP,
-    "count of an agent": UPDATE_AGENT_COUNT,
+    "agent of a new record": record_statements.SELECT_OWNERSHIP,
+    "count of an agent": record_statements.UPDATE_AGENT_COUNT,
     "record": records.SELECT_RECORD,
     "message as a record": records.SELECT_MESSAGE_RECORD,
     "records of keys": records.SELECT_RECORDS_OF_KEYS,
-    "newest of a type": records.SELECT_NEWEST_OF_TYPE,
+    "newest of types": records.SELECT_NEWEST_OF_TYPES,
     "known": records.SELECT_KNOWN,
-    "stated": stated.SELECT_STATED,
+    "stated": records.SELECT_STATED,
     "superseded": records.SELECT_SUPERSEDED,
     "what a record supersedes": superseded.INSERT_SUPERSEDED,
     "removal of what it supersedes": superseded.DELETE_SUPERSEDED,
@@ -131,26 +132,27 @@ HOT = {
     "edits": records.SELECT_EDITS,
     "tombstone": tombstones.SELECT_TOMBSTONE,
     "erased": tombstones.SELECT_ERASED,
-    "key of an agent": records.SELECT_AGENT_KEY,
-    "owner": record_changes.SELECT_OWNER,
+    "place of a new record": record_changes.SELECT_PLACE_OF_SESSION,
+    "key of a record": record_changes.SELECT_KEY,
+    "recent words": records.SELECT_RECENT_WORDS,
     "stored": record_changes.SELECT_STORED,
     "effects": record_changes.SELECT_EFFECTS,
     "causes": records.SELECT_CAUSES,
     "records of client keys in a session": client_keys.SELECT_KEYS_OF_SESSION,
     "records of client keys without a session": client_keys.SELECT_KEYS_OF_AGENT,
-    "client keys that begin alike": client_keys.SELECT_CLIENT_KEYS,
+    "client keys that begin alike": client_keys.SELECT_CLIENT_KEYS_OF_SESSION,
     "counters": record_changes.UPDATE_COUNTERS,
     "usage": record_changes.UPSERT_USAGE,
     "hashes of records": records.SELECT_HASHED,
     "feedback on messages": SELECT_FEEDBACK,
     "one more label": UPSERT_FEEDBACK,
     "one label less": UPDATE_FEEDBACK,
-    "removal of a label": DELETE_NO_FEEDBACK,
+    "removal of a label": DELETE_LAST_FEEDBACK,
     "vectors of records": SELECT_VECTORS_OF_RECORDS,
     "new vector": INSERT_VECTOR,
     "model of a session": record_changes.UPDATE_MODEL,
     "removal of edits": record_changes.DELETE_EDITS,
-    "removal of usage": record_changes.DELETE_USAGE,
+    "removal of usage": record_changes.DELETES_OF_RECORD[1],
     "removal of a record": record_changes.DELETE_RECORD,
     "change of a record": record_statements.UPDATE_RECORD,
     "tombstones of texts": tombstones.SELECT_TOMBSTONES_OF_TEXTS,
@@ -180,11 +182,11 @@ HOT = {
     "sleep of a graph": UPDATE_SLEPT_AT,
     "idle sessions": SELECT_IDLE_SESSIONS,
     "keys of nodes": SELECT_NODE_KEYS,
+    "keys of named nodes": SELECT_KEYS_OF_NODES,
     "nodes": SELECT_NODES,
     "edges from nodes": SELECT_EDGES_FROM,
-    "edge": UPSERT_EDGE,
     "removal of an edge": DELETE_EDGE,
-    "removal of a node": DELETE_NODE,
+    "removal of nodes": DELETE_NAMED_NODES,
     "removal of all nodes": DELETE_NODES,
     "given": given.SELECT_GIVEN,
     "given once": given.SELECT_GIVEN_ONCE,
@@ -192,10 +194,10 @@ HOT = {
     "revisions of what was given": given.SELECT_REVISIONS,
     "removal of the oldest that was given": given.DELETE_OLD_GIVEN,
     "removal of what is too much": given.DELETE_MOST_GIVEN,
-    "audit log": audit.SELECT_ENTRIES,
-    "chain of the audit log": audit.SELECT_CHAIN,
+    "audit log": of_audit.SELECT_ENTRIES,
+    "chain of the audit log": of_audit.SELECT_CHAIN,
     "token": access.SELECT_TOKEN,
-    "use of a token": access.UPDATE_USED,
+    "use of a token": of_tokens.UPDATES_OF_USE[0],
     "end of a consent": access.UPDATE_REVOKED,
     "client": sign_in.SELECT_CLIENT,
     "request": sign_in.SELECT_REQUEST,
@@ -212,8 +214,12 @@ HOT = {
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """Every upper-case constant of the package that is a statement, or has several, with its name."""
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    """Every upper-case constant that is a statement, or has several, with its name: of the package, and of
+    the modules that serve every store in SQL."""
+    for module in (
+        *pkgutil.iter_modules(package.__path__, f"{package.__name__}."),
+        *(one for one in pkgutil.iter_modules(storage.__path__, f"{storage.__name__}.") if not one.ispkg),
+    ):
         for name, value in vars(importlib.import_module(module.name)).items():
             if not name.isupper():
                 continue
@@ -258,6 +264,17 @@ def test_the_package_has_its_statements_in_upper_case_constants() -> None:
     assert len(found) >= 35
     assert {"conversations.SELECT_VIEW", "database.SELECT_IDENTITY", "migrating._CREATE_MIGRATIONS"} <= found
     assert set(HOT.values()) <= {text for _, text in statements()}
+
+
+@pytest.mark.parametrize("of_store", [sqlite_statements, postgres_statements])
+def test_a_store_has_every_statement_that_a_port_of_all_stores_names(of_store: Any) -> None:
+    named = {
+        (path.stem, own) if own else (module, name)
+        for path in Path(*storage.__path__).glob("*.py")
+        for own, module, name in re.findall(r"\bsql\.([A-Z]\w+)|_sql\.([a-z_]+)\.(\w+)", path.read_text("utf-8"))
+    }
+    assert {module for module, _ in named} == set(of_store.__all__)
+    assert [one for one in sorted(named) if not hasattr(getattr(of_store, one[0]), one[1])] == []
 
 
 def prepare(connection: sqlite3.Connection, statement: str) -> None:

@@ -96,7 +96,7 @@ async def test_the_database_runs_as_it_was_measured(store: SqliteStore) -> None:
 async def test_a_readers_connection_cannot_write(store: SqliteStore) -> None:
     async with store.view() as view:
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            await view.records._connection.execute_fetchall("DELETE FROM records")
+            await view.connection.execute_fetchall("DELETE FROM records")
 
 
 @pytest.mark.parametrize("acknowledged", [1, 25])

@@ -138,7 +138,9 @@ class Restored:
 
 
 async def create_pin(caller: Caller, sent: CreatePin) -> tuple[SemanticPin, SharedCopy | None]:
-    """Pin a fact, and share it if it names a space."""
+    """Pin a fact, and share it if it names a space. Where it may not be shared, it is not pinned."""
+    if sent.space is not None:
+        await caller.memory.spaces.writable(sent.space)
     pin = await caller.memory.create_pin(
         CreatePinRequest(
             session_id=sent.session_id,

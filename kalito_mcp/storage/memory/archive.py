@@ -57,7 +57,8 @@ class Archive(Tables):
             except (LookupError, TypeError, ValueError, AttributeError, AlreadyStored) as error:
                 raise unstorable(entry, repr(error)) from None
 
-    async def finish(self) -> None:
+    async def finish(self, owners: Sequence[str]) -> None:
+        del owners
         state = self._state
         for record_id, cause in self._causes.items():
             if ("records", cause) in self._names:

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 
 from kalito_mcp.ports.maintenance import OwedErasures
-from kalito_mcp.ports.store import ReadView, WriteTransaction
+from kalito_mcp.ports.store import ReadView, Schema, WriteTransaction
 from kalito_mcp.storage.memory.access import Access
 from kalito_mcp.storage.memory.archive import Archive
 from kalito_mcp.storage.memory.audit import Audit
@@ -99,6 +99,9 @@ class InMemoryStore:
 
     async def secret(self) -> bytes:
         return self.state.secret
+
+    async def schema(self) -> Schema:
+        return Schema("memory", 0, 0)
 
     async def revision(self, owner: str) -> int:
         del owner

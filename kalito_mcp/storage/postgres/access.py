@@ -1,27 +1,7 @@
-"""The tokens with which programs connect.
+"""Statements on tokens. They are read before it is known who asks, so their tables have no policy."""
 
-They are read before it is known who asks, so their tables have no policy. Whoever changes an owner's tokens, or reads
-in a write what the write depends on, goes on as that owner first: from then on nobody else changes them, and the
-owner's revision changes with the commit.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from kalito_mcp.domain.access import Token
-from kalito_mcp.storage.access_rows import columns_of_token, token_of
-from kalito_mcp.storage.postgres.queries import Queries
-
-_COLUMNS: Final = """
-    id, prefix, name, owner, permission, agent, project, created_at, kind, expires_at, last_used_at, revoked_at, client,
-    grant_id, resource
-"""
-SELECT_STATE_KEY: Final = "SELECT secret FROM state_secret"
-SELECT_TOKEN: Final = f"SELECT {_COLUMNS} FROM access_tokens WHERE text_hash = :text_hash"
-SELECT_TOKENS: Final = f"""
-SELECT {_COLUMNS} FROM access_tokens WHERE :whose::text IS NULL OR owner = :whose
-ORDER BY kind = 'static' DESC, key DESC LIMIT :limit
-"""
 # A token of a consent counts for the consent: its principal is known by that.
 SELECT_ENDS: Final = """
 SELECT principal, max(ends) FROM (
@@ -32,8 +12,6 @@ SELECT principal, max(ends) FROM (
     WHERE grant_id = ANY(:principals::text[])
 ) AS tokens GROUP BY principal HAVING count(ends) = count(*)
 """
-SELECT_OWNER_BY_TEXT: Final = "SELECT owner FROM access_tokens WHERE text_hash = :text_hash"
-SELECT_OWNER_BY_ID: Final = "SELECT owner FROM access_tokens WHERE id = :id"
 # The consent too learns when the last of its tokens ends, and nobody compares moments with the largest of all.
 INSERT_ACCESS: Final = """
 WITH consent AS (
@@ -49,7 +27,8 @@ INSERT INTO access_tokens (
 )
 """
 # A use is no change, so it waits for nobody: who has the row changes it, or notes a use at the same moment.
-UPDATE_USED: Final = """
+UPDATES_OF_USE: Final = (
+    """
 WITH used AS (
     UPDATE access_tokens SET last_used_at = :now_ms
     WHERE key = (SELECT key FROM access_tokens WHERE id = :id FOR NO KEY UPDATE SKIP LOCKED)
@@ -59,74 +38,5 @@ UPDATE oauth_grants SET last_used_at = :now_ms
 WHERE key = (
     SELECT g.key FROM oauth_grants AS g JOIN used ON used.grant_id = g.id FOR NO KEY UPDATE OF g SKIP LOCKED
 )
-"""
-UPDATE_RETIRED: Final = """
-UPDATE access_tokens SET revoked_at = :now_ms WHERE id = :id AND revoked_at IS NULL RETURNING id
-"""
-SELECT_NAMED: Final = """
-SELECT coalesce(grant_id, id), owner FROM access_tokens WHERE id = :named OR grant_id = :named
-UNION SELECT id, owner FROM oauth_grants WHERE id = :named
-LIMIT 1
-"""
-UPDATE_GRANT_REVOKED: Final = """
-UPDATE oauth_grants SET revoked_at = :now_ms WHERE revoked_at IS NULL AND id = :consent AND owner = :whose RETURNING id
-"""
-UPDATE_REVOKED: Final = """
-UPDATE access_tokens SET revoked_at = :now_ms
-WHERE revoked_at IS NULL AND (id = :consent OR grant_id = :consent) AND owner = :whose
-RETURNING id, expires_at
-"""
-
-
-class AccessQueries(Queries):
-    """`ports.access.AccessReader`."""
-
-    async def token(self, text_hash: bytes) -> Token | None:
-        for row in await self._all(SELECT_TOKEN, text_hash=text_hash):
-            return token_of(row)
-        return None
-
-    async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
-        return [token_of(row) for row in await self._all(SELECT_TOKENS, whose=owner, limit=limit)]
-
-    async def ends(self, principals: Collection[str]) -> Mapping[str, int]:
-        return {row[0]: row[1] for row in await self._all(SELECT_ENDS, principals=list(principals))}
-
-    async def state_secret(self) -> bytes:
-        [[secret]] = await self._all(SELECT_STATE_KEY)
-        return bytes(secret)
-
-
-class AccessStatements(AccessQueries):
-    """`ports.access.AccessWriter`."""
-
-    async def token(self, text_hash: bytes) -> Token | None:
-        for (owner,) in await self._all(SELECT_OWNER_BY_TEXT, text_hash=text_hash):
-            await self._transaction.of(owner)
-            return await super().token(text_hash)
-        return None
-
-    async def add_token(self, token: Token, text_hash: bytes) -> None:
-        await self._transaction.of(token.owner)
-        await self._all(INSERT_ACCESS, **columns_of_token(token), whose=token.owner, text_hash=text_hash)
-
-    async def used_token(self, token_id: str, *, now_ms: int) -> None:
-        await self._all(UPDATE_USED, id=token_id, now_ms=now_ms)
-
-    async def retire_token(self, token_id: str, *, now_ms: int) -> bool:
-        for (owner,) in await self._all(SELECT_OWNER_BY_ID, id=token_id):
-            await self._transaction.of(owner)
-            return bool(await self._all(UPDATE_RETIRED, id=token_id, now_ms=now_ms))
-        return False
-
-    async def revoke_tokens(self, named: str, *, owner: str | None, now_ms: int) -> Sequence[str]:
-        for consent, whose in await self._all(SELECT_NAMED, named=named):
-            if owner not in (None, whose):
-                continue
-            await self._transaction.of(whose)
-            meant = {"consent": consent, "whose": whose, "now_ms": now_ms}
-            grants = await self._all(UPDATE_GRANT_REVOKED, **meant)
-            tokens = await self._all(UPDATE_REVOKED, **meant)
-            valid = [token_id for token_id, expires_at in tokens if expires_at is None or now_ms < expires_at]
-            return [grant for (grant,) in grants] + valid
-        return []
+""",
+)

@@ -18,7 +18,6 @@ from kalito_mcp.errors import InvalidInput
 from kalito_mcp.storage.graph_rows import NODE_NAMES
 from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.postgres.queries import Queries
-from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.record_rows import STORED_NAMES
 from kalito_mcp.storage.row_hash import hash_of_record, real, row_hash
 from kalito_mcp.storage.superseded import FIELD, named_in
@@ -134,7 +133,7 @@ WHERE (r.id = named.id OR (r.id IS NULL AND r.key = named.number))
     AND r.agent_key = n.agent_key AND r.key <> n.key AND r.purged_at IS NULL
 ON CONFLICT DO NOTHING
 """
-UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = 0"
+UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = :version"
 
 _PAGE: Final = 500
 _GREATEST_KEY: Final = (1 << 63) - 1
@@ -171,17 +170,11 @@ class ArchiveQueries(Queries):
 class ArchiveStatements(ArchiveQueries):
     """`ports.archive.ArchiveWriter`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        super().__init__(transaction)
-        self._owners: set[str] = set()
-        """Whose entries came in."""
-
     async def is_empty(self) -> bool:
         [[is_empty]] = await self._all(SELECT_IS_EMPTY)
         return bool(is_empty)
 
     async def add(self, owner: str, entries: Sequence[ArchiveEntry]) -> None:
-        self._owners.add(owner)
         for kind, same in groupby(entries, lambda entry: entry.kind):
             run = list(same)
             if kind in INSERT_ARCHIVED:
@@ -195,15 +188,15 @@ class ArchiveStatements(ArchiveQueries):
                 else:
                     await self._go_beyond(str(entry.fields["name"]), _integer(entry, "seq"))
 
-    async def finish(self) -> None:
-        for owner in self._owners:
+    async def finish(self, owners: Sequence[str]) -> None:
+        for owner in owners:
             without_cause = [{**row, "caused_by": None} for row in await self._all(SELECT_WITHOUT_CAUSE, owner=owner)]
             hashed = [{"key": row["key"], "hash": hash_of_record(row)} for row in without_cause]
             await self._many(UPDATE_WITHOUT_CAUSE, hashed, owner=owner)
             await self._count_changed(UPDATE_COUNTS_OF_AGENTS, owner=owner)
             await self._supersede(owner)
         # Marked as an older release's, so that the next process to open it rebuilds the index, even after a crash.
-        await self._count_changed(UPDATE_ANALYSIS)
+        await self._count_changed(UPDATE_ANALYSIS, version=0)
 
     async def _add(self, owner: str, kind: str, entries: Sequence[ArchiveEntry]) -> None:
         names = await self._ends(owner, kind, entries)

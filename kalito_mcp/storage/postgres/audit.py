@@ -5,11 +5,14 @@ the schema, and write only in a transaction that asks for its changes.
 """
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, AuditHead, Chain, Change, NewEntry, columns_of, next_entry
-from kalito_mcp.storage.audit_rows import changes_of_rows, entry_of, fault_at_end, fault_in_page, head_of
-from kalito_mcp.storage.postgres.queries import Queries
+from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, Change, NewEntry, columns_of, next_entry
+from kalito_mcp.storage.audit import COLUMNS, SELECT_HEAD, AuditQueries
+from kalito_mcp.storage.audit_rows import changes_of_rows, head_of
+
+if TYPE_CHECKING:
+    from kalito_mcp.storage.postgres.transactions import Transaction
 
 T = TypeVar("T")
 
@@ -29,20 +32,10 @@ NOTICED: Final = frozenset(
 )
 """The tables whose rows are noticed. How they are named, and what counts as a change, is in the triggers."""
 
-_COLUMNS: Final = "at, principal, owner, client, action, outcome, count, changes"
-SELECT_HEAD: Final = "SELECT count, hash FROM audit_head"
 SELECT_HEAD_LOCKED: Final = f"{SELECT_HEAD} FOR UPDATE"
-SELECT_ENTRIES: Final = f"""
-SELECT number, hash, {_COLUMNS} FROM audit_log
-WHERE number < :below AND at >= :since_ms AND (:whose::text IS NULL OR owner = :whose)
-ORDER BY number DESC LIMIT :limit
-"""
-SELECT_CHAIN: Final = f"""
-SELECT number, hash, {_COLUMNS} FROM audit_log WHERE number > :after ORDER BY number LIMIT :limit
-"""
 INSERT_ENTRY: Final = f"""
 WITH head AS (UPDATE audit_head SET count = :number, hash = :hash)
-INSERT INTO audit_log (number, hash, {_COLUMNS})
+INSERT INTO audit_log (number, hash, {COLUMNS})
 VALUES (:number, :hash, :at, :principal, :whose, :client, :action, :outcome, :count, :changes)
 """
 NOTICE: Final = "SELECT set_config('kalito.audited', 'on', true)"
@@ -64,32 +57,12 @@ SELECT p.what, p.total, p.id
 FROM (SELECT set_config('kalito.audited', 'off', true)) AS done LEFT JOIN placed AS p ON p.place <= :most
 ORDER BY p.what COLLATE "C", p.place
 """
-_PAGE: Final = 1_000
-_NO_LIMIT: Final = 1 << 62
-
-
-class AuditQueries(Queries):
-    """`ports.audit.AuditReader`."""
-
-    async def head(self) -> AuditHead:
-        return head_of(await self._all(SELECT_HEAD))
-
-    async def entries(
-        self, owner: str | None, *, since_ms: int = 0, before: int | None = None, limit: int
-    ) -> Sequence[AuditEntry]:
-        parameters = {"whose": owner, "since_ms": since_ms, "below": before or _NO_LIMIT, "limit": limit}
-        return [entry_of(row) for row in await self._all(SELECT_ENTRIES, **parameters)]
-
-    async def check(self, noted: AuditHead | None) -> tuple[str | None, AuditHead]:
-        chain = Chain(noted)
-        while page := await self._all(SELECT_CHAIN, after=chain.last.count, limit=_PAGE):
-            if (fault := fault_in_page(chain, page)) is not None:
-                return fault, chain.last
-        return fault_at_end(chain, await self._all(SELECT_HEAD)), chain.last
 
 
 class AuditStatements(AuditQueries):
     """`ports.audit.AuditWriter`."""
+
+    _transaction: "Transaction"
 
     async def changes_of(self, work: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, Sequence[Change]]:
         await self._transaction.set(NOTICE)

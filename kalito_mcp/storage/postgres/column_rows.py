@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.storage.packed_columns import packed
-from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
+from kalito_mcp.storage.postgres.queries import Queries, within
+from kalito_mcp.storage.queries import limits_of
 
 _MOST_CHANGES: Final = 5_000
 """Changed records that are read as such. If there are more, all records are read."""
@@ -20,14 +21,15 @@ def _changes(agent: str) -> str:
     """The agent of a scope, how new the view is, the keys of the scope's projects, and in the same round trip what has
     changed of the agent's records since the revision that is known of this agent; in a row of a removed record, only
     the key is set. If one is known, later statements of the transaction have a time limit. Subqueries and LIMITs let
-    one plan serve every number of rows."""
+    one plan serve every number of rows; the range of one agent keeps it off the keys of the owner's other agents."""
     return f"""
 SELECT a.key, a.revision, a.reindexed_revision, a.last_key, a.project_key, a.limit_project_key, a.since, c.*
 FROM (
-    SELECT b.*, set_config('statement_timeout', CASE WHEN b.since IS NULL THEN 0 ELSE :most_ms::bigint END::text, true)
+    SELECT b.*, CASE WHEN b.since IS NOT NULL THEN set_config('statement_timeout', (:most_ms::bigint)::text, true) END
     FROM (
         SELECT a.key, o.revision, o.reindexed_revision, coalesce((
-                SELECT key FROM records WHERE owner_key = :owner AND agent_key = a.key ORDER BY key DESC LIMIT 1
+                SELECT key FROM records WHERE owner_key = :owner AND agent_key BETWEEN a.key AND a.key
+                ORDER BY agent_key DESC, key DESC LIMIT 1
             ), 0) AS last_key,
             (SELECT key FROM projects WHERE owner_key = :owner AND id = :project) AS project_key,
             (SELECT key FROM projects WHERE owner_key = :owner AND id = :limit_project) AS limit_project_key,
@@ -73,7 +75,7 @@ FROM (SELECT set_config('statement_timeout', (:most_ms::bigint)::text, true)) AS
     LEFT JOIN sessions s ON s.owner_key = :owner AND s.key = r.session_key
 WHERE r.owner_key = :owner AND r.agent_key = :agent_key ORDER BY r.key
 """
-LIFT_LIMIT: Final = "SELECT set_config('statement_timeout', '0', true)"
+LIFT_LIMIT: Final = "SELECT set_config('statement_timeout', (:most_ms::bigint)::text, true)"
 _AGENT_COLUMNS: Final = 7
 
 
@@ -119,7 +121,7 @@ class ColumnQueries(Queries):
             project=scope.project,
             keys=list(known),
             revisions=list(known.values()),
-            most_ms=_milliseconds(most_s),
+            most_ms=self._milliseconds(most_s),
             **limits_of(scope),
         )
         if not found:
@@ -141,11 +143,10 @@ class ColumnQueries(Queries):
     async def everything(self, owner: str, agent: AgentOfScope, *, most_s: float) -> ColumnReading:
         """All records of the agent. Later statements of this transaction may take this long."""
         if agent.since is not None:
-            await self._all(LIFT_LIMIT)
-        parameters = {"agent_key": agent.key, "most_ms": _milliseconds(most_s)}
+            await self._all(LIFT_LIMIT, most_ms=self._transaction.statement_ms)
+        parameters = {"agent_key": agent.key, "most_ms": self._milliseconds(most_s)}
         return ColumnReading(None, await self._all(SELECT_ALL_COLUMNS, owner=owner, **parameters), [])
 
-
-def _milliseconds(most_s: float) -> int:
-    """As PostgreSQL takes it: 0 is no limit."""
-    return max(1, round(most_s * 1000)) if most_s else 0
+    def _milliseconds(self, most_s: float) -> int:
+        """As PostgreSQL takes it. 0: as long as other statements may take."""
+        return max(1, round(most_s * 1000)) if most_s else self._transaction.statement_ms

@@ -11,10 +11,12 @@ import anyio
 import asyncpg
 
 from kalito_mcp.domain.spaces import space_of
-from kalito_mcp.errors import ConfigurationError, StorageError
+from kalito_mcp.errors import ConfigurationError, StorageBusy, StorageError
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.ports.store import Schema
+from kalito_mcp.storage.postgres import statements
 from kalito_mcp.storage.postgres.connections import Place, connect, connect_pool
-from kalito_mcp.storage.postgres.failures import explained
+from kalito_mcp.storage.postgres.failures import OUT_OF_REACH, explained
 from kalito_mcp.storage.postgres.leases import LEASE_S, Lease
 from kalito_mcp.storage.postgres.maintenance import MaintenanceOfPostgres
 from kalito_mcp.storage.postgres.migrating import migrate
@@ -34,6 +36,7 @@ from kalito_mcp.storage.postgres.views import Caches, ReadViewOfPostgres, WriteT
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 SELECT_IDENTITY: Final = "SELECT secret FROM identity"
+SELECT_APPLIED: Final = "SELECT max(number) FROM migrations"
 # Revisions only grow, and the own one with each space that the owner comes into or leaves. So two states never have the
 # same number until the spaces of one owner saw 2^32 writes between two looks.
 SELECT_REVISION: Final = """
@@ -43,10 +46,14 @@ SELECT coalesce((SELECT revision FROM owners WHERE name = :name), 0) << 32 | (
 )
 """
 
-_WRITERS: Final = 4
-"""Connections for writes. Those that wait for the same owner's lock leave the others to reads."""
+WRITERS: Final = 4
+"""Connections for writes, besides those of `StoragePolicy.readers`. Those that wait for the same owner's lock leave the
+others to reads."""
 
 _CONNECT_S: Final = 10.0
+
+_STATEMENT_S: Final = 30.0
+"""What a statement of a call may take, besides waiting for a lock. Chores and migrations take as long as they take."""
 
 
 class PostgresStore:
@@ -79,7 +86,7 @@ class PostgresStore:
         self._owners: dict[str, int] = {}
         """The keys of owners, which never change."""
         self._caches = Caches()
-        self._writers = anyio.CapacityLimiter(_WRITERS)
+        self._writers = anyio.CapacityLimiter(WRITERS)
 
     @classmethod
     async def open(
@@ -89,13 +96,16 @@ class PostgresStore:
         *,
         direct_url: str | None = None,
         lease_s: float = LEASE_S,
+        is_target: bool = False,
     ) -> "PostgresStore":
         """Open the database of a URL. With a direct URL, which is of the role that owns the tables and goes through no
         pooler, the schema is brought up to date first. `lease_s`: how long owed work stays with a process that died.
+        `is_target`: for a migration into it, which rebuilds what is derived itself.
 
         Raises:
             ConfigurationError: the URL, the role, the server or the schema cannot be used.
             StorageUnreachable: the server does not answer.
+            Conflict: a migration into it was not finished.
         """
         policy, place = policy or StoragePolicy(), Place(url)
         with explained(str(place)):
@@ -108,7 +118,7 @@ class PostgresStore:
                 is_pooled = await is_behind_pooler(connection)
             finally:
                 await connection.close()
-            most = policy.readers + _WRITERS
+            most = policy.readers + WRITERS
             pool = await connect_pool(url, most=most, timeout_s=_CONNECT_S, is_pooled=is_pooled)
         if is_pooled and direct_url is None:
             _log.warning(
@@ -118,7 +128,8 @@ class PostgresStore:
             )
         listening_url = direct_url or (None if is_pooled else url)
         store = cls(place, pool, policy, direct_url=direct_url, listening_url=listening_url, lease_s=lease_s)
-        await store.maintenance.rebuild_derived()
+        if not is_target:
+            await store.maintenance.rebuild_derived()
         return store
 
     async def read(self, work: Callable[[ReadViewOfPostgres], Coroutine[Any, Any, T]], *, is_short: bool = False) -> T:
@@ -149,7 +160,7 @@ class PostgresStore:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[WriteTransactionOfPostgres]:
         """A write transaction for a block, for chores: committed when the block ends, rolled back if it raises."""
-        async with self._writers, self._transaction(is_write=True) as transaction:
+        async with self._writers, self._transaction(is_write=True, is_chore=True) as transaction:
             yield WriteTransactionOfPostgres(transaction, self._caches, self._policy)
 
     async def reindex(self) -> int:
@@ -160,7 +171,7 @@ class PostgresStore:
         """How many transactions wrote for the owner, and for the spaces that they are in."""
         text, _ = positional(SELECT_REVISION)
         async with self._connection() as connection:
-            return int(await connection.fetchval(text, owner))
+            return int(await connection.fetchval(text, owner, timeout=_STATEMENT_S))
 
     async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
         """As the port says, on a connection of its own, which is open meanwhile. A change of any space is heard of."""
@@ -179,7 +190,13 @@ class PostgresStore:
     async def secret(self) -> bytes:
         """The database's own 16 random bytes."""
         async with self._connection() as connection:
-            return bytes(await connection.fetchval(SELECT_IDENTITY))
+            return bytes(await connection.fetchval(SELECT_IDENTITY, timeout=_STATEMENT_S))
+
+    async def schema(self) -> Schema:
+        """The schema as the database has it now."""
+        async with self._connection() as connection:
+            applied = await connection.fetchval(SELECT_APPLIED, timeout=_STATEMENT_S)
+        return Schema("postgres", int(applied), len(migrations()))
 
     async def close(self) -> None:
         """Leave owed work to other processes, and close every connection."""
@@ -190,20 +207,46 @@ class PostgresStore:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection of the pool. After a failover those of before are replaced: they lead nowhere, or to a server
+        that takes no writes now."""
         with explained(str(self.place)):
-            async with self._pool.acquire(timeout=self._policy.busy_timeout_s) as connection:
+            connection = await self._acquired()
+            try:
                 yield connection
+            except (asyncpg.ReadOnlySQLTransactionError, *OUT_OF_REACH):
+                connection.terminate()
+                await self._pool.expire_connections()
+                raise
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._pool.release(connection)
+
+    async def _acquired(self) -> asyncpg.Connection:
+        try:
+            return await self._pool.acquire(timeout=self._policy.busy_timeout_s)
+        except TimeoutError:
+            if self._pool.get_size() < self._pool.get_max_size():
+                raise
+            raise StorageBusy(
+                f"all {self._pool.get_max_size()} connections of this process to {self.place} are in use; try again, "
+                "or serve with one process more"
+            ) from None
 
     @asynccontextmanager
-    async def _transaction(self, *, is_write: bool = False, is_short: bool = False) -> AsyncIterator[Transaction]:
+    async def _transaction(
+        self, *, is_write: bool = False, is_short: bool = False, is_chore: bool = False
+    ) -> AsyncIterator[Transaction]:
+        lock_s = self._policy.busy_timeout_s if is_write else 0.0
         async with self._connection() as connection:
             transaction = Transaction(
                 connection,
                 self._owners,
                 self._lease,
+                sql=statements,
                 is_write=is_write,
                 is_short=is_short,
                 wait_s=self._policy.busy_timeout_s,
+                statement_ms=0 if is_chore else round((lock_s + _STATEMENT_S) * 1000),
             )
             try:
                 yield transaction

@@ -13,12 +13,11 @@ from kalito_mcp.errors import (
     StorageDamaged,
     StorageError,
     StorageFull,
-    StorageReadOnly,
     StorageUnreachable,
 )
 from kalito_mcp.storage.intact_rows import UnreadableRow
 
-_OUT_OF_REACH: Final = (
+OUT_OF_REACH: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
@@ -29,8 +28,16 @@ _OUT_OF_REACH: Final = (
     TimeoutError,
     asyncio.TimeoutError,
 )
+"""No answer, or no connection. Others of the pool may be dead, too."""
+
 _MEANINGS: Final[Sequence[tuple[tuple[type[Exception], ...], type[StorageError], str]]] = (
-    (_OUT_OF_REACH, StorageUnreachable, "cannot be reached; it is asked again at the next call"),
+    (
+        (asyncpg.TargetServerAttributeNotMatched, asyncpg.ReadOnlySQLTransactionError),
+        StorageUnreachable,
+        "takes no writes, because only a standby answers; it is asked again at the next call. If it stays like this, "
+        "name the primary in KALITO_DATABASE, or all hosts of which one is the primary: host1,host2",
+    ),
+    (OUT_OF_REACH, StorageUnreachable, "cannot be reached; it is asked again at the next call"),
     (
         (
             asyncpg.LockNotAvailableError,
@@ -47,11 +54,6 @@ _MEANINGS: Final[Sequence[tuple[tuple[type[Exception], ...], type[StorageError],
         StorageFull,
         "has no room; free some, and try again; nothing of this call was written",
     ),
-    (
-        (asyncpg.ReadOnlySQLTransactionError,),
-        StorageReadOnly,
-        "takes no writes: it is a standby; name the primary in KALITO_DATABASE",
-    ),
     ((asyncpg.InsufficientPrivilegeError,), StorageError, "does not let the role do this; run `kalito-mcp doctor`"),
 )
 
@@ -66,7 +68,7 @@ def explained(place: str) -> Iterator[None]:
         raise InvalidInput("a text has a NUL character, which PostgreSQL cannot store; send it without") from None
     except UnicodeEncodeError:
         raise InvalidInput("an argument has an unpaired surrogate; send valid Unicode") from None
-    except (asyncpg.PostgresError, UnreadableRow, *_OUT_OF_REACH) as error:
+    except (asyncpg.PostgresError, UnreadableRow, *OUT_OF_REACH) as error:
         # PostgreSQL's own words may quote a row, and remembered text is not for a log.
         raise explain(error, place) from None
 

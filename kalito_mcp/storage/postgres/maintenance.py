@@ -8,18 +8,19 @@ from typing import Final
 import asyncpg
 
 from kalito_mcp.ports.maintenance import OwedErasures
+from kalito_mcp.storage.postgres.archive import UPDATE_ANALYSIS
 from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.owed_work import OwedWork
 from kalito_mcp.storage.postgres.text_index import FOLDED_AT_ONCE, TextIndexStatements
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
-from kalito_mcp.storage.postgres.tombstones import SELECT_UNSWEPT, Tombstones
 from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.postgres.vector_graphs import tidy_graphs
 from kalito_mcp.storage.postgres.views import WriteTransactionOfPostgres
+from kalito_mcp.storage.receiving import refuse_unfinished
+from kalito_mcp.storage.tombstones import SELECT_UNSWEPT, Tombstones
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
 SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"
-UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = :version"
 SELECT_OWNERS: Final = "SELECT name FROM owners ORDER BY key"
 DELETE_UNSWEPT: Final = "DELETE FROM unswept WHERE key = ANY(:keys)"
 
@@ -85,6 +86,7 @@ class MaintenanceOfPostgres(OwedWork):
         """Rebuild the text index if another release's analysis made it, or an archive came in."""
         async with self._write() as transaction:
             [[analysis]] = await transaction.transaction.all(SELECT_ANALYSIS)
+        refuse_unfinished(analysis)
         if analysis != ANALYSIS_VERSION:
             await self.reindex()
 

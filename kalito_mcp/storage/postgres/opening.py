@@ -12,8 +12,7 @@ OLDEST_VECTOR: Final = (0, 8)
 
 SELECT_SERVER: Final = """
 SELECT current_setting('server_version_num')::int / 10000, current_user::text, pg_backend_pid(),
-    (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
-    (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user)
+    (SELECT extversion FROM pg_extension WHERE extname = 'vector'), current_setting('data_checksums')
 """
 # A policy binds neither the owner of a table that does not force it, nor a member of that role.
 SELECT_UNPROTECTED: Final = """
@@ -25,11 +24,18 @@ WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND EXISTS (
 ))
 ORDER BY c.relname
 """
-SELECT_IS_OWNER: Final = """
-SELECT EXISTS (
-    SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = current_schema() AND c.relname = 'records' AND pg_has_role(current_user, c.relowner, 'MEMBER')
-)
+# A superuser is a member of every role.
+SELECT_ROLE_FAULTS: Final = """
+SELECT CASE WHEN r.rolname <> current_user THEN 'may become ' || r.rolname || ', which ' ELSE '' END || CASE
+        WHEN r.rolsuper THEN 'is a superuser' WHEN r.rolbypassrls THEN 'has BYPASSRLS' ELSE 'owns the tables'
+    END
+FROM pg_roles r
+WHERE (r.rolname = current_user OR NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user))
+    AND pg_has_role(current_user, r.oid, 'MEMBER') AND (r.rolsuper OR r.rolbypassrls OR EXISTS (
+        SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = current_schema() AND c.relname = 'records' AND c.relowner = r.oid
+    ))
+ORDER BY r.rolname <> current_user, r.rolname
 """
 
 
@@ -50,12 +56,11 @@ async def refuse_old_server(connection: asyncpg.Connection, place: str) -> None:
 
 async def refuse_unbound_role(connection: asyncpg.Connection, place: str) -> None:
     """Raises ConfigurationError if row level security would not bind the role of the connection."""
-    _, role, _, _, is_exempt = await connection.fetchrow(SELECT_SERVER)
-    if is_exempt or await connection.fetchval(SELECT_IS_OWNER):
-        kind = "is a superuser or has BYPASSRLS" if is_exempt else "owns the tables"
+    _, role, _, _, _ = await connection.fetchrow(SELECT_SERVER)
+    if faults := [row[0] for row in await connection.fetch(SELECT_ROLE_FAULTS)]:
         raise ConfigurationError(
-            f"the role {role} {kind}, so that {place} would not keep one person's memory from another; name an "
-            "ordinary role in KALITO_DATABASE, and the owner in KALITO_DATABASE_DIRECT"
+            f"the role {role} {' and '.join(faults)}, so that {place} would not keep one person's memory from another; "
+            "name an ordinary role in KALITO_DATABASE, and the owner in KALITO_DATABASE_DIRECT"
         )
 
 

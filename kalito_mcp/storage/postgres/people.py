@@ -10,8 +10,8 @@ from typing import Final
 
 from kalito_mcp.domain.people import OwnerCounts
 from kalito_mcp.storage.postgres.queries import Queries
-from kalito_mcp.storage.postgres.tombstones import Tombstones
 from kalito_mcp.storage.postgres.transactions import SELECT_OWNER
+from kalito_mcp.storage.tombstones import Tombstones
 
 
 def _slice_of(table: str, *columns: str) -> str:

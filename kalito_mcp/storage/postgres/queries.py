@@ -1,14 +1,13 @@
 """Runs named statements, and says which rows the limits of a caller reach. The implementations of the ports build on
 it."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT
-from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage import queries
 
 if TYPE_CHECKING:
-    from kalito_mcp.domain.scope import Scope
+    from kalito_mcp.storage.postgres.transactions import Transaction
 
 
 def within(alias: str) -> str:
@@ -35,31 +34,10 @@ AGENT_KEY: Final = f"""(
 `places_of`."""
 
 
-def places_of(scope: "Scope") -> dict[str, str | None]:
-    """The parameters that name the owner, the agent, the session, the project and the limits."""
-    names = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, "project": scope.project}
-    return {**names, **limits_of(scope)}
+class Queries(queries.Queries):
+    """Statements that only this store has."""
 
+    _transaction: "Transaction"
 
-def limits_of(scope: "Scope") -> dict[str, str | None]:
-    """The parameters of `within`, without the owner."""
-    return {"limit_agent": scope.limits.agent, "limit_project": scope.limits.project}
-
-
-class Queries:
-    """Statements within one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    async def _all(self, statement: str, **parameters: Any) -> list[Any]:
-        """All rows of the statement. `owner` is a name."""
-        return await self._transaction.all(statement, **parameters)
-
-    async def _count_changed(self, statement: str, **parameters: Any) -> int:
-        """Run the statement; how many rows it changed or removed."""
-        return await self._transaction.count_changed(statement, **parameters)
-
-    async def _many(self, statement: str, rows: Iterable[Mapping[str, Any]], *, owner: str) -> None:
-        """Run the statement for each row of parameters of one owner."""
-        await self._transaction.many(statement, rows, owner=owner)
+    def __init__(self, transaction: "Transaction") -> None:
+        super().__init__(transaction)

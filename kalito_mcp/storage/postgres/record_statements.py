@@ -1,12 +1,8 @@
 """Statements that several writers of records share."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import asyncpg
-
-from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage.record_rows import STORED_NAMES, Row
 
 STORED_COLUMNS: Final = f"""
@@ -22,7 +18,6 @@ UPDATE records SET
     source = :source, document_id = :document_id, project_key = :project_key, reach = :reach, hash = :hash
 WHERE owner_key = :owner AND key = :key
 """
-_EDIT_NAMES: Final = ("record_key", "version", "edit_type", "editor_type", "editor_id", "changes", "edited_at", "hash")
 INSERT_EDIT: Final = """
 INSERT INTO memory_edits (owner_key, record_key, version, edit_type, editor_type, editor_id, changes, edited_at, hash)
 VALUES (:owner, :record_key, :version, :edit_type, :editor_type, :editor_id, :changes, :edited_at, :hash)
@@ -66,21 +61,13 @@ def attribute(alias: str, name: str) -> str:
     return f"(CASE WHEN pg_input_is_valid({attributes}, 'jsonb') THEN {attributes}::jsonb ->> '{name}' END)"
 
 
-@contextmanager
-def stored_once() -> Iterator[None]:
-    """Report a constraint that says what is stored once. The transaction can do nothing else after that."""
-    try:
-        yield
-    except asyncpg.UniqueViolationError:
-        raise AlreadyStored from None  # the error of PostgreSQL quotes the row
-
-
-def inserted(rows: Iterable[Row]) -> dict[str, Any]:
-    """The parameters of INSERT_RECORDS by name, for rows of `record_rows` or `conversation_rows`."""
+def inserted(rows: Iterable[Row]) -> dict[str, list[Any]]:
+    """The parameters of INSERT_RECORDS, for rows of `record_rows` or `conversation_rows`."""
     columns = zip(*rows, strict=True)
     return {f"all_{name}": list(values) for name, values in zip(_INSERTED, columns, strict=True)}
 
 
-def inserted_edit(row: Row) -> dict[str, Any]:
-    """The parameters of INSERT_EDIT by name, for a row of `record_rows.edit_row`."""
-    return dict(zip(_EDIT_NAMES, row, strict=True))
+def new_keys(taken: Sequence[int], count: int) -> Sequence[int]:
+    """The keys of new records, from what the statement that counts them returned."""
+    del count
+    return taken

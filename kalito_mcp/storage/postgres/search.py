@@ -13,6 +13,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.storage.postgres.column_rows import AgentOfScope, ColumnQueries, ColumnReading
+from kalito_mcp.storage.postgres.seen_records import SeenRecords
 from kalito_mcp.storage.postgres.transactions import Transaction
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ class SearchQueries:
     """`ports.search.SearchReader`. After the first search of a view, no statement in it may take longer than `most_s`;
     0 is no limit."""
 
-    def __init__(self, transaction: Transaction, caches: ColumnCaches, most_s: float = 0.0) -> None:
+    def __init__(self, transaction: Transaction, caches: ColumnCaches, seen: SeenRecords, most_s: float = 0.0) -> None:
         self._transaction = transaction
+        self._seen = seen
         self._columns = ColumnQueries(transaction)
         self._caches = caches
         self._most_s = most_s
@@ -109,7 +111,7 @@ class SearchQueries:
         state = columns.current(agent, reading)
         if state is None:
             raise _NotEnough
-        index = PostgresSearchIndex(self._transaction, columns, state, scope, agent)
+        index = PostgresSearchIndex(self._transaction, columns, state, scope, agent, self._seen)
         # An agent of which nothing is within the limits does not exist there.
         self._indexes[scope] = index if index.reaches_any else None
         return self._run(scope, work)

@@ -15,10 +15,12 @@ from kalito_mcp.storage import conversation_rows as rows
 from kalito_mcp.storage.kept_postings import Kept
 from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.postgres.column_rows import AgentOfScope
-from kalito_mcp.storage.postgres.queries import limits_of, within
+from kalito_mcp.storage.postgres.queries import within
 from kalito_mcp.storage.postgres.record_columns import AgentColumns
+from kalito_mcp.storage.postgres.seen_records import CHECKED_COLUMNS, SeenRecords
 from kalito_mcp.storage.postgres.text_index import COUNT_MARKS
 from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.record_columns import ColumnsState, places_of
 from kalito_mcp.text.similar_terms import MOST_ENDING_LETTERS, meant_terms, most_frequent
 
@@ -67,9 +69,9 @@ LIMIT :cap
 """
 # Each record is looked up by its key (LIMIT): no plan may read all records of an agent, or all sessions of an owner.
 SELECT_CANDIDATES: Final = f"""
-SELECT r.key, r.type, r.id, s.id, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin, r.importance,
-    r.is_critical, u.usage_count, u.last_used, r.revision, CASE WHEN r.type = 'task' THEN r.attributes END,
-    p.id
+SELECT r.key, r.type, r.id, s.id AS session, r.role, r.name, r.text, r.created_at, r.seq, r.client_key, r.origin,
+    r.importance, r.is_critical, u.usage_count, u.last_used, r.revision,
+    CASE WHEN r.type = 'task' THEN r.attributes END AS task, p.id AS project, {CHECKED_COLUMNS}
 FROM unnest(:keys) AS asked (key) CROSS JOIN LATERAL (
         SELECT * FROM records r WHERE r.owner_key = :owner AND r.key = asked.key LIMIT 1
     ) r
@@ -94,12 +96,20 @@ class PostgresSearchIndex:
     """
 
     def __init__(
-        self, transaction: Transaction, columns: AgentColumns, state: ColumnsState, scope: Scope, agent: AgentOfScope
+        self,
+        transaction: Transaction,
+        columns: AgentColumns,
+        state: ColumnsState,
+        scope: Scope,
+        agent: AgentOfScope,
+        seen: SeenRecords,
     ) -> None:
         self._transaction = transaction
+        self._seen = seen
         self._columns = columns
         self._state = state
         self._table = columns.place_table(state)
+        self._owner = scope.owner
         self._parameters = {"owner": scope.owner, "agent_key": agent.key}
         self._limits = limits_of(scope)
         self._places: dict[str, NDArray[np.int32]] = {}
@@ -168,6 +178,7 @@ class PostgresSearchIndex:
         if not place_of:
             return {}
         found = self._all(SELECT_CANDIDATES, keys=list(place_of), **self._limits)
+        self._seen.add(self._owner, found)
         return {place_of[key]: one for key, one in rows.candidates(found).items()}
 
     def _read(self, terms: Sequence[str]) -> None:

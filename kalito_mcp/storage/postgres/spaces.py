@@ -13,6 +13,7 @@ from typing import Final
 
 from kalito_mcp.domain.spaces import Membership, SharedCopy, Space, space_owner
 from kalito_mcp.storage.postgres.queries import Queries
+from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.space_rows import (
     columns_of_copy,
     columns_of_membership,
@@ -63,6 +64,11 @@ DELETE_SPACE: Final = "DELETE FROM spaces WHERE name = :name"
 class SpaceQueries(Queries):
     """`ports.spaces.SpaceReader`."""
 
+    def __init__(self, transaction: Transaction) -> None:
+        super().__init__(transaction)
+        self._memberships: dict[str, Sequence[Membership]] = {}
+        """Of users who were asked for in a read, which is a snapshot."""
+
     async def space(self, name: str) -> Space | None:
         for row in await self._all(SELECT_SPACE, name=name):
             return space_of(row)
@@ -75,7 +81,13 @@ class SpaceQueries(Queries):
         return [membership_of(row) for row in await self._all(SELECT_MEMBERS, space=space)]
 
     async def memberships(self, user: str) -> Sequence[Membership]:
-        return [membership_of(row) for row in await self._all(SELECT_MEMBERSHIPS, member=user)]
+        if user not in self._memberships:
+            await self._transaction.of(user)  # what comes next is of the same owner: it begins in one round trip so
+            found = [membership_of(row) for row in await self._all(SELECT_MEMBERSHIPS, member=user)]
+            if self._transaction.is_write:
+                return found
+            self._memberships[user] = found
+        return self._memberships[user]
 
     async def copies(self, user: str, source_ids: Sequence[str] | None = None) -> Sequence[SharedCopy]:
         if source_ids is None:

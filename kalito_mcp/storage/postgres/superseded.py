@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kalito_mcp.storage.numbered import message_key
-from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage.queries import SqlTransaction
 
 NOT_SUPERSEDED: Final = """NOT EXISTS (
     SELECT 1 FROM superseded_records s JOIN records n ON n.owner_key = :owner AND n.key = s.by_key
@@ -30,7 +30,7 @@ SELECT :owner, :key, key FROM named ON CONFLICT DO NOTHING
 """
 
 
-async def supersede(transaction: Transaction, owner: str, key: int, named: Sequence[str]) -> None:
+async def supersede(transaction: SqlTransaction, owner: str, key: int, named: Sequence[str]) -> None:
     """Store which records the one with this key supersedes now: of the ids it names, those that its agent has."""
     numbers = [number for one in named if (number := message_key(one)) is not None]
     await transaction.all(INSERT_SUPERSEDED, owner=owner, key=key, ids=list(named), numbers=numbers)

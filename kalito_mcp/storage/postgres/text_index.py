@@ -4,13 +4,14 @@ Terms are sent as one text, parted by spaces, of which a term has none.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from kalito_mcp.storage.postgres.queries import Queries
+from kalito_mcp.storage.postgres.record_statements import INSERT_RECORDS, inserted
+from kalito_mcp.storage.record_rows import Row
 from kalito_mcp.text.analysis import MANY, SEVERAL, IndexedText
 
-INSERT_ENTRIES: Final = """
-WITH added AS (
+_ENTRIES: Final = """added AS (
     SELECT * FROM unnest(:keys, :texts::text[], :word_counts::bigint[], :first_persons::smallint[])
         AS listed (key, terms, word_count, is_first_person)
 ), shapes AS (
@@ -20,6 +21,8 @@ WITH added AS (
 INSERT INTO fresh_terms (owner_key, agent_key, record_key, terms)
 SELECT :owner, :agent_key, key, string_to_array(terms, ' ') FROM added
 """
+INSERT_ENTRIES: Final = f"WITH {_ENTRIES}"
+INSERT_INDEXED_RECORDS: Final = f"WITH stored AS ({INSERT_RECORDS}), {_ENTRIES}"
 # A list keeps its `first` and `last`, even if those records are taken out. One without records is removed: its term is
 # nobody's.
 # Lists are looked up one by one (OFFSET), and written by their key: no plan may read all lists of an agent.
@@ -60,6 +63,16 @@ WITH shapes AS (
 INSERT INTO term_lists (owner_key, agent_key, term, first, last, offsets)
 SELECT :owner, :agent_key, term, first, last, offsets FROM less WHERE offsets <> '{}'
 ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE SET offsets = excluded.offsets
+"""
+# All lists of the agent are read.
+DELETE_DECAYED_ENTRY: Final = """
+WITH fresh AS (
+    DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key = :key
+), shape AS (
+    DELETE FROM record_shapes WHERE owner_key = :owner AND record_key = :key
+)
+UPDATE term_lists SET offsets = array_remove(offsets, (:key - first)::integer)
+WHERE owner_key = :owner AND agent_key = :agent_key AND :key - first = ANY(offsets)
 """
 SELECT_DUE_AGENTS: Final = """
 SELECT agent_key FROM fresh_terms WHERE owner_key = :owner GROUP BY agent_key HAVING count(*) >= :least
@@ -132,15 +145,20 @@ class TextIndexStatements(Queries):
     async def add(self, owner: str, agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> None:
         """Add records, by key, that are not in the index."""
         if records:
-            await self._all(
-                INSERT_ENTRIES,
-                owner=owner,
-                agent_key=agent_key,
-                keys=[key for key, _ in records],
-                texts=[marked_terms(indexed) for _, indexed in records],
-                word_counts=[indexed.word_count for _, indexed in records],
-                first_persons=[int(indexed.is_first_person) for _, indexed in records],
-            )
+            await self._all(INSERT_ENTRIES, owner=owner, **_entries(agent_key, records))
+
+    async def insert(self, owner: str, rows: Sequence[Row], indexed: Sequence[IndexedText]) -> None:
+        """Store new records of one agent, given as rows for `inserted`, with their entries.
+
+        Raises:
+            AlreadyStored: a constraint says what is stored once. The transaction can do nothing else after that.
+        """
+        if rows:
+            records = inserted(rows)
+            [agent_key, *_] = records["all_agent_key"]
+            entries = _entries(agent_key, list(zip(records["all_key"], indexed, strict=True)))
+            with self._transaction.stored_once():
+                await self._all(INSERT_INDEXED_RECORDS, owner=owner, **records, **entries)
 
     async def remove(self, owner: str, agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> None:
         """Take records out of the index. Each text is the one that was added."""
@@ -153,6 +171,11 @@ class TextIndexStatements(Queries):
                 texts=[marked_terms(indexed) for _, indexed in records],
             )
 
+    async def replace_decayed(self, owner: str, agent_key: int, key: int, indexed: IndexedText | None) -> None:
+        """Index a record as its row says, which decayed: the index has other terms for it than the row gave."""
+        await self._all(DELETE_DECAYED_ENTRY, owner=owner, agent_key=agent_key, key=key)
+        await self.add(owner, agent_key, [] if indexed is None else [(key, indexed)])
+
     async def fold_due(self, owner: str) -> Sequence[int]:
         """The keys of the owner's agents that have enough fresh records to fold."""
         return [key for [key] in await self._all(SELECT_DUE_AGENTS, owner=owner, least=_FEWEST_FOLDED)]
@@ -163,3 +186,14 @@ class TextIndexStatements(Queries):
         names = {"owner": owner, "agent_key": agent_key}
         [[folded]] = await self._all(FOLD, **names, most=FOLDED_AT_ONCE, list_keys=LIST_KEYS)
         return int(folded)
+
+
+def _entries(agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> dict[str, Any]:
+    """The parameters of the entries of records, by key."""
+    return {
+        "agent_key": agent_key,
+        "keys": [key for key, _ in records],
+        "texts": [marked_terms(indexed) for _, indexed in records],
+        "word_counts": [indexed.word_count for _, indexed in records],
+        "first_persons": [int(indexed.is_first_person) for _, indexed in records],
+    }

@@ -1,20 +1,14 @@
-"""Reads conversations with what came of them, for a person who looks through them. Implements `ports.timeline`."""
+"""Statements for a person who looks through conversations."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from kalito_mcp.domain.kinds import Kind
-from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import SessionCursor
-from kalito_mcp.ports.timeline import BegunSession
-from kalito_mcp.storage import record_rows as rows
-from kalito_mcp.storage.postgres.queries import Queries, limits_of, within
+from kalito_mcp.storage.postgres.queries import within
 from kalito_mcp.storage.postgres.record_statements import attribute
-from kalito_mcp.storage.postgres.sessions import IN_SCOPE, NEWEST, SESSION_COLUMNS, SESSIONS_WITH_AGENTS
+from kalito_mcp.storage.postgres.sessions import IN_SCOPE, SESSION_COLUMNS, SESSIONS_WITH_AGENTS
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.record_rows import AT_THE_END
-from kalito_mcp.storage.timeline_rows import QUARTER_MS, add_quarters, begun, counts_of_spans
+from kalito_mcp.storage.timeline_rows import QUARTER_MS
 
 _IN_SCOPE: Final = f"s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND {IN_SCOPE}"
 _CLIENT: Final = """(
@@ -99,54 +93,3 @@ WHERE r.owner_key = :owner AND r.session_key = ANY(:keys) AND r.type = 'message'
     AND r.created_at >= :since AND r.created_at < :until
 GROUP BY 1
 """
-
-
-class TimelineQueries(Queries):
-    """`ports.timeline.TimelineReader`."""
-
-    async def begun(self, scope: Scope) -> BegunSession | None:
-        found = await self._all(SELECT_BEGUN, owner=scope.owner, session=scope.session, **limits_of(scope))
-        return next(iter(begun(found)), None)
-
-    async def sessions(
-        self,
-        scope: Scope,
-        *,
-        client: str | None = None,
-        begun_until: int | None = None,
-        before: SessionCursor | None = None,
-        limit: int,
-    ) -> Sequence[BegunSession]:
-        place = before or NEWEST
-        return begun(
-            await self._all(
-                SELECT_TIMELINE,
-                client=client,
-                begun_until=begun_until,
-                said_at=place.said_at,
-                before=place.session_id,
-                limit=limit,
-                **_of(scope),
-            )
-        )
-
-    async def clients(self, scope: Scope, *, among: int) -> Sequence[str]:
-        return [client for [client] in await self._all(SELECT_CLIENTS, among=among, **_of(scope))]
-
-    async def notes(self, scope: Scope, session_ids: Sequence[str], *, limit: int) -> Sequence[KnownRecord]:
-        parameters = {"owner": scope.owner, "ids": list(session_ids), "limit": limit}
-        return [rows.known(row) for row in await self._all(SELECT_NOTES, **parameters, **limits_of(scope))]
-
-    async def open_points(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
-        return [rows.known(row) for row in await self._all(SELECT_OPEN_POINTS, limit=limit, **_of(scope))]
-
-    async def messages_between(self, scope: Scope, moments: Sequence[int]) -> Sequence[int]:
-        ends = {"since": moments[0], "until": moments[-1]}
-        counts, across = counts_of_spans(moments, await self._all(SELECT_SPANS, **ends, **_of(scope)))
-        quarters = await self._all(SELECT_QUARTERS, owner=scope.owner, keys=across, **ends)
-        add_quarters(counts, moments, quarters)
-        return counts
-
-
-def _of(scope: Scope) -> dict[str, str | None]:
-    return {"owner": scope.owner, "agent": scope.agent, "project": scope.project, **limits_of(scope)}

@@ -5,19 +5,21 @@ tables compare, and for a write the lock of the owner's row. That lock is what m
 the other. Each statement names its owner, so nobody has to say beforehand whose memory a transaction is about.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
 import anyio
 import asyncpg
 
+from kalito_mcp.ports.records import AlreadyStored
 from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.notices import commit_with_notice
 from kalito_mcp.storage.postgres.nul_text import storable
 
-BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SAVEPOINT begun"
+BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BEGUN: Final = "SAVEPOINT begun"
 UNDO_FAILED: Final = "ROLLBACK TO SAVEPOINT begun"
 BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 SAVEPOINT: Final = "SAVEPOINT undoable"
@@ -36,12 +38,13 @@ _NOBODY: Final = 0
 
 
 class Transaction:
-    """Runs named statements in one transaction on a connection of the pool.
+    """Runs named statements in one transaction on a connection of the pool. Implements `storage.queries`.
 
     `owners` has the keys of known owners by name; those that a committed transaction met are added. A write takes the
     `lease` of its owners. A read is a snapshot. If `is_short`, statements without an owner run on their own, without a
     transaction. `wait_s`: how long it waits for a lock. If it has not begun soon after that, the server does not
-    answer, or a pooler waits for it.
+    answer, or a pooler waits for it. A statement of a transaction
+    takes at most `statement_ms` milliseconds; 0: as long as it takes.
     """
 
     def __init__(
@@ -50,19 +53,24 @@ class Transaction:
         owners: dict[str, int],
         lease: Lease,
         *,
+        sql: Any = None,
         is_write: bool = False,
         is_short: bool = False,
         wait_s: float,
+        statement_ms: int = 0,
     ) -> None:
         self.connection = connection
+        self.sql = sql
         self.is_write = is_write
         self.lease = lease
         self._owners = owners
         self._met: dict[str, int] = {}
         self._is_short = is_short
-        self._begin = BEGIN_READING
+        self.statement_ms = statement_ms
+        limit = f"SET LOCAL statement_timeout = {statement_ms}"
+        self._begin = f"{BEGIN_READING}; {limit}; {BEGUN}"
         if is_write:
-            self._begin = f"{BEGIN_WRITING}; SET LOCAL lock_timeout = {int(wait_s * 1000)}"
+            self._begin = f"{BEGIN_WRITING}; {limit}; SET LOCAL lock_timeout = {int(wait_s * 1000)}"
         self._begin_s = wait_s + _SPARE_S
         self._is_begun = False
         self._owner: str | None = None
@@ -72,7 +80,8 @@ class Transaction:
         """All rows of the statement. `owner`, if it is a parameter, is the name of one; the statement gets the key."""
         text, names = positional(statement)
         values = await self._prepared(names, parameters)
-        return list(await self.connection.fetch(text, *values))
+        timeout_s = None if self._is_begun else self.statement_ms / 1000
+        return list(await self.connection.fetch(text, *values, timeout=timeout_s))
 
     async def pages(self, statement: str, size: int, **parameters: Any) -> AsyncGenerator[list[Any]]:
         """The rows of the statement, at most this many at a time, which the server keeps until they are asked for."""
@@ -93,13 +102,23 @@ class Transaction:
         status: str = await self.connection.execute(text, *values)
         return int(status.rpartition(" ")[2])
 
-    async def many(self, statement: str, rows: Iterable[Mapping[str, Any]], *, owner: str) -> None:
-        """Run the statement for each row of parameters of one owner, in few round trips."""
+    async def many(self, statement: str, rows: Iterable[Mapping[str, Any]], *, owner: str | None) -> None:
+        """Run the statement for each row of parameters of one owner, or of none, in few round trips."""
         text, names = positional(statement)
-        key = await self.of(owner)
+        key = _NOBODY if owner is None else await self.of(owner)
+        if not self._is_begun:
+            await self._begin_alone()
         values = [[key if name == "owner" else storable(row[name]) for name in names] for row in rows]
         if values:
             await self.connection.executemany(text, values)
+
+    @contextmanager
+    def stored_once(self) -> Iterator[None]:
+        """Raises AlreadyStored for a constraint that says what is stored once. The transaction ends with that."""
+        try:
+            yield
+        except asyncpg.UniqueViolationError:
+            raise AlreadyStored from None  # the error of PostgreSQL quotes the row
 
     @asynccontextmanager
     async def undoable(self, owner: str) -> AsyncIterator[None]:

@@ -12,7 +12,7 @@ from pgvector import HalfVector
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.ports.vectors import OwedVector
-from kalito_mcp.storage.postgres.queries import limits_of, within
+from kalito_mcp.storage.postgres.queries import within
 from kalito_mcp.storage.postgres.vector_graphs import EXACT_UP_TO
 from kalito_mcp.storage.postgres.vector_indexes import (
     EMBEDDABLE,
@@ -24,6 +24,7 @@ from kalito_mcp.storage.postgres.vector_indexes import (
     IndexRow,
     VectorIndexQueries,
 )
+from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.vector_checks import check_dimension, check_query, check_vectors, dropped
 
 if TYPE_CHECKING:

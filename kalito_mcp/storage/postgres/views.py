@@ -1,25 +1,28 @@
 """The readers and writers of one transaction. Implements `ports.store.ReadView` and `WriteTransaction`."""
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
-from kalito_mcp.storage.postgres.access import AccessQueries, AccessStatements
+from kalito_mcp.storage.access import AccessQueries, AccessStatements
+from kalito_mcp.storage.audit import AuditQueries
+from kalito_mcp.storage.conversations import ConversationQueries, ConversationStatements
+from kalito_mcp.storage.given import GivenQueries, GivenStatements
+from kalito_mcp.storage.graphs import GraphQueries, GraphStatements
+from kalito_mcp.storage.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.postgres.archive import ArchiveQueries, ArchiveStatements
-from kalito_mcp.storage.postgres.audit import AuditQueries, AuditStatements
-from kalito_mcp.storage.postgres.conversations import ConversationQueries, ConversationStatements
-from kalito_mcp.storage.postgres.given import GivenQueries, GivenStatements
-from kalito_mcp.storage.postgres.graphs import GraphQueries, GraphStatements
-from kalito_mcp.storage.postgres.imports import ImportQueries, ImportStatements
+from kalito_mcp.storage.postgres.audit import AuditStatements
 from kalito_mcp.storage.postgres.people import PeopleQueries, PeopleStatements
-from kalito_mcp.storage.postgres.record_changes import RecordStatements
-from kalito_mcp.storage.postgres.records import RecordQueries
 from kalito_mcp.storage.postgres.search import ColumnCaches, SearchQueries
+from kalito_mcp.storage.postgres.seen_records import RecordQueriesOfView, SeenRecords
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
-from kalito_mcp.storage.postgres.sign_in import SignInQueries, SignInStatements
+from kalito_mcp.storage.postgres.sign_in import SignInStatements
 from kalito_mcp.storage.postgres.spaces import SpaceQueries, SpaceStatements
 from kalito_mcp.storage.postgres.text_index import TextIndexStatements
-from kalito_mcp.storage.postgres.timeline import TimelineQueries
 from kalito_mcp.storage.postgres.transactions import Transaction
+from kalito_mcp.storage.postgres.transfer import TransferQueries, TransferStatements
 from kalito_mcp.storage.postgres.vectors import VectorQueries, VectorStatements
+from kalito_mcp.storage.record_changes import RecordStatements
+from kalito_mcp.storage.sign_in import SignInQueries
+from kalito_mcp.storage.timeline import TimelineQueries
 
 
 class Caches:
@@ -43,11 +46,13 @@ class ReadViewOfPostgres:
         self.people = PeopleQueries(transaction)
         self.spaces = SpaceQueries(transaction)
         self.timeline = TimelineQueries(transaction)
-        self.records = RecordQueries(transaction)
+        seen = SeenRecords()
+        self.records = RecordQueriesOfView(transaction, seen)
         self.access = AccessQueries(transaction)
         self.sign_in = SignInQueries(transaction)
         self.audit = AuditQueries(transaction)
-        self.search = SearchQueries(transaction, caches.columns, policy.query_s)
+        self.transfer = TransferQueries(transaction)
+        self.search = SearchQueries(transaction, caches.columns, seen, policy.query_s)
         self.vectors = VectorQueries(transaction)
 
 
@@ -68,5 +73,6 @@ class WriteTransactionOfPostgres:
         self.access = AccessStatements(transaction)
         self.sign_in = SignInStatements(transaction)
         self.audit = AuditStatements(transaction)
+        self.transfer = TransferStatements(transaction)
         self.text = TextIndexStatements(transaction)
         self.vectors = VectorStatements(transaction)

@@ -150,7 +150,8 @@ class ArchiveStatements(ArchiveQueries):
     async def add(self, owner: str, entries: Sequence[ArchiveEntry]) -> None:
         await self._on_thread(lambda connection: _add(connection, owner, entries))
 
-    async def finish(self) -> None:
+    async def finish(self, owners: Sequence[str]) -> None:
+        del owners  # one statement settles all of them
         await self._on_thread(_make_hashes)
         without_cause = await self._all(SELECT_WITHOUT_CAUSE)
         await self._connection.executemany(

@@ -8,23 +8,14 @@ does not ask, each trigger looks once at an empty table.
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, AuditHead, Chain, Change, NewEntry, columns_of, next_entry
-from kalito_mcp.storage.audit_rows import changes_of_rows, entry_of, fault_at_end, fault_in_page, head_of
-from kalito_mcp.storage.sqlite.queries import Queries
+from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, Change, NewEntry, columns_of, next_entry
+from kalito_mcp.storage.audit import COLUMNS, AuditQueries
+from kalito_mcp.storage.audit_rows import changes_of_rows
 
 T = TypeVar("T")
 
-_COLUMNS: Final = "at, principal, owner, client, action, outcome, count, changes"
-SELECT_HEAD: Final = "SELECT count, hash FROM audit_head"
-SELECT_ENTRIES: Final = f"""
-SELECT number, hash, {_COLUMNS} FROM audit_log
-WHERE number < :before AND at >= :since_ms AND (:owner IS NULL OR owner = :owner) ORDER BY number DESC LIMIT :limit
-"""
-SELECT_CHAIN: Final = f"""
-SELECT number, hash, {_COLUMNS} FROM audit_log WHERE number > :after ORDER BY number LIMIT :limit
-"""
 INSERT_ENTRY: Final = f"""
-INSERT INTO audit_log (number, hash, {_COLUMNS})
+INSERT INTO audit_log (number, hash, {COLUMNS})
 VALUES (:number, :hash, :at, :principal, :owner, :client, :action, :outcome, :count, :changes)
 """
 UPDATE_HEAD: Final = "UPDATE audit_head SET count = :count, hash = :hash"
@@ -124,28 +115,6 @@ def _trigger(table: str, number: int, event: str, what: str, record_id: str) -> 
 CREATE_TRIGGERS: Final = tuple(
     _trigger(table, number, *event) for table, events in NOTICED.items() for number, event in enumerate(events)
 )
-_PAGE: Final = 1_000
-_NO_LIMIT: Final = 1 << 62
-
-
-class AuditQueries(Queries):
-    """`ports.audit.AuditReader`."""
-
-    async def head(self) -> AuditHead:
-        return head_of(await self._all(SELECT_HEAD))
-
-    async def entries(
-        self, owner: str | None, *, since_ms: int = 0, before: int | None = None, limit: int
-    ) -> Sequence[AuditEntry]:
-        parameters = {"owner": owner, "since_ms": since_ms, "before": before or _NO_LIMIT, "limit": limit}
-        return [entry_of(row) for row in await self._all(SELECT_ENTRIES, **parameters)]
-
-    async def check(self, noted: AuditHead | None) -> tuple[str | None, AuditHead]:
-        chain = Chain(noted)
-        while page := await self._all(SELECT_CHAIN, after=chain.last.count, limit=_PAGE):
-            if (fault := fault_in_page(chain, page)) is not None:
-                return fault, chain.last
-        return fault_at_end(chain, await self._all(SELECT_HEAD)), chain.last
 
 
 class AuditStatements(AuditQueries):

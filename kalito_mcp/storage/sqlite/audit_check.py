@@ -3,8 +3,8 @@
 import sqlite3
 
 from kalito_mcp.domain.audit import Chain
+from kalito_mcp.storage.audit import SELECT_CHAIN, SELECT_HEAD
 from kalito_mcp.storage.audit_rows import fault_at_end, fault_in_page
-from kalito_mcp.storage.sqlite.audit import SELECT_CHAIN, SELECT_HEAD
 
 
 def audit_fault(connection: sqlite3.Connection) -> tuple[str | None, int]:

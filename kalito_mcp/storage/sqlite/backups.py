@@ -19,12 +19,11 @@ from kalito_mcp.errors import Conflict, InvalidInput, StorageDamaged, StorageErr
 from kalito_mcp.files import sync_folder
 from kalito_mcp.runtime.crash_points import crash_point
 from kalito_mcp.storage.sqlite.direct import Direct, only_step
-from kalito_mcp.storage.sqlite.environment import users
+from kalito_mcp.storage.sqlite.environment import refuse_opened
 from kalito_mcp.storage.sqlite.failures import explained
 from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.storage.sqlite.opening import (
     IMMUTABLE,
-    READ_WRITE,
     READER_PRAGMAS,
     first_reader,
     open_connection,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 SELECT_COUNTS: Final = "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM records)"
 CHECK: Final = "PRAGMA integrity_check(5)"
 CHECK_REFERENCES: Final = "PRAGMA foreign_key_check"
-CHECKPOINT: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 _NAME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}\.\d{3}Z\.db")
 _PATTERN: Final = "%Y-%m-%dT%H%M%S.%fZ.db"
 _LONGEST_MS: Final = 3_600_000
@@ -144,7 +142,7 @@ def _put_in_place(
     files = SideFiles(database)
     files.prepare(lock)
     files.refuse_foreign_wal()
-    _refuse_opened(database)
+    refuse_opened(database)
     new = database.with_name(f"{database.name}.restoring")
     try:
         with explained(backup):
@@ -221,37 +219,6 @@ def _check(path: Path, counts: tuple[int, int]) -> None:
             f"the copy is not whole ({what}); nothing was changed. Run `kalito-mcp doctor --deep`: if the database is "
             "damaged, keep the older backups"
         )
-
-
-def _refuse_opened(database: Path) -> None:
-    """Empty the -wal, and refuse a database that a process has open. It cannot be opened while the mutex is held.
-
-    Raises:
-        Conflict: a process has it open.
-    """
-    if not database.exists():
-        return
-    who = users(database).detail
-    try:
-        with closing(sqlite3.connect(f"{database.absolute().as_uri()}{READ_WRITE}", uri=True, timeout=0.5)) as alone:
-            alone.isolation_level = None
-            alone.execute("PRAGMA locking_mode = EXCLUSIVE")
-            alone.execute("BEGIN EXCLUSIVE").fetchall()
-            alone.execute("ROLLBACK")
-            alone.execute(CHECKPOINT).fetchall()
-    except sqlite3.OperationalError as error:
-        if (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise
-        raise Conflict(
-            f"{database} is open ({who}); nothing was changed. Quit the hosts that use it, and try again"
-        ) from error
-    except sqlite3.DatabaseError:
-        # It is damaged, which is why a backup is wanted; its locks cannot show whether it is open.
-        if who != "no process":
-            raise Conflict(
-                f"{database} is damaged and may be open ({who}); nothing was changed. End these, and move the file "
-                "aside together with its -wal and -shm"
-            ) from None
 
 
 def _keep_aside(database: Path, now_ms: int) -> Path | None:

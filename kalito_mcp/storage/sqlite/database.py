@@ -20,6 +20,7 @@ import anyio.to_thread
 
 from kalito_mcp.errors import KalitoError, StorageError, StorageFull, StorageReadOnly
 from kalito_mcp.ports.storage_policy import StoragePolicy
+from kalito_mcp.ports.store import Schema
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.failures import explained, is_not_writable
@@ -46,10 +47,10 @@ from kalito_mcp.storage.sqlite.search import ColumnCaches
 from kalito_mcp.storage.sqlite.side_files import SideFiles, create_private, leave_open
 from kalito_mcp.storage.sqlite.sweeping import remove_old_vector_files
 from kalito_mcp.storage.sqlite.text_rebuild import rebuild
-from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.trips import in_one_trip, reading, write_in_one_trip
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.views import ReadViewOfSqlite, WriteTransactionOfSqlite
+from kalito_mcp.storage.tombstones import SELECT_IDENTITY
 
 T = TypeVar("T")
 
@@ -89,6 +90,7 @@ class SqliteStore:
         )
         self._glances = Glances(path, timeout_s=policy.busy_timeout_s)
         self._is_closed = False
+        self._is_target = False
 
     @classmethod
     async def open(
@@ -98,13 +100,15 @@ class SqliteStore:
         steps: Sequence[Migration] | None = None,
         *,
         may_write: bool = True,
+        is_target: bool = False,
         points: VectorPoints | None = None,
     ) -> Self:
         """Open the database. Creates or migrates it if needed, and rebuilds a text index of an older release, with its
         progress in the log.
 
         A file that cannot be written, on a full disk for example, opens for reading, with `warning` set.
-        `may_write=False` opens for reading on purpose, and creates nothing. With `points` the vectors are kept there;
+        `may_write=False` opens for reading on purpose, and creates nothing. `is_target`: for a migration into it, which
+        rebuilds the text index itself. With `points` the vectors are kept there;
         they are closed with the store.
 
         Raises:
@@ -114,9 +118,11 @@ class SqliteStore:
             StorageBusy: another process held the lock too long.
             StorageReadOnly, StorageFull: it can neither be written nor read as it is.
             StorageReplaced: the -wal at its path belongs to another database.
+            Conflict: a migration into it was not finished.
         """
         refuse_old_sqlite()
         store = cls(path, policy or StoragePolicy(), points=points)
+        store._is_target = is_target
         try:
             with explained(path):
                 await store._open(migrations() if steps is None else steps, may_write=may_write)
@@ -229,6 +235,12 @@ class SqliteStore:
         async with self.view() as view:
             [[secret]] = await view.connection.execute_fetchall(SELECT_IDENTITY)
         return bytes(secret)
+
+    async def schema(self) -> Schema:
+        """The schema as the file has it now."""
+        async with self.view() as view:
+            [[applied]] = await view.connection.execute_fetchall("PRAGMA user_version")
+        return Schema("sqlite", int(applied), len(migrations()))
 
     async def reindex(self) -> int:
         """Rebuild the text index. Returns how many records it contains. If interrupted, the old index stays, and the
@@ -348,7 +360,7 @@ class SqliteStore:
                 await writer.close()
             raise
         self._writer = writer
-        if len(steps) >= REBUILD_STEP:
+        if len(steps) >= REBUILD_STEP and not self._is_target:
             await rebuild(self.transaction)
 
     async def _fall_back_to_reading(self, error: StorageError, steps: Sequence[Migration]) -> None:

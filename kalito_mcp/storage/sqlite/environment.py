@@ -13,8 +13,11 @@ from typing import Final
 
 from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.sizes import StoredFiles
+from kalito_mcp.errors import Conflict
+from kalito_mcp.storage.sqlite.opening import READ_WRITE
 
 SELECT_FREE: Final = "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size"
+CHECKPOINT: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 _PROC: Final = Path("/proc")
 _UNLINKED: Final = " (deleted)"
 _LONG_LOG_BYTES: Final = 64 * 1024**2
@@ -69,6 +72,37 @@ def users(path: Path) -> Finding:
         return Finding("opened by", Verdict.OK, "unknown: this system has neither /proc nor lsof")
     verdict = Verdict.FAILED if any(one.endswith(_STRAY) for one in found) else Verdict.OK
     return Finding("opened by", verdict, ", ".join(sorted(set(found))) or "no process")
+
+
+def refuse_opened(database: Path) -> None:
+    """Empty the -wal, and refuse a database that a process has open. It cannot be opened while the mutex is held.
+
+    Raises:
+        Conflict: a process has it open.
+    """
+    if not database.exists():
+        return
+    who = users(database).detail
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}{READ_WRITE}", uri=True, timeout=0.5)) as alone:
+            alone.isolation_level = None
+            alone.execute("PRAGMA locking_mode = EXCLUSIVE")
+            alone.execute("BEGIN EXCLUSIVE").fetchall()
+            alone.execute("ROLLBACK")
+            alone.execute(CHECKPOINT).fetchall()
+    except sqlite3.OperationalError as error:
+        if (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise
+        raise Conflict(
+            f"{database} is open ({who}); nothing was changed. Quit the hosts that use it, and try again"
+        ) from error
+    except sqlite3.DatabaseError:
+        # It is damaged, which is why a backup is wanted; its locks cannot show whether it is open.
+        if who != "no process":
+            raise Conflict(
+                f"{database} is damaged and may be open ({who}); nothing was changed. End these, and move the file "
+                "aside together with its -wal and -shm"
+            ) from None
 
 
 def _from_proc(path: Path) -> list[str]:

@@ -1,15 +1,6 @@
-"""What the memory gave back."""
+"""Statements on what the memory gave back."""
 
-import json
-from collections.abc import Sequence
 from typing import Final
-
-from kalito_mcp.domain.given import GivenEntry, GivenKind
-from kalito_mcp.domain.scope import Scope
-from kalito_mcp.storage import given_rows
-from kalito_mcp.storage.intact_rows import intact_rows
-from kalito_mcp.storage.numbered import message_key
-from kalito_mcp.storage.sqlite.queries import Queries, limits_of
 
 _PROJECT: Final = "CASE WHEN s.key IS NULL THEN g.project ELSE coalesce(p.id, 'personal') END"
 _COLUMNS: Final = f"""
@@ -27,7 +18,7 @@ WHERE g.owner = :owner AND (:agent IS NULL OR g.agent = :agent) AND (:session IS
 """
 SELECT_GIVEN: Final = f"""
 SELECT {_COLUMNS} {_OF_SCOPE}
-    AND (:before IS NULL OR (g.at, g.key) < (SELECT at, key FROM given WHERE owner = :owner AND key = :before))
+    AND (:before_key IS NULL OR (g.at, g.key) < (SELECT at, key FROM given WHERE owner = :owner AND key = :before_key))
     AND (:named IS NULL OR instr(g.parts, :named) > 0)
 ORDER BY g.at DESC, g.key DESC LIMIT :limit
 """
@@ -35,10 +26,11 @@ SELECT_GIVEN_ONCE: Final = f"SELECT {_COLUMNS} {_OF_SCOPE} AND g.key = :key"
 SELECT_GIVEN_TOKENS: Final = f"SELECT g.at, g.kind, g.tokens {_OF_SCOPE} ORDER BY g.at, g.key"
 # The number of an id is the key of a message, which has no id of its own.
 SELECT_REVISIONS: Final = """
-SELECT json_extract(named.value, '$[0]'), r.revision - (
-    SELECT count(*) FROM memory_edits e WHERE e.record_key = r.key AND e.edited_at > :at
+SELECT json_extract(:places, named.fullkey), named.value, r.revision - (
+    SELECT count(*) FROM memory_edits e
+    WHERE e.record_key = r.key AND e.edited_at > json_extract(:moments, named.fullkey)
 ) FROM json_each(:ids) named CROSS JOIN records r ON r.key = coalesce(
-    json_extract(named.value, '$[1]'), (SELECT key FROM records WHERE id = json_extract(named.value, '$[0]'))
+    json_extract(:numbers, named.fullkey), (SELECT key FROM records WHERE id = named.value)
 )
 """
 INSERT_GIVEN: Final = """
@@ -51,53 +43,3 @@ DELETE FROM given WHERE owner = :owner AND (at, key) <= (
     SELECT at, key FROM given WHERE owner = :owner ORDER BY at DESC, key DESC LIMIT 1 OFFSET :most
 )
 """
-
-
-class GivenQueries(Queries):
-    """`ports.given.GivenReader`."""
-
-    async def entries(
-        self, scope: Scope, *, before: int | None = None, record_id: str | None = None, limit: int
-    ) -> Sequence[GivenEntry]:
-        named = None if record_id is None else given_rows.end_of_record(record_id)
-        rows = await self._all(SELECT_GIVEN, **_parameters(scope), before=before, named=named, limit=limit)
-        return list(map(given_rows.entry, rows))
-
-    async def entry(self, scope: Scope, entry_id: int) -> GivenEntry | None:
-        rows = await self._all(SELECT_GIVEN_ONCE, **_parameters(scope), key=entry_id)
-        return next(map(given_rows.entry, rows), None)
-
-    async def tokens(self, scope: Scope) -> Sequence[tuple[int, GivenKind, int]]:
-        rows = await self._all(SELECT_GIVEN_TOKENS, **_parameters(scope))
-        with intact_rows():
-            return [(at, GivenKind(kind), tokens) for at, kind, tokens in rows]
-
-
-class GivenStatements(GivenQueries):
-    """`ports.given.GivenWriter`."""
-
-    async def add(self, owner: str, entries: Sequence[GivenEntry], *, since_ms: int, most: int) -> None:
-        for one in entries:
-            numbered = json.dumps([[record_id, message_key(record_id)] for record_id in one.record_ids])
-            revisions = dict(await self._all(SELECT_REVISIONS, ids=numbered, at=one.at))
-            await self._all(
-                INSERT_GIVEN,
-                owner=owner,
-                agent=one.agent,
-                project=one.project,
-                session=one.session_id,
-                kind=one.kind,
-                at=one.at,
-                client=one.client,
-                budget=one.budget,
-                tokens=one.tokens,
-                parts=given_rows.parts_json(one.parts, revisions),
-                left_out=given_rows.left_out_json(one.left_out),
-            )
-        await self._all(DELETE_OLD_GIVEN, owner=owner, since_ms=since_ms)
-        await self._all(DELETE_MOST_GIVEN, owner=owner, most=most)
-
-
-def _parameters(scope: Scope) -> dict[str, str | None]:
-    place = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, "project": scope.project}
-    return {**place, **limits_of(scope)}

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from kalito_mcp.storage.receiving import refuse_unfinished
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
@@ -13,8 +14,13 @@ REBUILD_STEP: Final = 8
 
 
 async def is_index_current(connection: "aiosqlite.Connection") -> bool:
-    """Whether this release's analysis made the index."""
+    """Whether this release's analysis made the index.
+
+    Raises:
+        Conflict: a migration into the database was not finished.
+    """
     [[version]] = await connection.execute_fetchall(SELECT_ANALYSIS)
+    refuse_unfinished(version)
     return bool(version == ANALYSIS_VERSION)
 
 

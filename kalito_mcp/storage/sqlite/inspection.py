@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from kalito_mcp.domain.findings import Finding, Verdict
+from kalito_mcp.domain.findings import Finding, Verdict, finding_of
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.storage.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
@@ -21,14 +21,13 @@ from kalito_mcp.storage.sqlite.audit_check import audit_fault
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.side_files import SideFiles
 from kalito_mcp.storage.sqlite.text_index_check import differences, owed_rebuild
-from kalito_mcp.storage.sqlite.tombstones import SELECT_UNSWEPT
 from kalito_mcp.storage.sqlite.vector_check import VECTORS_SINCE, vector_findings, wrong_vectors
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_INDEXES
+from kalito_mcp.storage.tombstones import SELECT_UNSWEPT
 from kalito_mcp.text.plurals import plural
 
 _WAL_RESET_FIRST: Final = (3, 7, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)
-_SHOWN: Final = 5
 _MOVE_ASIDE: Final = "end the servers listed under `opened by`, move the file aside together with its -wal and -shm"
 
 SELECT_ROWS: Final = f"SELECT key, hash, {HASHED_COLUMNS}, {LATER_COLUMNS} FROM records ORDER BY key"
@@ -154,13 +153,13 @@ def inspect(
             if not (yield from _identity(connection)):
                 return
             yield _size(connection, path)
-            yield _finding(
+            yield finding_of(
                 "structure",
                 [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)") if row[0] != "ok"],
                 "SQLite's integrity_check passed",
                 f"{_MOVE_ASIDE} (do not delete it), and restore a backup",
             )
-            yield _finding(
+            yield finding_of(
                 "references",
                 # An edge has no row number.
                 [f"{row[0]} row {row[1] or '?'}" for row in connection.execute("PRAGMA foreign_key_check")],
@@ -263,7 +262,7 @@ def _deep(connection: sqlite3.Connection) -> Iterator[Finding]:
         connection.execute(_VIEW_OF_RECORDS_WITHOUT_PROJECTS)
     elif version < _REACH_SINCE:
         connection.execute(_VIEW_OF_RECORDS_WITHOUT_REACH)
-    yield _finding(
+    yield finding_of(
         "row hashes", _damaged_rows(connection, version), "no row is damaged", "restore these records from a backup"
     )
     yield from _disagreements(connection, version)
@@ -291,23 +290,27 @@ def _disagreements(connection: sqlite3.Connection, version: int) -> Iterator[Fin
     """Whether derived and duplicated values agree everywhere."""
     counters = [f"session {row[0]}" for row in connection.execute(SELECT_WRONG_COUNTERS)]
     counters += [f"agent {row[0]}" for row in connection.execute(SELECT_WRONG_AGENT_COUNTERS)]
-    yield _finding("counters", counters, "the counters of every session and agent match the records")
+    yield finding_of("counters", counters, "the counters of every session and agent match the records")
     gaps = [f"session {row[0]}" for row in connection.execute(SELECT_SUMMARY_GAPS)]
-    yield _finding("summaries", gaps, "no level of summaries has a gap or an overlap")
+    yield finding_of("summaries", gaps, "no level of summaries has a gap or an overlap")
     histories = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_HISTORIES)]
-    yield _finding("histories", histories, "every record has all its edits")
+    yield finding_of("histories", histories, "every record has all its edits")
     causes = [f"record {row[0]}" for row in connection.execute(SELECT_WRONG_CAUSES)]
     causes += [f"record {row[0]} (not its session's agent)" for row in connection.execute(SELECT_WRONG_AGENTS)]
     if version >= _PROJECTS_SINCE:
         causes += [f"record {row[0]} (not its session's project)" for row in connection.execute(SELECT_WRONG_PROJECTS)]
-    yield _finding("ownership", causes, "every record belongs to its session's agent and project, and its cause exists")
+    yield finding_of(
+        "ownership", causes, "every record belongs to its session's agent and project, and its cause exists"
+    )
     if version >= _GRAPHS_SINCE:
         graphs = [f"graph {row[0]}" for row in connection.execute(SELECT_WRONG_GRAPHS)]
-        yield _finding("graphs", graphs, "no graph has a wrong revision or another graph's edges")
+        yield finding_of("graphs", graphs, "no graph has a wrong revision or another graph's edges")
     if version >= VECTORS_SINCE and connection.execute(SELECT_INDEXES).fetchone() is not None:
         wrong = [f"record {key}" for key in wrong_vectors(connection)]
         remedy = "run `kalito-mcp reindex --vectors --all`"
-        yield _finding("vectors' records", wrong, "no record lacks its vector, and no vector lacks its record", remedy)
+        yield finding_of(
+            "vectors' records", wrong, "no record lacks its vector, and no vector lacks its record", remedy
+        )
 
 
 def _text_index(connection: sqlite3.Connection) -> Finding:
@@ -331,10 +334,3 @@ def _damaged_graph_rows(connection: sqlite3.Connection) -> list[str]:
         if row_hash(*row) != stored
     ]
     return damaged
-
-
-def _finding(check: str, faults: list[str], fine: str, remedy: str = "restore a backup") -> Finding:
-    if not faults:
-        return Finding(check, Verdict.OK, fine)
-    more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-    return Finding(check, Verdict.FAILED, f"wrong: {'; '.join(faults[:_SHOWN])}{more}. To repair it, {remedy}")

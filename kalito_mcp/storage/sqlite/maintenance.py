@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ import anyio
 
 from kalito_mcp.ports.maintenance import OwedErasures
 from kalito_mcp.ports.vector_points import VectorPoints
+from kalito_mcp.storage.sqlite.queries import Transaction
 from kalito_mcp.storage.sqlite.segments import merge_segments
 from kalito_mcp.storage.sqlite.sweeping import Sweep
 from kalito_mcp.storage.sqlite.text_rebuild import rebuild
-from kalito_mcp.storage.sqlite.tombstones import Tombstones
+from kalito_mcp.storage.sqlite.tombstones import SELECT_ANY_LEFTOVER
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_mover import VectorMover
 from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
+from kalito_mcp.storage.tombstones import Tombstones
 from kalito_mcp.storage.unshared import Unshared
 
 Reading = Callable[[], AbstractAsyncContextManager[aiosqlite.Connection]]
@@ -60,7 +63,9 @@ class MaintenanceOfSqlite(Unshared):
     async def owed_erasures(self) -> OwedErasures:
         """As the port says."""
         async with self._reading() as connection:
-            return await Tombstones(connection).unswept()
+            transaction = Transaction(connection)
+            [[is_left]] = await transaction.all(SELECT_ANY_LEFTOVER)
+            return replace(await Tombstones(transaction).unswept(), is_left_elsewhere=bool(is_left))
 
     async def finish_erasures(self, owed: OwedErasures | None = None) -> Mapping[str, str]:
         """Sweep. Once begun on the files, it is not cancelled."""

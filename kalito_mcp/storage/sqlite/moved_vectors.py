@@ -14,8 +14,8 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import VectorsUnreachable
 from kalito_mcp.ports.vector_points import VectorPoints, VectorTenant
 from kalito_mcp.storage.sqlite.queries import Queries, owned
-from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_indexes import ActiveIndex
+from kalito_mcp.storage.tombstones import SELECT_IDENTITY
 
 if TYPE_CHECKING:
     import aiosqlite

@@ -12,10 +12,11 @@ from typing import Final
 from kalito_mcp.domain.people import OwnerCounts
 from kalito_mcp.storage.record_rows import stored
 from kalito_mcp.storage.row_hash import hash_of_record
-from kalito_mcp.storage.sqlite.queries import Queries
+from kalito_mcp.storage.sqlite.queries import Queries, Transaction
 from kalito_mcp.storage.sqlite.record_statements import STORED_COLUMNS
-from kalito_mcp.storage.sqlite.text_index import FORGET_CHANGES, TextIndexStatements, entry_of_row
-from kalito_mcp.storage.sqlite.tombstones import Tombstones
+from kalito_mcp.storage.sqlite.text_index import FORGET_CHANGES, TextIndexStatements
+from kalito_mcp.storage.tombstones import Tombstones
+from kalito_mcp.text.analysis import index_text
 
 _AGENTS: Final = "(SELECT key FROM agents WHERE owner = :owner)"
 _GRAPHS: Final = f"(SELECT key FROM graphs WHERE agent_key IN {_AGENTS})"
@@ -108,17 +109,17 @@ class PeopleStatements(PeopleQueries):
             await self._all(FORGET_CHANGES)
         erased = +erased
         if erased:
-            await Tombstones(self._connection).owe_sweep(())
+            await Tombstones(self._transaction).owe_sweep(())
         return erased
 
     async def _erase_records(self, owner: str, most: int) -> Counter[str]:
         found = [stored(row) for row in await self._all(SELECT_ERASED_RECORDS, owner=owner, limit=most)]
-        index, is_decayed = TextIndexStatements(self._connection), False
+        index, is_decayed = TextIndexStatements(Transaction(self._connection)), False
         for row in found:
             if row["hash"] != hash_of_record(row):
                 is_decayed = True  # the index has other terms for it than the row gives
             elif row["deleted_at"] is None:
-                await index.remove(entry_of_row([row[name] for name in ("key", "agent_key", "text", "name")]))
+                await index.remove(owner, row["agent_key"], [(row["key"], index_text(row["text"], row["name"]))])
         keys = json.dumps([row["key"] for row in found])
         erased = Counter[str]()
         for table, statement in DELETE_RECORDS.items():

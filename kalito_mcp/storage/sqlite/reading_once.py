@@ -5,8 +5,10 @@ It reads and refuses the same as a store opened with `may_write=False`, and like
 
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from kalito_mcp.storage.sqlite import sessions
 from kalito_mcp.storage.sqlite.direct import Direct, only_step
 from kalito_mcp.storage.sqlite.failures import explained
 from kalito_mcp.storage.sqlite.opening import (
@@ -19,6 +21,7 @@ from kalito_mcp.storage.sqlite.opening import (
     refuse_old_sqlite,
     unreadable,
 )
+from kalito_mcp.storage.sqlite.queries import Transaction
 from kalito_mcp.storage.sqlite.schema import migrations
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
 from kalito_mcp.storage.sqlite.side_files import SideFiles
@@ -36,7 +39,7 @@ class CountsOfSqlite:
     """The readers of one read transaction that say what there is, and how much."""
 
     def __init__(self, connection: "aiosqlite.Connection") -> None:
-        self.sessions = SessionQueries(connection)
+        self.sessions = SessionQueries(Transaction(connection, SimpleNamespace(sessions=sessions)))
         self.vectors = VectorIndexQueries(connection)
 
 

@@ -10,7 +10,8 @@ import aiosqlite
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.ports.search import SearchIndex
-from kalito_mcp.storage.sqlite.queries import limits_of, within
+from kalito_mcp.storage.queries import limits_of
+from kalito_mcp.storage.sqlite.queries import within
 from kalito_mcp.storage.sqlite.time_limit import time_limit
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
 from kalito_mcp.storage import conversation_rows as rows
 from kalito_mcp.storage.numbered import message_key
-from kalito_mcp.storage.sqlite.queries import limits_of, within
+from kalito_mcp.storage.queries import limits_of
+from kalito_mcp.storage.sqlite.queries import within
 from kalito_mcp.storage.sqlite.record_columns import AgentColumns
 from kalito_mcp.storage.sqlite.text_index import COUNT_MARKS
 from kalito_mcp.text.similar_terms import MOST_ENDING_LETTERS, meant_terms, most_frequent

@@ -1,10 +1,8 @@
-"""Stores sessions and their counters."""
+"""Statements that change sessions."""
 
 from typing import Final
 
-from kalito_mcp.domain.scope import PERSONAL, Scope
-from kalito_mcp.domain.sessions import Session, SessionState
-from kalito_mcp.storage.numbered import key_of
+from kalito_mcp.storage import sessions
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
 
 INSERT_AGENT: Final = "INSERT INTO agents (owner, id) VALUES (:owner, :agent) ON CONFLICT DO NOTHING"
@@ -29,36 +27,5 @@ UPDATE_OBSERVED_SEQ: Final = "UPDATE sessions SET observed_seq = max(observed_se
 UPDATE_STAGE: Final = "UPDATE sessions SET stage = :stage WHERE key = :key"
 
 
-class SessionStatements(SessionQueries):
+class SessionStatements(sessions.SessionStatements, SessionQueries):
     """`ports.sessions.SessionWriter`."""
-
-    async def create(self, scope: Scope, *, now_ms: int) -> Session:
-        names = {"owner": scope.owner, "agent": scope.agent, "session": scope.session, "project": scope.project}
-        await self._all(INSERT_AGENT, owner=scope.owner, agent=scope.agent)
-        await self._add_project(scope.owner, scope.project)
-        await self._all(INSERT_SESSION, **names, now_ms=now_ms)
-        created = await self.get(scope)
-        assert created is not None  # noqa: S101 - it was written in this transaction
-        return created
-
-    async def move(self, session: Session, project: str | None) -> None:
-        await self._add_project(session.owner, project)
-        parameters = {"owner": session.owner, "project": project, "key": key_of(session)}
-        await self._all(UPDATE_PROJECT_OF_SESSION, **parameters)
-        await self._all(UPDATE_PROJECT_OF_RECORDS, **parameters)
-
-    async def _add_project(self, owner: str, project: str | None) -> None:
-        if project not in (None, PERSONAL):
-            await self._all(INSERT_PROJECT, owner=owner, project=project)
-
-    async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
-        await self._all(UPDATE_STATE, state=str(state), now_ms=now_ms, key=key_of(session))
-
-    async def set_pinned_seq(self, session: Session, seq: int) -> None:
-        await self._all(UPDATE_PINNED_SEQ, seq=seq, key=key_of(session))
-
-    async def set_observed_seq(self, session: Session, seq: int) -> None:
-        await self._all(UPDATE_OBSERVED_SEQ, seq=seq, key=key_of(session))
-
-    async def set_stage(self, session: Session, stage: str | None) -> None:
-        await self._all(UPDATE_STAGE, stage=stage, key=key_of(session))

@@ -1,16 +1,14 @@
-"""Reads sessions and their counters; `session_changes` writes them."""
+"""Statements that read sessions, and which of them are owed work."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import Session, SessionCursor
-from kalito_mcp.domain.sizes import PartSize
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.storage import sessions
 from kalito_mcp.storage.numbered import key_of
 from kalito_mcp.storage.session_rows import sessions_of
-from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
-from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
+from kalito_mcp.storage.sqlite.queries import within
 
 SESSION_COLUMNS: Final = """
     s.key, s.owner, s.id, a.id, s.state, s.created_at, s.updated_at, s.model, s.message_count, s.summary_count,
@@ -18,9 +16,6 @@ SESSION_COLUMNS: Final = """
     s.newest_message_at, s.revision, s.hidden_count, (SELECT p.id FROM projects p WHERE p.key = s.project_key),
     s.is_placed
 """
-_BEYOND_ALL: Final = (1 << 63) - 1
-"""A key that no session reaches."""
-NEWEST: Final = SessionCursor((1 << 63) - 1, "")
 SELECT_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
@@ -37,7 +32,7 @@ WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1,
 ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :limit
 """
 SELECT_FIRST_TEXTS: Final = f"""
-SELECT s.id, substr(r.text, 1, :chars) FROM json_each(:sessions) named
+SELECT s.id, substr(r.text, 1, :chars) FROM json_each(:ids) named
 CROSS JOIN sessions s ON s.owner = :owner AND s.id = named.value
 CROSS JOIN records r ON r.session_key = s.key AND r.type = 'message' AND r.seq <= :messages
 WHERE r.role = 'user' AND r.origin IS NULL AND r.deleted_at IS NULL AND r.is_internal = 0 AND {_IN_SCOPE}
@@ -46,7 +41,7 @@ ORDER BY s.key, r.seq
 # By key, from the newest down to the last of the page: an index by owner would have to be sorted for every page.
 SELECT_SESSIONS_BEGUN: Final = f"""
 SELECT {SESSION_COLUMNS} FROM sessions s NOT INDEXED CROSS JOIN agents a ON a.key = s.agent_key
-WHERE s.key < :before AND s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE}
+WHERE s.key < :before_key AND s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE}
 ORDER BY s.key DESC LIMIT :limit
 """
 # One that comes and one that goes would leave the count as it is, and two of each perhaps also the sum.
@@ -120,73 +115,8 @@ ORDER BY p.key DESC LIMIT :limit
 """
 
 
-class SessionQueries(Queries):
+class SessionQueries(sessions.SessionQueries):
     """`ports.sessions.SessionReader`."""
-
-    async def get(self, scope: Scope) -> Session | None:
-        parameters = {"owner": scope.owner, "agent": scope.agent, "session": scope.session}
-        return next(sessions_of(await self._all(SELECT_SESSION, **parameters, **limits_of(scope))), None)
-
-    async def list_recent(
-        self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
-    ) -> Sequence[Session]:
-        place = before or NEWEST
-        rows = await self._all(
-            SELECT_RECENT_SESSIONS,
-            owner=scope.owner,
-            agent=scope.agent,
-            prefix=prefix,
-            limit=limit,
-            project=scope.project,
-            said_at=place.said_at,
-            before=place.session_id,
-            **limits_of(scope),
-        )
-        return list(sessions_of(rows))
-
-    async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
-        parameters = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, "limit": limit}
-        parameters |= limits_of(scope)
-        key = _BEYOND_ALL if before is None else key_of(before)
-        return list(sessions_of(await self._all(SELECT_SESSIONS_BEGUN, **parameters, before=key)))
-
-    async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        found: dict[str, list[str]] = {}
-        parameters = {"owner": scope.owner, "project": scope.project, "messages": FIRST_MESSAGES, "chars": READ_CHARS}
-        parameters |= {"sessions": json.dumps(list(session_ids)), **limits_of(scope)}
-        rows = await self._all(SELECT_FIRST_TEXTS, **parameters)
-        for session_id, text in rows:
-            found.setdefault(session_id, []).append(text)
-        return found
-
-    async def census(self, scope: Scope) -> tuple[float, ...]:
-        parameters = {"owner": scope.owner, "agent": scope.agent, "project": scope.project, **limits_of(scope)}
-        return tuple(next(iter(await self._all(SELECT_CENSUS, **parameters))))
-
-    async def agents(self, scope: Scope, *, limit: int) -> Sequence[str]:
-        found = await self._all(SELECT_AGENTS, owner=scope.owner, limit=limit, **limits_of(scope))
-        return [agent for [agent] in found]
-
-    async def projects(self, scope: Scope, *, limit: int) -> Sequence[tuple[str, int]]:
-        found = await self._all(SELECT_PROJECTS, owner=scope.owner, limit=limit, **limits_of(scope))
-        return [(project, sessions) for project, sessions in found]
-
-    async def sizes(self, scope: Scope) -> Sequence[PartSize]:
-        parameters = {"owner": scope.owner, **limits_of(scope)}
-        records = {
-            (agent, project): count for agent, project, count in await self._all(SELECT_RECORD_SIZES, **parameters)
-        }
-        found = [
-            PartSize(agent, project, sessions, messages, records.pop((agent, project), 0), newest_at)
-            for agent, project, sessions, messages, newest_at in await self._all(SELECT_SESSION_SIZES, **parameters)
-        ]
-        return [*found, *(PartSize(agent, project, records=count) for (agent, project), count in records.items())]
-
-    async def totals(self, scope: Scope) -> dict[str, int]:
-        [of_sessions] = await self._all(SELECT_TOTALS, owner=scope.owner, **limits_of(scope))
-        [others] = await self._all(SELECT_OTHER_TOTALS, owner=scope.owner, **limits_of(scope))
-        names = ("sessions", "messages", "pins", "summaries", "notes", "tasks", "documents")
-        return {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
 
     async def list_owing(
         self,

@@ -3,10 +3,10 @@
 A record that is forgotten supersedes nothing until it is restored.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-import aiosqlite
-
+from kalito_mcp.storage.queries import SqlTransaction
 from kalito_mcp.storage.superseded import FIELD
 
 NOT_SUPERSEDED: Final = """NOT EXISTS (
@@ -30,7 +30,8 @@ WHERE instr(n.attributes, '"{FIELD}"') AND json_valid(n.attributes)
 INSERT_SUPERSEDED: Final = f"{INSERT_ALL_SUPERSEDED} AND n.key = :key"
 
 
-async def supersede(connection: aiosqlite.Connection, key: int) -> None:
+async def supersede(transaction: SqlTransaction, owner: str, key: int, named: Sequence[str]) -> None:
     """Store which records the one with this key supersedes now: those it names that its agent has."""
+    del owner, named  # they are in the row
     for statement in (DELETE_SUPERSEDED, INSERT_SUPERSEDED):
-        await connection.execute_fetchall(statement, {"key": key})
+        await transaction.all(statement, key=key)

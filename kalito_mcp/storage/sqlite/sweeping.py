@@ -33,6 +33,7 @@ from kalito_mcp.storage.sqlite.backups import copies
 from kalito_mcp.storage.sqlite.connections import WRITER_PRAGMAS, connect
 from kalito_mcp.storage.sqlite.failures import explained
 from kalito_mcp.storage.sqlite.opening import READ_WRITE
+from kalito_mcp.storage.sqlite.queries import Transaction
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import DROP_NEW
 from kalito_mcp.storage.sqlite.unused_bytes import UnusedBytes
@@ -61,7 +62,7 @@ class SweepStatements:
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
-        self._index = TextIndexStatements(connection)
+        self._index = TextIndexStatements(Transaction(connection))
 
     async def is_owed(self, up_to: int) -> bool:
         """Whether an erasure up to this number is unswept."""

@@ -7,8 +7,9 @@ that the counts come with the records. FTS5 does not score here; `search_index` 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-import aiosqlite
-
+from kalito_mcp.storage.record_rows import Row
+from kalito_mcp.storage.sqlite.queries import Transaction
+from kalito_mcp.storage.sqlite.record_statements import insert
 from kalito_mcp.text.analysis import MANY, SEVERAL, IndexedText, index_text
 from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 
@@ -77,19 +78,41 @@ def entry_of_row(row: Sequence[Any]) -> IndexEntry:
 class TextIndexStatements:
     """Changes the index inside a write transaction."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._connection = transaction.connection
 
-    async def add(self, entries: Sequence[IndexEntry]) -> None:
-        """Add missing entries."""
+    async def insert(self, owner: str, rows: Sequence[Row], indexed: Sequence[IndexedText]) -> None:
+        """Store new records of one agent, which are rows of `record_rows` or `conversation_rows`, with their entries.
+
+        Raises:
+            AlreadyStored: a constraint says what is stored once. The transaction can do nothing else after that.
+        """
+        if rows:
+            await insert(self._transaction, owner, rows)
+            await self.add(owner, rows[0][1], [(row[0], one) for row, one in zip(rows, indexed, strict=True)])
+
+    async def add(self, owner: str, agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> None:
+        """Add records, by key, that are not in the index."""
+        del owner  # the agent has one
+        await self._add([index_entry(key, agent_key, indexed) for key, indexed in records])
+
+    async def _add(self, entries: Sequence[IndexEntry]) -> None:
         parameters = [entry._asdict() for entry in entries]
         await self._connection.executemany(INSERT_TERMS, parameters)
         await self._connection.executemany(INSERT_SHAPE, parameters)
 
-    async def remove(self, entry: IndexEntry) -> None:
-        """Remove an entry. It must be the one that was added."""
-        await self._connection.execute_fetchall(DELETE_TERMS, entry._asdict())
-        await self._connection.execute_fetchall(DELETE_SHAPE, entry._asdict())
+    async def remove(self, owner: str, agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> None:
+        """Take records out of the index. Each text is the one that was added."""
+        del owner  # as above
+        parameters = [index_entry(key, agent_key, indexed)._asdict() for key, indexed in records]
+        await self._connection.executemany(DELETE_TERMS, parameters)
+        await self._connection.executemany(DELETE_SHAPE, parameters)
+
+    async def replace_decayed(self, owner: str, agent_key: int, key: int, indexed: IndexedText | None) -> None:
+        """Index a record as its row says, which decayed: the index has other terms for it than the row gave."""
+        del owner, agent_key, key, indexed  # the whole index is read from the rows
+        await self.rebuild()
 
     async def begin_merging(self) -> bool:
         """Begin to merge all segments into one, without the words of removed entries. Whether more is left to do."""
@@ -123,5 +146,5 @@ class TextIndexStatements:
             if not found:
                 await self._connection.execute_fetchall(UPDATE_ANALYSIS, {"version": ANALYSIS_VERSION})
                 return count
-            await self.add([entry_of_row(row) for row in found])
+            await self._add([entry_of_row(row) for row in found])
             count, after_key = count + len(found), found[-1][0]

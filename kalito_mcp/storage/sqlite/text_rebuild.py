@@ -20,6 +20,7 @@ import anyio
 
 from kalito_mcp.errors import StorageBusy
 from kalito_mcp.storage.sqlite.index_version import is_index_current
+from kalito_mcp.storage.sqlite.queries import Transaction
 from kalito_mcp.storage.sqlite.text_index import (
     FORGET_CHANGES,
     FORGET_REBUILD,
@@ -97,7 +98,7 @@ class TextRebuildStatements:
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
-        self._index = TextIndexStatements(connection)
+        self._index = TextIndexStatements(Transaction(connection))
 
     async def begin(self, *, is_forced: bool) -> Progress | None:
         """Begin a rebuild, or go on with one that another process began. None: there is nothing left to do.

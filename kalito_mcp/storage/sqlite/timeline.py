@@ -1,20 +1,13 @@
-"""Reads conversations with what came of them, for a person who looks through them. Implements `ports.timeline`."""
+"""Statements for a person who looks through conversations."""
 
-import json
-from collections.abc import Sequence
 from typing import Final
 
 from kalito_mcp.domain.kinds import Kind
-from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.sessions import SessionCursor
-from kalito_mcp.ports.timeline import BegunSession
-from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.record_rows import AT_THE_END
-from kalito_mcp.storage.sqlite.queries import Queries, limits_of, within
-from kalito_mcp.storage.sqlite.sessions import NEWEST, SESSION_COLUMNS
+from kalito_mcp.storage.sqlite.queries import within
+from kalito_mcp.storage.sqlite.sessions import SESSION_COLUMNS
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
-from kalito_mcp.storage.timeline_rows import QUARTER_MS, add_quarters, begun, counts_of_spans
+from kalito_mcp.storage.timeline_rows import QUARTER_MS
 
 _IN_SCOPE: Final = f"""
     s.owner = :owner AND (:agent IS NULL OR a.id = :agent)
@@ -54,7 +47,7 @@ _NOTE: Final = """
     (SELECT p.id FROM projects p WHERE p.key = r.project_key), CASE WHEN r.type = 'pin' THEN r.attributes END
 """
 SELECT_NOTES: Final = f"""
-SELECT {_NOTE} FROM json_each(:sessions) named
+SELECT {_NOTE} FROM json_each(:ids) named
 CROSS JOIN sessions s ON s.owner = :owner AND s.id = named.value
 CROSS JOIN records r ON r.key IN (
     SELECT key FROM records WHERE session_key = s.key AND type = 'summary' AND is_covered = 0
@@ -90,59 +83,8 @@ FROM sessions s INDEXED BY sessions_said JOIN agents a ON a.key = s.agent_key
 WHERE {_IN_SCOPE} AND coalesce(s.newest_message_at, s.updated_at) >= :since AND s.oldest_message_at < :until
 """
 SELECT_QUARTERS: Final = f"""
-SELECT r.created_at / {QUARTER_MS} * {QUARTER_MS}, count(*) FROM json_each(:sessions) named
+SELECT r.created_at / {QUARTER_MS} * {QUARTER_MS}, count(*) FROM json_each(:keys) named
 CROSS JOIN records r ON r.session_key = named.value AND r.type = 'message'
 WHERE r.deleted_at IS NULL AND r.created_at >= :since AND r.created_at < :until
 GROUP BY 1
 """
-
-
-class TimelineQueries(Queries):
-    """`ports.timeline.TimelineReader`."""
-
-    async def begun(self, scope: Scope) -> BegunSession | None:
-        found = await self._all(SELECT_BEGUN, owner=scope.owner, session=scope.session, **limits_of(scope))
-        return next(iter(begun(found)), None)
-
-    async def sessions(
-        self,
-        scope: Scope,
-        *,
-        client: str | None = None,
-        begun_until: int | None = None,
-        before: SessionCursor | None = None,
-        limit: int,
-    ) -> Sequence[BegunSession]:
-        place = before or NEWEST
-        return begun(
-            await self._all(
-                SELECT_TIMELINE,
-                client=client,
-                begun_until=begun_until,
-                said_at=place.said_at,
-                before=place.session_id,
-                limit=limit,
-                **_of(scope),
-            )
-        )
-
-    async def clients(self, scope: Scope, *, among: int) -> Sequence[str]:
-        return [client for [client] in await self._all(SELECT_CLIENTS, among=among, **_of(scope))]
-
-    async def notes(self, scope: Scope, session_ids: Sequence[str], *, limit: int) -> Sequence[KnownRecord]:
-        parameters = {"owner": scope.owner, "sessions": json.dumps(list(session_ids)), "limit": limit}
-        return [rows.known(row) for row in await self._all(SELECT_NOTES, **parameters, **limits_of(scope))]
-
-    async def open_points(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
-        return [rows.known(row) for row in await self._all(SELECT_OPEN_POINTS, limit=limit, **_of(scope))]
-
-    async def messages_between(self, scope: Scope, moments: Sequence[int]) -> Sequence[int]:
-        ends = {"since": moments[0], "until": moments[-1]}
-        counts, across = counts_of_spans(moments, await self._all(SELECT_SPANS, **ends, **_of(scope)))
-        quarters = await self._all(SELECT_QUARTERS, sessions=json.dumps(across), **ends)
-        add_quarters(counts, moments, quarters)
-        return counts
-
-
-def _of(scope: Scope) -> dict[str, str | None]:
-    return {"owner": scope.owner, "agent": scope.agent, "project": scope.project, **limits_of(scope)}

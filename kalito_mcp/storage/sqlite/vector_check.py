@@ -9,10 +9,10 @@ from typing import Final
 from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.storage.intact_rows import UnreadableRow
 from kalito_mcp.storage.sqlite.moved_vectors import PointHashes
-from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_INDEXES, SELECT_VECTOR_COUNT
 from kalito_mcp.storage.sqlite.vector_moves import SELECT_LEFTOVER_COUNTS, SELECT_MOVED_COUNT
 from kalito_mcp.storage.sqlite.vectors import SELECT_OWED_COUNT
+from kalito_mcp.storage.tombstones import SELECT_IDENTITY
 from kalito_mcp.text.plurals import plural
 
 VECTORS_SINCE: Final = 4

@@ -21,7 +21,6 @@ from kalito_mcp.errors import VectorsUnreachable
 from kalito_mcp.ports.vector_points import VectorPoint, VectorPoints
 from kalito_mcp.runtime.crash_points import crash_point
 from kalito_mcp.storage.sqlite.moved_vectors import PointHashes
-from kalito_mcp.storage.sqlite.tombstones import SELECT_IDENTITY
 from kalito_mcp.storage.sqlite.vector_moves import (
     SELECT_LEFTOVER_COUNTS,
     SELECT_LEFTOVERS,
@@ -32,6 +31,7 @@ from kalito_mcp.storage.sqlite.vector_moves import (
     SELECT_TO_MOVE,
     VectorMoveStatements,
 )
+from kalito_mcp.storage.tombstones import SELECT_IDENTITY
 from kalito_mcp.text.plurals import plural
 
 _MOVED_AT_ONCE: Final = 256

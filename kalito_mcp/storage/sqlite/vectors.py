@@ -12,8 +12,9 @@ import aiosqlite
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.ports.vector_points import VectorPoints
 from kalito_mcp.ports.vectors import OwedVector
+from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.sqlite.moved_vectors import MovedVectors
-from kalito_mcp.storage.sqlite.queries import limits_of, owned, within
+from kalito_mcp.storage.sqlite.queries import owned, within
 from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_indexes import SELECT_ACTIVE_INDEX, ActiveIndex, IndexRow, VectorIndexQueries
 from kalito_mcp.storage.vector_checks import check_dimension, check_query, check_vectors, dropped
@@ -22,25 +23,25 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_EMBEDDED: Final = "CASE WHEN coalesce(r.name, '') = '' THEN r.text ELSE r.name || ': ' || r.text END"
-_OWED: Final = f"r.key, (SELECT a.owner FROM agents a WHERE a.key = r.agent_key), {_EMBEDDED}"
-_EMBEDDABLE: Final = "r.deleted_at IS NULL AND r.text <> ''"
+EMBEDDED: Final = "CASE WHEN coalesce(r.name, '') = '' THEN r.text ELSE r.name || ': ' || r.text END"
+_OWED: Final = f"r.key, (SELECT a.owner FROM agents a WHERE a.key = r.agent_key), {EMBEDDED}"
+EMBEDDABLE: Final = "r.deleted_at IS NULL AND r.text <> ''"
 
 SELECT_NEW: Final = f"""
-SELECT {_OWED} FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
+SELECT {_OWED} FROM records r WHERE r.key > :done_key AND {EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
 """
 SELECT_DEBTS: Final = f"""
 SELECT {_OWED} FROM vector_debts d JOIN records r ON r.key = d.record_key
-WHERE d.index_key = :index_key AND {_EMBEDDABLE} ORDER BY d.record_key DESC LIMIT :limit
+WHERE d.index_key = :index_key AND {EMBEDDABLE} ORDER BY d.record_key DESC LIMIT :limit
 """
 SELECT_OLDER: Final = f"""
-SELECT {_OWED} FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
+SELECT {_OWED} FROM records r WHERE r.key < :first_key AND {EMBEDDABLE} ORDER BY r.key DESC LIMIT :limit
 """
 SELECT_OWED_COUNT: Final = f"""
-SELECT (SELECT count(*) FROM records r WHERE r.key > :done_key AND {_EMBEDDABLE})
-    + (SELECT count(*) FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE})
+SELECT (SELECT count(*) FROM records r WHERE r.key > :done_key AND {EMBEDDABLE})
+    + (SELECT count(*) FROM records r WHERE r.key < :first_key AND {EMBEDDABLE})
     + (SELECT count(*) FROM vector_debts d JOIN records r ON r.key = d.record_key
-       WHERE d.index_key = :index_key AND {_EMBEDDABLE})
+       WHERE d.index_key = :index_key AND {EMBEDDABLE})
 """
 # Joined by hand, not by `owned`: it is asked for hundreds of records at once.
 SELECT_VECTORS_OF_RECORDS: Final = """
@@ -72,7 +73,7 @@ FROM records r
 INSERT_VECTOR: Final = f"""
 INSERT INTO record_vectors (index_key, record_key, agent_key, session_key, vector)
 SELECT :index_key, r.key, r.agent_key, r.session_key, :vector FROM records r
-WHERE r.key = :record_key AND {owned("r")} AND {_EMBEDDABLE} AND {_EMBEDDED} = :text
+WHERE r.key = :record_key AND {owned("r")} AND {EMBEDDABLE} AND {EMBEDDED} = :text
 ON CONFLICT (index_key, record_key) DO NOTHING
 """
 DELETE_PAID_DEBTS: Final = """
@@ -85,13 +86,13 @@ WHERE index_key = :index_key AND record_key IN (SELECT value FROM json_each(:rec
 INSERT_DEBTS: Final = f"""
 INSERT OR IGNORE INTO vector_debts (index_key, record_key)
 SELECT :index_key, r.key FROM records r
-WHERE r.key BETWEEN :from_key AND :to_key AND {_EMBEDDABLE}
+WHERE r.key BETWEEN :from_key AND :to_key AND {EMBEDDABLE}
     AND NOT EXISTS (SELECT 1 FROM record_vectors v WHERE v.index_key = :index_key AND v.record_key = r.key)
 """
 # If no older record is left, the index begins with 0. Else forgotten records there would be skipped again each time.
 UPDATE_REACH: Final = f"""
 UPDATE vector_indexes SET done_key = :done_key, first_key = coalesce(
-    (SELECT :first_key FROM records r WHERE r.key < :first_key AND {_EMBEDDABLE} ORDER BY r.key DESC LIMIT 1), 0
+    (SELECT :first_key FROM records r WHERE r.key < :first_key AND {EMBEDDABLE} ORDER BY r.key DESC LIMIT 1), 0
 ) WHERE key = :index_key
 """
 # Vectors kept elsewhere have no centre: they are not searched here.

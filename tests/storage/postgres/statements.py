@@ -9,6 +9,7 @@ from typing import Any, Final
 from pgvector import HalfVector
 
 import kalito_mcp.storage.postgres as package
+from kalito_mcp import storage
 
 _IS_STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
 _OWNER: Final = re.compile(r"(\w+\.)?owner_key = :owner")
@@ -30,13 +31,15 @@ def statements() -> dict[str, str]:
 
 
 def _statements() -> Iterator[tuple[str, str]]:
-    for module in pkgutil.iter_modules(package.__path__):
-        loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+    of_every_store = [one for one in pkgutil.iter_modules(storage.__path__, f"{storage.__name__}.") if not one.ispkg]
+    for found in (*of_every_store, *pkgutil.iter_modules(package.__path__, f"{package.__name__}.")):
+        loaded = importlib.import_module(found.name)
+        module = found.name.rpartition(".")[2]
         for name, value in vars(loaded).items():
             if name.isupper() and not name.startswith("_"):
                 for place, text in _texts(value):
                     if _IS_STATEMENT.match(text):
-                        yield ".".join(filter(None, (module.name, name, place))), text
+                        yield ".".join(filter(None, (module, name, place))), text
 
 
 def _texts(value: Any) -> Iterator[tuple[str, str]]:

@@ -35,7 +35,7 @@ def tasks(*fields: dict[str, Any]) -> Sequence[ArchiveEntry]:
 async def put_in(store: PostgresStore, entries: Sequence[ArchiveEntry], owner: str = "ann") -> None:
     async with store.transaction() as transaction:
         await transaction.archive.add(owner, entries)
-        await transaction.archive.finish()
+        await transaction.archive.finish([owner])
 
 
 async def test_what_records_supersede_is_known_again_whatever_else_their_attributes_have(store: PostgresStore) -> None:

@@ -21,15 +21,19 @@ async def test_a_role_that_bypasses_policies_or_may_become_the_owner_is_refused(
     server = shared_server()
     admin = await asyncpg.connect(server.url("postgres", SUPERUSER))
     await admin.execute("CREATE ROLE exempt LOGIN BYPASSRLS")
-    await admin.execute(f"CREATE ROLE deputy LOGIN IN ROLE {OWNER}")
+    await admin.execute(f"CREATE ROLE deputy LOGIN IN ROLE {OWNER}; CREATE ROLE heir LOGIN IN ROLE exempt")
     try:
         name = await new_database()
-        for role, reason in (("exempt", "BYPASSRLS"), ("deputy", "owns the tables")):
+        for role, reason in (
+            ("exempt", "exempt has BYPASSRLS"),
+            ("deputy", f"deputy may become {OWNER}, which owns the tables"),
+            ("heir", "heir may become exempt, which has BYPASSRLS"),
+        ):
             with pytest.raises(ConfigurationError, match=reason):
                 await PostgresStore.open(server.url(name, role))
     finally:
         await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
-        await admin.execute("DROP ROLE exempt; DROP ROLE deputy")
+        await admin.execute("DROP ROLE heir; DROP ROLE exempt; DROP ROLE deputy")
         await admin.close()
 
 

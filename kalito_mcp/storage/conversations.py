@@ -1,0 +1,136 @@
+"""Stores the messages, pins and summaries of a session, and updates the text index and the counters with them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, SemanticPin, SessionView
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.sessions import Session
+from kalito_mcp.ports.conversations import AppendedMessage, MessageDraft, PinDraft, SummaryDraft
+from kalito_mcp.storage import conversation_rows as rows
+from kalito_mcp.storage.numbered import key_of
+from kalito_mcp.storage.queries import Queries, places_of
+from kalito_mcp.text.analysis import IndexedText
+
+
+class ConversationQueries(Queries):
+    """`ports.conversations.ConversationReader`."""
+
+    async def view(self, session: Session, *, tail: int, pins: int, include_internal: bool = False) -> SessionView:
+        found = await self._all(
+            self._sql.conversations.SELECT_VIEW, tail=tail, pins=pins, include_internal=include_internal, **_of(session)
+        )
+        return rows.session_view(session, found, include_internal=include_internal)
+
+    async def messages(self, session: Session, *, first_seq: int, last_seq: int) -> Sequence[MessageWithImportance]:
+        found = await self._all(
+            self._sql.conversations.SELECT_MESSAGES, first_seq=first_seq, last_seq=last_seq, **_of(session)
+        )
+        return rows.messages(session.id, found)
+
+    async def message(self, scope: Scope, number: int) -> MessageWithImportance | None:
+        found = await self._all(self._sql.conversations.SELECT_MESSAGE, number=number, **places_of(scope))
+        return next((rows.messages(row[0], [row[1:]])[0] for row in found), None)
+
+    async def messages_by_number(self, session: Session, numbers: Sequence[int]) -> Sequence[MessageWithImportance]:
+        found = await self._all(self._sql.conversations.SELECT_MESSAGES_BY_NUMBER, keys=list(numbers), **_of(session))
+        return rows.messages(session.id, found)
+
+    async def summaries(self, session: Session, *, level: int, after_seq: int) -> Sequence[ConversationSummary]:
+        found = await self._all(
+            self._sql.conversations.SELECT_SUMMARIES, level=level, after_seq=after_seq, **_of(session)
+        )
+        return rows.summaries(session, found)
+
+    async def uncovered_summaries(self, session: Session) -> Sequence[ConversationSummary]:
+        return rows.summaries(
+            session, await self._all(self._sql.conversations.SELECT_UNCOVERED_SUMMARIES, **_of(session))
+        )
+
+    async def summarized_to(self, session: Session, level: int) -> int:
+        ends = await self._all(self._sql.conversations.SELECT_LEVEL_END, level=level, **_of(session))
+        return int(ends[0][0]) if ends else 0
+
+    async def summary_by_client_key(self, session: Session, client_key: str) -> ConversationSummary | None:
+        found = await self._all(
+            self._sql.conversations.SELECT_SUMMARY_BY_CLIENT_KEY, client_key=client_key, **_of(session)
+        )
+        return next(iter(rows.summaries(session, found)), None)
+
+    async def pin_by_client_key(self, session: Session, client_key: str) -> SemanticPin | None:
+        found = await self._all(self._sql.conversations.SELECT_PIN_BY_CLIENT_KEY, client_key=client_key, **_of(session))
+        return next(iter(rows.pins(session, found)), None)
+
+
+class ConversationStatements(ConversationQueries):
+    """`ports.conversations.ConversationWriter`."""
+
+    async def append_messages(
+        self, session: Session, drafts: Sequence[MessageDraft], *, now_ms: int
+    ) -> Sequence[AppendedMessage]:
+        if not drafts:
+            return []
+        counters = {**rows.message_counters(drafts), "now_ms": now_ms}
+        agent_key, project_key, keys = await self._counted(
+            self._sql.conversations.UPDATE_COUNTERS_OF_MESSAGES, session, len(drafts), **counters
+        )
+        appended = [AppendedMessage(key, seq) for seq, key in enumerate(keys, session.message_count + 1)]
+        entries: list[tuple[rows.Row, IndexedText]] = []
+        for one, draft in zip(appended, drafts, strict=True):
+            row = rows.message_row(one.id, agent_key, key_of(session), one.seq, draft, now_ms=now_ms)
+            entries.append(((*row, project_key, None), draft.indexed))
+        await self._insert(session, entries)
+        for one, draft in zip(appended, drafts, strict=True):
+            if draft.details and (named := draft.details.get("supersedes")):
+                await self._sql.superseded.supersede(self._transaction, session.owner, one.id, named)
+        return appended
+
+    async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> None:
+        if not drafts:
+            return
+        counters = {"now_ms": max(draft.created_at for draft in drafts)}
+        agent_key, project_key, keys = await self._counted(
+            self._sql.conversations.UPDATE_COUNTERS_OF_PINS, session, len(drafts), **counters
+        )
+        entries = [
+            (rows.pin_row(key, agent_key, key_of(session), project_key, draft), draft.indexed)
+            for key, draft in zip(keys, drafts, strict=True)
+        ]
+        await self._insert(session, entries)
+        for key, draft in zip(keys, drafts, strict=True):
+            if draft.supersedes:
+                await self._sql.superseded.supersede(self._transaction, session.owner, key, draft.supersedes)
+
+    async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
+        place = {"level": draft.level, "start_seq": draft.start_seq, "end_seq": draft.end_seq}
+        await self._all(self._sql.conversations.UPDATE_COVERED, **place, **_of(session))
+        statement = self._sql.conversations.UPDATE_COUNTERS_OF_SUMMARY
+        agent_key, project_key, [key] = await self._counted(statement, session, 1, **place)
+        row = rows.summary_row(key, agent_key, key_of(session), draft)
+        await self._insert(session, [((*row, project_key, None), draft.indexed)])
+
+    async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
+        wanted = dict(scores)
+        found = await self._all(self._sql.conversations.SELECT_SCORED, keys=list(wanted), **_of(session))
+        scored, edits, change = rows.rescored(found, wanted, now_ms)
+        await self._many(self._sql.record_statements.UPDATE_RECORD, scored, owner=session.owner)
+        await self._many(self._sql.record_statements.INSERT_EDIT, edits, owner=session.owner)
+        await self._all(self._sql.conversations.UPDATE_IMPORTANCE_SUM, change=change, **_of(session))
+
+    async def _counted(
+        self, statement: str, session: Session, records: int, **counters: Any
+    ) -> tuple[int, int | None, Sequence[int]]:
+        """Count new records. The keys of the session's agent and project, and a key for each record."""
+        parameters = {**counters, **_of(session), "records": records}
+        counted: tuple[int, int | None, Sequence[int]]
+        counted = await self._sql.conversations.counted(self._transaction, statement, parameters)
+        return counted
+
+    async def _insert(self, session: Session, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
+        """Insert rows, all of one agent, with their index entries."""
+        index = self._sql.text_index.TextIndexStatements(self._transaction)
+        await index.insert(session.owner, [row for row, _ in entries], [indexed for _, indexed in entries])
+
+
+def _of(session: Session) -> dict[str, Any]:
+    return {"owner": session.owner, "session_key": key_of(session)}
