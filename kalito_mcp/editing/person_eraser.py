@@ -1,4 +1,4 @@
-"""Erases a person: everything of theirs in the database, and the files that this machine keeps of them.
+"""Erases a person, or a space: everything of theirs in the database, and the files that this machine keeps of them.
 
 It goes in slices, each a transaction that also notes that the files must be swept. The keys go first, so that nobody
 writes meanwhile, and what calls in flight have still written goes at the end. An interrupted call is finished by the
@@ -14,7 +14,7 @@ import anyio.to_thread
 from kalito_mcp.domain.access import HOST
 from kalito_mcp.domain.audit import Change, NewEntry, action_name
 from kalito_mcp.domain.people import ErasedPerson
-from kalito_mcp.domain.spaces import checked_user
+from kalito_mcp.domain.spaces import checked_user, space_owner
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.errors import NotFound
 from kalito_mcp.graph.files import remove_files
@@ -31,8 +31,8 @@ _ACTION: Final = "erase_person"
 
 
 class PersonEraser:
-    """The only way to erase a person. `erase_events` deletes what hooks reported for an owner and no server has taken;
-    how many reports that were. `copies` says, in words, where else what was erased may be."""
+    """The only way to erase a person or a space. `erase_events` deletes what hooks reported for an owner and no server
+    has taken; how many reports that were. `copies` says, in words, where else what was erased may be."""
 
     def __init__(
         self,
@@ -74,6 +74,14 @@ class PersonEraser:
             *self._copies,
         )
         return ErasedPerson(name, dict(rows), spaces, files, kept, swept.remaining, is_owed=swept.is_owed)
+
+    async def erase_space(self, name: str) -> int:
+        """Erase what is in a space, and the space; how many records went. Nobody is a member of it any more."""
+        rows = Counter[str]()
+        await self._erase_rows(space_owner(name), rows)
+        await self._store.write(lambda transaction: transaction.spaces.remove_space(name))
+        await self._eraser.sweep()
+        return rows["records"]
 
     async def _erase_slice(self, name: str, most: int) -> Mapping[str, int]:
         return await self._store.write(lambda transaction: transaction.people.erase(name, most=most))

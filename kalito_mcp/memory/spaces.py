@@ -8,13 +8,11 @@ from typing import Final
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.records import Visibility
-from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
-from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, checked_user, space_owner
+from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, checked_user
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.memory.sharing import Sharing
-from kalito_mcp.ports.records import ScannedRecord
-from kalito_mcp.ports.store import ReadView
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.upkeep.store_layers import no_new_words
 
@@ -130,14 +128,10 @@ class Spaces(Part):
         """Erase all that was shared in a space, and the space; how many records were erased. It may be called again if
         it was interrupted. Raises NotFound."""
         self.place.limits.check_none("removing a space")
-        scope, erased = Scope(space_owner(name), DEFAULT_AGENT), 0
         with no_new_words():
             for member in await self.members(name):  # nobody shares any more while it is erased
                 await self.remove_member(name, member.user)
-            while ids := await self._all_in(scope):
-                erased += len((await self._services.eraser.purge(scope, ids)).erased)
-            await self.place.store.write(lambda transaction: transaction.spaces.remove_space(name))
-        return erased
+            return await self._services.people.erase_space(name)
 
     async def _existing(self, name: str) -> Space:
         found = await self.place.store.read(lambda view: view.spaces.space(name))
@@ -156,11 +150,3 @@ class Spaces(Part):
                     parts = await self._services.editor.restore(scope, document, editor=sharing.signed(editor))
                     return await sharing.rewritten(space, parts, source, editor)
         return None
-
-    async def _all_in(self, scope: Scope) -> Sequence[str]:
-        """The ids of records of a space, also of forgotten ones."""
-
-        async def look(view: ReadView) -> Sequence[ScannedRecord]:
-            return await view.records.scan(scope, after=None, limit=_PAGE, has_forgotten=True)
-
-        return [one.id for one in await self.place.store.read(look)]

@@ -78,7 +78,7 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "editing/writing.py": 1,
     "memory/changes.py": 4,
     "memory/sharing.py": 5,
-    "memory/spaces.py": 2,
+    "memory/spaces.py": 1,
     "orchestrator/graph_cache.py": 2,
     "orchestrator/snapshot_import.py": 2,
     "pins/collector.py": 1,

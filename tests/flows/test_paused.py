@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +15,12 @@ from kalito_mcp.domain.digest import Digest
 from kalito_mcp.domain.erasing import ForgetRequest
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import CreatePinRequest, CreateSummaryRequest, NewMessage, Origin, Role
+from kalito_mcp.domain.spaces import Role as SpaceRole
 from kalito_mcp.errors import Conflict
 from kalito_mcp.memory import Memory
 from kalito_mcp.memory.noting import Noting
 from kalito_mcp.memory.part import Part
+from kalito_mcp.memory.sharing import Sharing
 from kalito_mcp.runtime.database_address import LocalFiles
 from kalito_mcp.server.build import build_server
 from kalito_mcp.switch import FOR_EVER, Switch, write_switch
@@ -135,6 +137,14 @@ async def _revoked(memory: Memory) -> object:
     return await memory.access.revoke_token((await memory.access.tokens())[0].id)
 
 
+async def _joined(memory: Memory, then: Callable[[], Awaitable[object]] | None = None) -> None:
+    with suppress(Conflict):
+        await memory.spaces.create("team")
+    await memory.spaces.set_member("team", "ann", SpaceRole.WRITER)
+    if then is not None:
+        await then()
+
+
 async def _decided(memory: Memory, decide: Callable[[str], Awaitable[object]]) -> object:
     [point] = await memory.conversations.timeline.open_points(limit=9)
     return await decide(point.record_id)
@@ -162,9 +172,14 @@ REFUSED: Final[Mapping[str, Verb]] = {
     ),
     "archive.restore": lambda memory: memory.archive.restore([ArchiveEntry("records", {"text": TEXT})]),
     "imports.keep_file_read": lambda memory: memory.imports.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
+    "spaces.share": lambda memory: memory.spaces.share("msg_1", "team"),
 }
 GOES_ON_TOO: Final[Mapping[str, Verb]] = {
     "people.erase": lambda memory: _person_erased(memory, "ann"),
+    "spaces.create": lambda memory: memory.spaces.create("guild"),
+    "spaces.set_member": _joined,
+    "spaces.remove_member": lambda memory: _joined(memory, lambda: memory.spaces.remove_member("team", "ann")),
+    "spaces.remove": lambda memory: _joined(memory, lambda: memory.spaces.remove("team")),
     "records.keep": lambda memory: _decided(memory, memory.records.keep),
     "records.keep_both": lambda memory: _decided(memory, lambda pin: memory.records.keep_both(pin, "msg_1")),
     "records.replace": lambda memory: _decided(memory, lambda pin: memory.records.replace(pin, "msg_1")),
@@ -198,7 +213,8 @@ READS: Final = frozenset(
     "records.as_of "
     "records.completions records.derived_from records.derived_from_all records.diff records.disagreements records.get "
     "records.get_all records.history records.inbox records.page records.preview_forgetting records.profile "
-    "records.statements records.tasks records.vectors records.version search_memory timeline.clients "
+    "records.statements records.tasks records.vectors records.version search_memory spaces.all "
+    "spaces.members spaces.mine spaces.writable changes.listen conversations.schema timeline.clients "
     "timeline.heard timeline.messages_by_day timeline.newest timeline.open_points timeline.session "
     "timeline.sessions timeline.turns".split()
 )
@@ -220,7 +236,7 @@ async def _previewed(memory: Memory, *, is_purge: bool) -> None:
 
 def verbs_of_all_parts() -> set[str]:
     """Such as `forget` and `records.history`."""
-    parts = [one for one in Part.__subclasses__() if one not in (Memory, Noting)]
+    parts = [one for one in Part.__subclasses__() if one not in (Memory, Noting, Sharing)]
     classes = {"": Memory, **{f"{one.__name__.lower()}.": one for one in parts}}
     return {
         f"{part}{name}"

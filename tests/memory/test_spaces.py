@@ -338,8 +338,11 @@ async def test_a_space_that_is_removed_leaves_nothing_for_the_next_of_its_name(m
     await memory.spaces.create("team")
     await memory.spaces.set_member("team", "rae", Role.CURATOR)
     assert await found_by(memory, "rae") == []
-    with pytest.raises(RecordErased):
+    with pytest.raises(RecordNotFound):
         await memory.of_owner("rae").restore(forgotten)
     assert (await memory.of_owner("ann").records.get(pin)).text == RULE
+    await memory.spaces.set_member("team", "ann", Role.WRITER)
+    await memory.of_owner("ann").spaces.share(pin)
+    assert await found_by(memory, "rae") == [(RULE, "team")]
     with pytest.raises(NotFound):
         await memory.spaces.remove("guild")
