@@ -26,7 +26,7 @@ _READ_FOR_CHANGES = {
     "keys_of": ("editing.plans", "editing.forgotten_notes"),
     "keys_to_forget": ("editing.plans", "editing.forgotten_notes"),
     "canonical_key": ("editing.plans", "editing.cascade", "graph.indexed_graph"),
-    "index_text": ("editing.plans", "storage.sqlite.record_changes"),
+    "index_text": ("editing.plans", "storage.record_changes"),
 }
 _READ_FOR_NOTE = (2 + 2) + (1 + 1) + (1 + 1) + (1 + 2 * 2)
 """Long texts that are read to edit, forget, restore and purge it."""
@@ -44,7 +44,7 @@ _READERS = (
     "kalito_mcp.editing.plans.canonical_key",
     "kalito_mcp.editing.plans.index_text",
     "kalito_mcp.editing.editor.cleaned",
-    "kalito_mcp.storage.sqlite.record_changes.index_text",
+    "kalito_mcp.storage.record_changes.index_text",
     "kalito_mcp.pins.collector.pinnable",
     "kalito_mcp.pins.collector.found_pins",
     "kalito_mcp.records.historian.diff",
