@@ -226,6 +226,13 @@ async def shared_in(memory: Memory, space: str) -> tuple[str, str]:
     return pin.id, (await ann.spaces.share(pin.id, space))[0].id
 
 
+async def test_a_record_and_its_copy_are_erased_by_one_call(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    report = await memory.of_owner("ann").purge([pin, copy])
+    assert set(report.erased) == {pin, copy}
+    assert await found_by(memory, "ben") == []
+
+
 async def test_erasing_a_message_erases_the_copy_of_its_pin(memory: Memory) -> None:
     ann = memory.of_owner("ann")
     recorded = await ann.record_messages("s", [NewMessage(Sender.USER, RULE)])
