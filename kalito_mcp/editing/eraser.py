@@ -85,12 +85,15 @@ class Eraser:
             named = [one for target in found for one in await self._with_derived(target)]
             copies = await self.purge_copies(where.owner, named)
             for target in found:
-                if target.id not in gone:
+                if target.id in gone:
+                    continue
+                gone.append(target.id)
+                texts.append(target.text)
+                with suppress(RecordErased):  # as a copy of one before, or by somebody else meanwhile
                     derived = await self._purge_one(where, target.id)
-                    gone += [target.id, *derived.erased]
+                    gone += derived.erased
                     named += derived.rewritten
                     rewritten += [one for one in derived.rewritten if one not in rewritten]
-                    texts.append(target.text)
             # Once more, because somebody may have shared it meanwhile, or an earlier call was interrupted.
             copies = [*copies, *await self.purge_copies(where.owner, [*gone, *named])]
             erased += [*gone, *(copy.record_id for copy in copies)]

@@ -61,6 +61,8 @@ class Spaces(Part):
         again = await self._shared_again(where.space, source, editor)
         copy = await Sharing(self.place, self._services).copied(where.space, source, editor) if again is None else again
         noted = await self.place.store.read(lambda view: view.spaces.shared(where.space.name, [copy.id]))
+        if copy.id not in noted:
+            raise RecordNotFound(f"{copy.id} was shared, and erased again meanwhile")
         return copy, replace(noted[copy.id], record_id=copy.content["document_id"])
 
     async def writable(self, name: str | None) -> Membership:

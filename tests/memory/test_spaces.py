@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kalito_mcp import CreatePinRequest, Memory, NewMessage, open_memory
 from kalito_mcp.config.settings import Settings
-from kalito_mcp.domain.memory_records import Editor, EditorType
+from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import Origin, Reach
 from kalito_mcp.domain.records import Role as Sender
 from kalito_mcp.domain.scope import Limits
@@ -226,6 +227,13 @@ async def shared_in(memory: Memory, space: str) -> tuple[str, str]:
     return pin.id, (await ann.spaces.share(pin.id, space))[0].id
 
 
+async def test_a_record_and_its_copy_are_erased_by_one_call(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    report = await memory.of_owner("ann").purge([pin, copy])
+    assert set(report.erased) == {pin, copy}
+    assert await found_by(memory, "ben") == []
+
+
 async def test_erasing_a_message_erases_the_copy_of_its_pin(memory: Memory) -> None:
     ann = memory.of_owner("ann")
     recorded = await ann.record_messages("s", [NewMessage(Sender.USER, RULE)])
@@ -290,6 +298,22 @@ async def test_words_of_others_are_found_and_are_no_known_fact(memory: Memory) -
     await ann.spaces.share(recorded.message_ids[0])
     assert await found_by(memory, "ben") == [(RULE, "team")]
     assert await known_to(memory, "ben") == []
+
+
+async def test_a_copy_that_is_erased_while_it_is_shared_is_reported_as_gone(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, copied = memory.of_owner("ann"), Sharing.copied
+
+    async def erased_at_once(self: Sharing, *given: Any) -> MemoryRecord:
+        copy = await copied(self, *given)
+        await memory.of_owner("cora").purge([copy.id])
+        return copy
+
+    monkeypatch.setattr(Sharing, "copied", erased_at_once)
+    pin = await ann.create_pin(CreatePinRequest(None, RULE, scope=Reach.PERSON))
+    with pytest.raises(RecordNotFound, match="erased again meanwhile"):
+        await ann.spaces.share(pin.id)
 
 
 async def test_what_cannot_be_shared_says_why(memory: Memory) -> None:
