@@ -81,8 +81,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
 # The long ones: the tests that `campaign` marks, and those with random inputs with more of them; mixed calls of three
-# hosts, and of two owners; servers that are killed, stopped, cut short or robbed of their files; power cuts, which need
-# strace; the benchmarks at full size. Each runs to its end, and a broken promise in any fails the target.
+# hosts, of two owners, and of fifty people in spaces; servers that are killed, stopped, cut short or robbed of their
+# files; power cuts, which need strace; the benchmarks at full size. Each runs to its end, and a broken promise in any
+# fails the target.
 campaigns: $(VENV)/.dev
 	@failed=0; \
 	$(MAKE) types-of-windows || failed=1; \

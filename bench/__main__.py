@@ -52,6 +52,7 @@ CAMPAIGNS: Final = (
     "canaries",
     "replaced_files",
     "snapshot_races",
+    "spaces",
     "power_cut",
     "failover",
     "workday",

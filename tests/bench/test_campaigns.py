@@ -15,10 +15,12 @@ from bench import (
     power_cut,
     replaced_files,
     snapshot_races,
+    spaces,
     workday,
     workers,
 )
 from bench.disk_images import STRACE
+from tests.campaign import first_of
 from tests.postgres import shared_server
 from tests.server.wire import COVERED
 
@@ -108,6 +110,17 @@ def test_no_damaged_file_stops_an_import_or_is_half_taken_in_or_left_out_without
 
     assert kept_its_promises(found)
     assert found["mutations"] > 40 * 30
+
+
+@pytest.mark.parametrize("store", first_of(["postgres", "sqlite"]))
+def test_nobody_is_shown_or_refused_in_a_space_what_the_model_says_otherwise(store: str) -> None:
+    if store == "postgres":
+        shared_server()  # it skips the test where no server runs
+    found = spaces.campaign(store, spaces.Size(300, processes=2, users=6, spaces=3))
+
+    assert kept_its_promises(found)
+    for verb in ("share", "search", "purge"):
+        assert found["calls"].get(verb, 0) + found["overlapping_calls"].get(verb, 0) > 3
 
 
 @pytest.mark.campaign
