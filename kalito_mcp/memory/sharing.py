@@ -46,8 +46,8 @@ class Sharing(Part):
 
     @asynccontextmanager
     async def changing(self, record_id: str, editor: Editor) -> AsyncIterator[tuple[Scope, Editor]]:
-        """The scope in which a record is to be changed, and by whom. After the block, copies in spaces that say what
-        the record once said say what it says now.
+        """The scope in which a record is to be changed, and by whom. If the block gives it other words, copies in
+        spaces that say what it once said get them, too.
 
         Raises:
             AccessDenied: it is in a space, and the owner may not change it there.
@@ -56,10 +56,12 @@ class Sharing(Part):
         if place is not self.place:
             yield place.scope(), self.signed(editor)
             return
+        copied = await self._copied(record_id)
+        said = (await self._services.historian.record(place.scope(), record_id)).text if copied else ""
         yield place.scope(), editor
-        for space, document in await self._copied(record_id):
-            with suppress(KalitoError):  # the change is made; the next one of the record brings this up to date
-                await self._follow(space, document, record_id, editor)
+        for space, document in copied:
+            with suppress(KalitoError):  # the change is made; the next one of its words brings this up to date
+                await self._follow(space, document, record_id, said, editor)
 
     async def changed(
         self, change: Hiding, record_id: str, editor: Editor, expected_revision: int | None
@@ -175,8 +177,9 @@ class Sharing(Part):
 
         return await self.place.store.read(look)
 
-    async def _follow(self, space: Space, document: str, record_id: str, editor: Editor) -> None:
-        """Bring a copy up to date, unless it says what the record never said: somebody has changed it."""
+    async def _follow(self, space: Space, document: str, record_id: str, before: str, editor: Editor) -> None:
+        """Bring a copy up to date if the record says something else than before, unless the copy says what the record
+        never said: somebody has changed it."""
 
         async def look(view: ReadView) -> tuple[MemoryRecord, Sequence[str], Sequence[MemoryRecord]]:
             record = await get_record(view.records, self.place.scope(), record_id)
@@ -185,5 +188,5 @@ class Sharing(Part):
 
         now, ever, parts = await self.place.store.read(look)
         said = "".join(one.text for one in parts if not one.is_deleted)
-        if said != now.text and said in ever:
+        if now.text not in (before, said) and said in ever:
             await self.rewritten(space, parts, now, editor)

@@ -124,13 +124,26 @@ async def test_a_correction_reaches_the_copy(memory: Memory) -> None:
     assert (await ann.records.get(copy)).text == RULE
 
 
+async def test_a_copy_that_was_taken_back_to_earlier_words_waits_for_the_next_correction(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    ann = memory.of_owner("ann")
+    await ann.update_memory(pin, {"text": NEW_RULE}, expected_revision=1)
+    await memory.of_owner("cora").records.revert(copy, 1)
+    await ann.update_memory(pin, {"tags": ["deploy"]}, expected_revision=2)
+    await ann.forget(pin)
+    await ann.restore(pin)
+    assert await found_by(memory, "ben") == [(RULE, "team")]
+    await ann.update_memory(pin, {"text": "We deploy on Fridays."}, expected_revision=5)
+    assert await found_by(memory, "ben", "deploy") == [("We deploy on Fridays.", "team")]
+
+
 async def test_a_correction_that_did_not_reach_a_copy_goes_there_with_the_next(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pin, copy = await shared(memory)
     ann = memory.of_owner("ann")
     with monkeypatch.context() as cut:
-        cut.setattr(Sharing, "_copied", _stopped)
+        cut.setattr(Sharing, "_follow", _stopped)
         with pytest.raises(ConnectionError):
             await ann.update_memory(pin, {"text": "We deploy on Fridays."}, expected_revision=1)
     assert (await ann.records.get(copy)).text == RULE
