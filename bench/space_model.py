@@ -141,7 +141,7 @@ class SpaceModel:
                 raise Refused(_UNKNOWN)
             if record.is_erased and call.limits != NO_LIMITS:
                 raise Refused(_UNKNOWN)
-            is_own = record.user == call.owner and not record.is_erased
+            is_own = record.user == call.owner or record.is_erased
             if changes and not role.includes(Role.WRITER if is_own else Role.CURATOR):
                 raise Refused(_DENIED)
         if record.is_erased:
@@ -174,13 +174,15 @@ class SpaceModel:
         return any(of_text == text and (not project or one in (None, project)) for one, of_text in known)
 
     def _follow(self, call: Call, record: Kept, before: Version) -> None:
-        """Let the copies in spaces where the user may write say what the record says, unless they were changed."""
+        """Let the copies in spaces where the user may write say what the record says, unless they say what it never
+        said."""
+        ever = {one.text for one in record.versions}
         roles = self._within(call)
         for copy in self.copies(call.owner, record.id):
             role = roles.get(space_of(copy.holder) or "")
             if role is None or not role.includes(Role.WRITER) or copy.now.forgotten is not None:
                 continue
-            if copy.now.text != before.text or before.text == record.now.text:
+            if copy.now.text not in ever or record.now.text in (before.text, copy.now.text):
                 continue
             if not self._is_forgotten(copy.holder, copy.project, record.now.text):
                 self._change(copy, Version(record.now.text))
@@ -373,9 +375,12 @@ class SpaceModel:
         del call
         if name not in self.roles:
             raise Refused(_MISSING)
-        gone = list(self.of_holder(space_owner(name)))
-        for one in gone:
-            self._erase(one)
+        holder = space_owner(name)
+        gone = list(self.of_holder(holder))
+        # Nothing is known any more of what was there, nor what was forgotten or erased.
+        self.records = {one.id: one for one in self.records.values() if one.holder != holder}
+        for known in (self.by_holder, self.erased, self.forgotten):
+            known.pop(holder, None)
         del self.roles[name], self.projects[name]
 
         def check(found: int) -> Iterator[str]:

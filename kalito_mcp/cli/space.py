@@ -56,8 +56,13 @@ def list_all(database: str | None, config: Path | None) -> None:
 @with_settings
 def add(database: str | None, config: Path | None, name: str, user: str, role: str) -> None:
     """Let USER into the space NAME, or give a member another role."""
-    settings = settings_of_existing(database, config)
-    tell([_line(with_memory(settings, lambda memory: memory.spaces.set_member(name, user, Role(role))))])
+
+    async def let_in(memory: "Memory") -> list[str]:
+        is_known = any(one.name == user for one in await memory.people.all())
+        joined = _line(await memory.spaces.set_member(name, user, Role(role)))
+        return [joined] if is_known else [joined, f"nobody is called {user} yet: `kalito-mcp user add {user}`"]
+
+    tell(with_memory(settings_of_existing(database, config), let_in))
 
 
 @command.command()

@@ -70,6 +70,7 @@ class PersonEraser:
             swept = await self._eraser.sweep()
         kept = (
             f"the audit log keeps its entries about {name}: names, ids and numbers, and no words",
+            "what they wrote into copies that others shared stays there, with their name",
             "running servers may have some of it in memory until they are restarted",
             *self._copies,
         )
@@ -102,7 +103,12 @@ class PersonEraser:
         for space in left:
             await self._store.write(lambda transaction, of=space: transaction.spaces.remove_member(of, name))  # type: ignore[misc]
         erased = Counter(copy.space for copy in await self._eraser.purge_copies(name))
+        for space in erased:
+            await self._drop_empty_projects(space_owner(space))
         return {**left, **erased}
+
+    async def _drop_empty_projects(self, owner: str) -> None:
+        await self._store.write(lambda transaction: transaction.people.drop_empty_projects(owner))
 
     def _remove_files(self, name: str) -> tuple[str, ...]:
         """Remove the snapshots of a person, and what waits of their hooks; what it was, in words."""

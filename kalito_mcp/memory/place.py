@@ -1,7 +1,6 @@
 """Where a memory works: whose it is, what of it the caller reaches, and in which project."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -10,11 +9,11 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits, Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.spaces import Membership, Role, seen_in_spaces
-from kalito_mcp.errors import AccessDenied, Conflict, RecordErased
+from kalito_mcp.errors import AccessDenied, Conflict
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_by_path, project_of
-from kalito_mcp.records.historian import get_records, has_records
+from kalito_mcp.records.historian import records_ever
 from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_project, session_reached
 from kalito_mcp.runtime.acting import acting
@@ -85,15 +84,14 @@ class Place:
 
         async def look(view: ReadView) -> tuple[Scope, Membership, bool] | None:
             memberships = await view.spaces.memberships(self.owner)
-            if not memberships or await has_records(view, self.scope(), record_id):
+            if not memberships or await records_ever(view.records, self.scope(), record_id) is not None:
                 return None
             for member, scope in seen_in_spaces(self.scope().anywhere(), memberships):
-                if await has_records(view, scope, record_id):
-                    ids = [record_id]
-                    with suppress(RecordErased):
-                        ids = [one.id for one in await get_records(view.records, scope, record_id)]
-                    shared = await view.spaces.shared(member.space.name, ids)
-                    return scope, member, {one.user for one in shared.values()} == {self.owner}
+                parts = await records_ever(view.records, scope, record_id)
+                if parts is not None:
+                    shared = await view.spaces.shared(member.space.name, [one.id for one in parts])
+                    # Of what was erased nobody knows whose it was, and nothing is left to protect.
+                    return scope, member, {one.user for one in shared.values()} <= {self.owner}
             return None
 
         found = await self.store.read(look)

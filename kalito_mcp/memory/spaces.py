@@ -13,6 +13,7 @@ from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, checke
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.memory.sharing import Sharing
+from kalito_mcp.runtime.acting import acting_as_host
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.upkeep.store_layers import no_new_words
 
@@ -101,7 +102,7 @@ class Spaces(Part):
             raise InvalidInput(f"the name of a space has {len(name)} characters; take at most {_LONGEST_NAME}")
         of_project = None if project is None else await self.place.target(project)
         space = Space(name, of_project, self.place.clock.now_ms())
-        with no_new_words():
+        with no_new_words(), acting_as_host("create_space"):
             is_new = await self.place.store.write(lambda transaction: transaction.spaces.add_space(space))
         if not is_new:
             raise Conflict(f"there is a space {name!r} already; take another name, or add members to it")
@@ -112,7 +113,7 @@ class Spaces(Part):
         self.place.limits.check_none("the members of a space")
         checked_user(user, "user")
         membership = Membership(await self._existing(name), user, role, self.place.clock.now_ms())
-        with no_new_words():
+        with no_new_words(), acting_as_host("set_member"):
             is_there = await self.place.store.write(lambda transaction: transaction.spaces.set_member(membership))
         if not is_there:
             raise NotFound(f"the space {name!r} was removed meanwhile")
@@ -121,7 +122,7 @@ class Spaces(Part):
     async def remove_member(self, name: str, user: str) -> None:
         """Let somebody leave a space. What they shared stays. Raises NotFound if they are not in it."""
         self.place.limits.check_none("the members of a space")
-        with no_new_words():
+        with no_new_words(), acting_as_host("remove_member"):
             was_in = await self.place.store.write(lambda transaction: transaction.spaces.remove_member(name, user))
         if not was_in:
             raise NotFound(f"{user!r} is not in a space {name!r}; `kalito-mcp space list` shows who is")
@@ -130,7 +131,7 @@ class Spaces(Part):
         """Erase all that was shared in a space, and the space; how many records were erased. It may be called again if
         it was interrupted. Raises NotFound."""
         self.place.limits.check_none("removing a space")
-        with no_new_words():
+        with no_new_words(), acting_as_host("remove_space"):
             for member in await self.members(name):  # nobody shares any more while it is erased
                 await self.remove_member(name, member.user)
             return await self._services.people.erase_space(name)

@@ -24,3 +24,7 @@ class PeopleWriter(PeopleReader, Protocol):
         Returns the number of rows by table. Notes that the files must be swept. The audit log stays, and so do the
         owner's memberships in spaces.
         """
+
+    async def drop_empty_projects(self, owner: str) -> None:
+        """Drop the projects in which the owner has no session and no record, and what was forgotten in them: their
+        names may be words of somebody who was erased."""

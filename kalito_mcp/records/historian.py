@@ -212,15 +212,14 @@ async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Seq
     raise RecordNotFound(f"no record {record_id[:80]!r}; use an id that a search returned, such as msg_45")
 
 
-async def has_records(view: ReadView, scope: Scope, record_id: str) -> bool:
-    """Whether the owner has, or had, a record or a document of this id."""
+async def records_ever(reader: RecordReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord] | None:
+    """As `get_records`; none if they were erased, and None if the owner never had any."""
     try:
-        await get_records(view.records, scope, record_id)
+        return await get_records(reader, scope, record_id)
     except RecordErased:
-        return True
+        return ()
     except RecordNotFound:
-        return False
-    return True
+        return None
 
 
 async def _file(reader: RecordReader, scope: Scope, path: str) -> MemoryRecord:

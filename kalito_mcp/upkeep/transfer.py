@@ -67,7 +67,11 @@ async def transfer(source: TransferStore, target: TransferStore, progress: Progr
     progress("building the text index", 0)
     await target.maintenance.rebuild_derived()
     progress("comparing both sides", 0)
-    return await _same_on_both_sides(source, target)
+    try:
+        return await _same_on_both_sides(source, target)
+    except Conflict:
+        await target.write(partial(_begin, secret))  # nothing but another migration opens it now
+        raise
 
 
 async def _compared(view: TransferView, target: TransferStore, *, is_begun: bool) -> Mapping[str | None, int]:

@@ -21,6 +21,7 @@ from kalito_mcp.domain.access import Principal
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.safety.addresses import LOOPBACK_HOSTS
 from kalito_mcp.web.limits import RateLimits, too_many
+from kalito_mcp.web.problems import retry_after
 from kalito_mcp.web.urls import ServerUrls
 
 PRINCIPAL_KEY: Final = "kalito.principal"
@@ -98,7 +99,9 @@ class Guard:
                 why = None if principal or not token or not self._why_refused else await self._why_refused(token)
             except KalitoError as error:
                 _log.error("no token can be checked: %s", error)
-                await _refusal(503, "unavailable", _UNAVAILABLE)(scope, receive, send)
+                refusal = _refusal(503, error.code, _UNAVAILABLE)
+                refusal.headers.update(retry_after(error))
+                await refusal(scope, receive, send)
                 return
             if principal is None:
                 refusal = _refusal(401, "invalid_token", f"{why}; {_NEEDED}" if why else _NEEDED)

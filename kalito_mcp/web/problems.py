@@ -89,12 +89,12 @@ def problems(what: str) -> Iterator[None]:
         ) from error
     except KalitoError as error:
         status = next(status for kind, status in _STATUSES if isinstance(error, kind))
-        raise Problem(status, error.code, describe_error(error, what), _wait(error)) from error
+        raise Problem(status, error.code, describe_error(error, what), retry_after(error)) from error
     except Exception as error:
         raise Problem(500, "internal", incident(error, what)) from error
 
 
-def _wait(error: KalitoError) -> Mapping[str, str]:
+def retry_after(error: KalitoError) -> Mapping[str, str]:
     """When to try again, if that may help."""
     if isinstance(error, StorageBusy | StorageUnreachable):
         return {"retry-after": str(_BUSY_S)}

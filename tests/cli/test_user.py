@@ -79,8 +79,9 @@ def test_erasing_asks_for_the_name_and_says_what_went_and_what_is_left(
     assert lines[0].startswith("erased of local: 2 conversations, 4 records, 1 key, ")
     [named] = [line for line in lines if line.startswith("could not clean ")]
     assert "memory.db.backups" in named
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         "note: the audit log keeps its entries about local: names, ids and numbers, and no words",
+        "note: what they wrote into copies that others shared stays there, with their name",
         "note: running servers may have some of it in memory until they are restarted",
         "note: exports and other copies that somebody made are theirs to delete",
     ]

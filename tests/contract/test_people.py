@@ -108,3 +108,21 @@ async def test_the_audit_log_stays_whole(store: Store) -> None:
 async def test_nobody_is_made_by_erasing_them(store: Store) -> None:
     assert await erase(store, "nobody", 10) == []
     assert await owners(store) == {}
+
+
+async def test_a_project_without_anything_is_dropped_and_no_other(store: Store, tmp_path: Path) -> None:
+    async with memory_of(store, tmp_path) as memory:
+        kept = {}
+        for project in ("empty", "used", "forgotten"):
+            of_project = await memory.of_owner("anna").in_project(project)
+            [note] = await of_project.remember("note", {"text": f"A note of {project}."})
+            kept[project] = note.id
+        await memory.of_owner("ben").remember("note", {"text": "Of Ben."})
+        await memory.of_owner("anna").purge([kept["empty"]])
+        await memory.of_owner("anna").forget(kept["forgotten"])
+        await store.write(lambda transaction: transaction.people.drop_empty_projects("anna"))
+        assert {row.fields["id"] for row in await rows_of(store, "anna") if row.kind == "projects"} == {
+            "used",
+            "forgotten",
+        }
+        await memory.of_owner("anna").restore(kept["forgotten"])

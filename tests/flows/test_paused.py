@@ -137,14 +137,6 @@ async def _revoked(memory: Memory) -> object:
     return await memory.access.revoke_token((await memory.access.tokens())[0].id)
 
 
-async def _joined(memory: Memory, then: Callable[[], Awaitable[object]] | None = None) -> None:
-    with suppress(Conflict):
-        await memory.spaces.create("team")
-    await memory.spaces.set_member("team", "ann", SpaceRole.WRITER)
-    if then is not None:
-        await then()
-
-
 async def _decided(memory: Memory, decide: Callable[[str], Awaitable[object]]) -> object:
     [point] = await memory.conversations.timeline.open_points(limit=9)
     return await decide(point.record_id)
@@ -153,6 +145,14 @@ async def _decided(memory: Memory, decide: Callable[[str], Awaitable[object]]) -
 async def _closed(memory: Memory) -> object:
     [point] = await memory.conversations.timeline.open_points(limit=9)
     return await memory.conversations.timeline.close([point.record_id])
+
+
+async def _joined(memory: Memory, then: Callable[[], Awaitable[object]] | None = None, user: str = "ann") -> None:
+    with suppress(Conflict):
+        await memory.spaces.create("team")
+    await memory.spaces.set_member("team", user, SpaceRole.WRITER)
+    if then is not None:
+        await then()
 
 
 REFUSED: Final[Mapping[str, Verb]] = {
@@ -172,7 +172,7 @@ REFUSED: Final[Mapping[str, Verb]] = {
     ),
     "archive.restore": lambda memory: memory.archive.restore([ArchiveEntry("records", {"text": TEXT})]),
     "imports.keep_file_read": lambda memory: memory.imports.keep_file_read(FileRead("codex", WORD, 1, 1, 1, "")),
-    "spaces.share": lambda memory: memory.spaces.share("msg_1", "team"),
+    "spaces.share": lambda memory: _joined(memory, lambda: memory.spaces.share("msg_1", "team"), user="local"),
 }
 GOES_ON_TOO: Final[Mapping[str, Verb]] = {
     "people.erase": lambda memory: _person_erased(memory, "ann"),

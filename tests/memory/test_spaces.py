@@ -247,6 +247,14 @@ async def test_a_record_and_its_copy_are_erased_by_one_call(memory: Memory) -> N
     assert await found_by(memory, "ben") == []
 
 
+async def test_what_was_erased_may_be_erased_again(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    ann = memory.of_owner("ann")
+    for _ in range(2):
+        assert (await ann.purge([copy])).erased == (copy,)
+    assert (await ann.purge([pin, copy])).erased == (pin, copy)
+
+
 async def test_erasing_a_message_erases_the_copy_of_its_pin(memory: Memory) -> None:
     ann = memory.of_owner("ann")
     recorded = await ann.record_messages("s", [NewMessage(Sender.USER, RULE)])

@@ -170,6 +170,8 @@ async def test_a_write_to_the_source_meanwhile_is_found_at_the_end(source: Sqlit
     try:
         with pytest.raises(Conflict, match="differ in sessions: somebody wrote"):
             await transfer(source, target, silent)
+        with pytest.raises(Conflict, match="was not finished"):
+            await rebuild()
     finally:
         await other.close()
 

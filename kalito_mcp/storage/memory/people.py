@@ -44,6 +44,15 @@ class People(Tables):
             state.owed_erasures[state.next_key("erasures")] = frozenset()
         return erased
 
+    async def drop_empty_projects(self, owner: str) -> None:
+        state = self._state
+        used = {one.project for one in state.sessions.values() if one.owner == owner}
+        used |= {one.project for one in state.records.values() if one.owner == owner}
+        for place in [one for one in state.projects if one[0] == owner and one[1] not in used]:
+            del state.projects[place]
+        for value in [one for one in state.forgotten if one[0] == owner and one[2] not in {None, *used}]:
+            del state.forgotten[value]
+
     def _rows(self) -> Iterator[tuple[str, dict[Any, Any], Any, str]]:
         """Each row that is somebody's, in the order in which they are erased: table, rows, key, owner."""
         state = self._state

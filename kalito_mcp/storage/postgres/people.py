@@ -63,6 +63,15 @@ DELETE_SLICES: Final[Mapping[str, str]] = {
     "projects": _slice_of("projects", "key"),
     "agents": _slice_of("agents", "key"),
 }
+_OF_EMPTY_PROJECTS: Final = """
+    SELECT p.key FROM projects p WHERE p.owner_key = :owner
+        AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.owner_key = :owner AND s.project_key = p.key)
+        AND NOT EXISTS (SELECT 1 FROM records r WHERE r.owner_key = :owner AND r.project_key = p.key)
+"""
+DELETE_FORGOTTEN_IN_EMPTY_PROJECTS: Final = f"""
+DELETE FROM forgotten_values WHERE owner_key = :owner AND project_key IN ({_OF_EMPTY_PROJECTS})
+"""
+DELETE_EMPTY_PROJECTS: Final = f"DELETE FROM projects WHERE owner_key = :owner AND key IN ({_OF_EMPTY_PROJECTS})"
 DELETE_DEBTOR: Final = "DELETE FROM vector_debtors WHERE owner = :owner"
 DELETE_OWNER: Final = "DELETE FROM owners WHERE key = :owner"
 
@@ -100,3 +109,7 @@ class PeopleStatements(PeopleQueries):
         if erased:
             await Tombstones(self._transaction).owe_sweep(())
         return erased
+
+    async def drop_empty_projects(self, owner: str) -> None:
+        for statement in (DELETE_FORGOTTEN_IN_EMPTY_PROJECTS, DELETE_EMPTY_PROJECTS):
+            await self._all(statement, owner=owner)

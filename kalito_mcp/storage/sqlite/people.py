@@ -67,6 +67,15 @@ DELETE_SLICES: Final[Mapping[str, str]] = {
     "imports": "DELETE FROM imports WHERE key IN (SELECT key FROM imports WHERE owner = :owner LIMIT :limit)",
     "given": "DELETE FROM given WHERE key IN (SELECT key FROM given WHERE owner = :owner LIMIT :limit)",
 }
+_OF_EMPTY_PROJECTS: Final = f"""
+    SELECT p.key FROM projects p WHERE p.owner = :owner
+        AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.owner = :owner AND s.project_key = p.key)
+        AND NOT EXISTS (SELECT 1 FROM records r WHERE r.agent_key IN {_AGENTS} AND r.project_key = p.key)
+"""
+DELETE_FORGOTTEN_IN_EMPTY_PROJECTS: Final = f"""
+DELETE FROM forgotten_values WHERE agent_key IN {_AGENTS} AND project_key IN ({_OF_EMPTY_PROJECTS})
+"""
+DELETE_EMPTY_PROJECTS: Final = f"DELETE FROM projects WHERE key IN ({_OF_EMPTY_PROJECTS})"
 SELECT_ANY_SESSION: Final = "SELECT 1 FROM sessions WHERE owner = :owner LIMIT 1"
 # Before a session goes, SQLite looks for rows that name it: without an index, through all records, for each session.
 CREATE_FOR_SESSIONS: Final = (
@@ -111,6 +120,10 @@ class PeopleStatements(PeopleQueries):
         if erased:
             await Tombstones(self._transaction).owe_sweep(())
         return erased
+
+    async def drop_empty_projects(self, owner: str) -> None:
+        for statement in (DELETE_FORGOTTEN_IN_EMPTY_PROJECTS, DELETE_EMPTY_PROJECTS):
+            await self._all(statement, owner=owner)
 
     async def _erase_records(self, owner: str, most: int) -> Counter[str]:
         found = [stored(row) for row in await self._all(SELECT_ERASED_RECORDS, owner=owner, limit=most)]
