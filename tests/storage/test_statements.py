@@ -13,7 +13,7 @@ import pytest
 
 import kalito_mcp.storage.sqlite as package
 from kalito_mcp import storage
-from kalito_mcp.storage import access, sign_in
+from kalito_mcp.storage import access, sign_in, spaces
 from kalito_mcp.storage import audit as of_audit
 from kalito_mcp.storage.postgres import statements as postgres_statements
 from kalito_mcp.storage.sqlite import access as of_tokens
@@ -26,12 +26,12 @@ from kalito_mcp.storage.sqlite import (
     record_changes,
     record_statements,
     records,
-    spaces,
     superseded,
     text_index_check,
     timeline,
     tombstones,
 )
+from kalito_mcp.storage.sqlite import spaces as of_spaces
 from kalito_mcp.storage.sqlite import statements as sqlite_statements
 from kalito_mcp.storage.sqlite.conversations import (
     SELECT_LEVEL_END,
@@ -207,9 +207,9 @@ HOT = {
     "members": spaces.SELECT_MEMBERS,
     "memberships": spaces.SELECT_MEMBERSHIPS,
     "copies": spaces.SELECT_ALL_COPIES,
-    "copies of records": spaces.SELECT_COPIES,
-    "what is a copy": spaces.SELECT_SHARED,
-    "removal of copies": spaces.DELETE_COPIES,
+    "copies of records": of_spaces.SELECT_COPIES,
+    "what is a copy": of_spaces.SELECT_SHARED,
+    "removal of copies": of_spaces.DELETE_COPIES,
 }
 
 

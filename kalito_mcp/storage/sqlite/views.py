@@ -12,6 +12,7 @@ from kalito_mcp.storage.imports import ImportQueries, ImportStatements
 from kalito_mcp.storage.record_changes import RecordStatements
 from kalito_mcp.storage.records import RecordQueries
 from kalito_mcp.storage.sign_in import SignInQueries, SignInStatements
+from kalito_mcp.storage.spaces import SpaceQueries, SpaceStatements
 from kalito_mcp.storage.sqlite import statements
 from kalito_mcp.storage.sqlite.archive import ArchiveQueries, ArchiveStatements
 from kalito_mcp.storage.sqlite.audit import AuditStatements
@@ -20,7 +21,6 @@ from kalito_mcp.storage.sqlite.queries import Transaction
 from kalito_mcp.storage.sqlite.search import ColumnCaches, SearchQueries
 from kalito_mcp.storage.sqlite.session_changes import SessionStatements
 from kalito_mcp.storage.sqlite.sessions import SessionQueries
-from kalito_mcp.storage.sqlite.spaces import SpaceQueries, SpaceStatements
 from kalito_mcp.storage.sqlite.sweeping import SweepStatements
 from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
 from kalito_mcp.storage.sqlite.text_rebuild import TextRebuildStatements
@@ -59,7 +59,7 @@ class ReadViewOfSqlite:
         self.timeline = TimelineQueries(transaction)
         self.given = GivenQueries(transaction)
         self.people = PeopleQueries(connection)
-        self.spaces = SpaceQueries(connection)
+        self.spaces = SpaceQueries(transaction)
         self.connection = connection
 
 
@@ -85,4 +85,4 @@ class WriteTransactionOfSqlite:
         self.transfer = TransferStatements(connection)
         self.given = GivenStatements(transaction)
         self.people = PeopleStatements(connection)
-        self.spaces = SpaceStatements(connection)
+        self.spaces = SpaceStatements(transaction)
