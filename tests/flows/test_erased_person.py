@@ -134,7 +134,7 @@ async def test_a_name_that_nobody_has_and_a_space_are_refused_and_change_nothing
         with pytest.raises(InvalidInput, match="is a space"):
             await memory.people.erase("space:team")
         assert [one.name for one in await memory.spaces.all()] == ["team"]
-        assert await memory.access.audit(all_owners=True) == []
+        assert [one.said.action for one in await memory.access.audit(all_owners=True)] == ["create_space"]
 
 
 async def test_a_server_that_runs_beside_goes_on_and_shows_nothing_of_who_was_erased(database: Path) -> None:
