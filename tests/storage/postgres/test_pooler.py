@@ -59,6 +59,7 @@ def test_doctor_names_the_pooler(is_named: bool, verdict: Verdict) -> None:
     assert set(found.values()) == {Verdict.OK}
 
 
+@pytest.mark.campaign
 async def test_a_server_that_comes_back_behind_its_pooler_is_used_again() -> None:
     program = pgbouncer()
     server = new_server(fsync="on", synchronous_commit="on", full_page_writes="on")
