@@ -4,7 +4,7 @@ Two servers of the memory serve over HTTP, with both hosts in their URL. Each cl
 own, each with a key of its own, and sends a message again until it is acknowledged. In a round all clients work; then
 the primary and all its processes are killed with SIGKILL at a random moment, and the standby is promoted. A client goes
 on when a message of it is acknowledged that it first sent after the kill. Then every message that was acknowledged has
-to be there once, and nothing else but what was sent. At last the dead server begins anew, as the standby of the next
+to be there once, and nothing else but what was sent. Then the dead server is set up again, as the standby of the next
 round.
 """
 

@@ -1,7 +1,7 @@
 """What people may see and do in spaces while calls overlap: when each thing may have held at the earliest and at the
 latest. Pure.
 
-The moments are the steps of whoever sends the calls: one for each call sent and for each answer. Something may hold
+Moments are counted by the coordinator: one for each call sent and one for each answer. Something may hold
 from the moment at which a call that brings it about is sent. It does not hold after the answer to a call that ends it,
 unless a call that brings it about again ran at the same time. Whatever an answer shows, and whatever is done, must have
 been allowed at one moment between the two.

@@ -1,4 +1,4 @@
-"""`kalito-mcp user`: the people who share a database. For whoever runs it: no person's own key is needed."""
+"""`kalito-mcp user`: the people who share a database. It is for the operator, who needs no key."""
 
 import sys
 from collections.abc import Iterator, Sequence

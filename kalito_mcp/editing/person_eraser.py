@@ -101,11 +101,14 @@ class PersonEraser:
         memberships = await self._store.read(lambda view: view.spaces.memberships(name))
         left = {one.space.name: 0 for one in memberships}
         for space in left:
-            await self._store.write(lambda transaction, of=space: transaction.spaces.remove_member(of, name))  # type: ignore[misc]
+            await self._leave(space, name)
         erased = Counter(copy.space for copy in await self._eraser.purge_copies(name))
         for space in erased:
             await self._drop_empty_projects(space_owner(space))
         return {**left, **erased}
+
+    async def _leave(self, space: str, name: str) -> None:
+        await self._store.write(lambda transaction: transaction.spaces.remove_member(space, name))
 
     async def _drop_empty_projects(self, owner: str) -> None:
         await self._store.write(lambda transaction: transaction.people.drop_empty_projects(owner))

@@ -1,4 +1,4 @@
-"""The people who share a database, for whoever runs it."""
+"""The people who share a database, for the operator of the server."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -97,7 +97,7 @@ class Sharing(Part):
         now_ms = self.place.clock.now_ms()
 
         async def share(transaction: WriteTransaction, add: Adding) -> Sequence[MemoryRecord]:
-            # The record is looked at first: whoever changes two memories changes the person's before the space's.
+            # The record is read first: a write to two memories locks the person's before the space's.
             if await transaction.records.record(scope_of(self.place.owner, source), source.id) is None:
                 raise RecordNotFound(f"{source.id} was erased meanwhile")
             mine = await self.mine(transaction)

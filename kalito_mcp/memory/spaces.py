@@ -48,7 +48,8 @@ class Spaces(Part):
         Raises:
             RecordNotFound: no such record, or it was erased.
             AccessDenied: the owner is no member of the space, or a reader.
-            InvalidInput: no space is named, and there is none or more than one; or it is a document of several parts.
+            InvalidInput: no space is named, and the owner may share in none, or in several; or the record is a document
+                of several parts.
             Conflict: the record is forgotten, or internal, as thoughts are; or what was forgotten or erased in the
                 space says the same.
         """

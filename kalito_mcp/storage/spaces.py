@@ -2,7 +2,7 @@
 
 Their tables are read to know whose memories somebody may read.
 
-A user's revision follows the spaces that they are in, so whoever changes who is in a space goes on as each of these
+A user's revision follows the spaces that they are in, so a change of who is in a space is written as each of these
 users, which moves theirs. Where that takes locks, every write takes them in this order, so that no two wait for each
 other: rows of `spaces`, users by name, owners of spaces by name. A share is a write of the user first, and then of the
 space.

@@ -130,7 +130,7 @@ async def _finish(owners: Sequence[str], last: Page, transaction: TransferTransa
 async def _bring(
     target: TransferStore, owner: str | None, rows: AsyncGenerator[Page], has: int, progress: Progress
 ) -> Page:
-    """Write the rows, but for the first ones, which the target has. Returns those that are written at the end."""
+    """Write the rows, except the first ones, which the target has. Returns those that are written at the end."""
     batch, last = list[ArchiveEntry](), list[ArchiveEntry]()
     async with aclosing(rows) as pages:
         async for page in pages:
@@ -169,7 +169,7 @@ async def _add(transaction: TransferTransaction, owner: str | None, rows: Page) 
 
 
 async def _bring_vectors(view: TransferView, target: TransferStore, index: VectorIndex, progress: Progress) -> None:
-    """Write the vectors of an index, the newest first, as when they are made, but for the first ones, which the target
+    """Write the vectors of an index, the newest first, as when they are made, except the first ones, which the target
     has."""
     fingerprint = index.fingerprint
 

@@ -207,8 +207,8 @@ class PostgresStore:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
-        """A connection of the pool. After a failover those of before are replaced: they lead nowhere, or to a server
-        that takes no writes now."""
+        """A connection of the pool. After a failover, earlier connections are replaced: they lead nowhere, or to a
+        server that takes no writes now."""
         with explained(str(self.place)):
             connection = await self._acquired()
             try:
