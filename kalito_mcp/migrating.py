@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
-from kalito_mcp.ports.transfer import TransferStore
+from kalito_mcp.ports.store import OpenedStore
 from kalito_mcp.runtime.database_address import DatabaseAddress, ServerAddress
 from kalito_mcp.storage.on_server import open_on_server
 from kalito_mcp.storage.sqlite.database import SqliteStore
@@ -30,7 +30,7 @@ async def migrate(
         return await transfer(source, destination, progress)
 
 
-def _source(address: DatabaseAddress, policy: StoragePolicy) -> AbstractAsyncContextManager[TransferStore]:
+def _source(address: DatabaseAddress, policy: StoragePolicy) -> AbstractAsyncContextManager[OpenedStore]:
     """The database, to be read while nobody writes to a file. On a server, what is written meanwhile is found at the
     end."""
     if address.server is None:
@@ -40,8 +40,8 @@ def _source(address: DatabaseAddress, policy: StoragePolicy) -> AbstractAsyncCon
 
 
 @asynccontextmanager
-async def _opened(address: DatabaseAddress, policy: StoragePolicy, *, is_target: bool) -> AsyncIterator[TransferStore]:
-    store: TransferStore
+async def _opened(address: DatabaseAddress, policy: StoragePolicy, *, is_target: bool) -> AsyncIterator[OpenedStore]:
+    store: OpenedStore
     if address.server is not None:
         store = await open_on_server(address.server, policy, is_target=is_target)
     else:
