@@ -26,7 +26,7 @@ from typing import Any, Final
 from bench.kill import PATIENCE_S
 from bench.ledger import GONE, Entry, State, Violations, compare, holding, inspect_deeply, read, settle
 from bench.mixed_calls import Caller
-from bench.report import emit, options, progress
+from bench.report import in_rounds, progress
 from bench.wire import ServerGone, clean_environment
 from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.storage.sqlite.inspection import inspect
@@ -243,16 +243,5 @@ def campaign(*, rounds: int, seed: int = 1) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Run the campaign. The exit code is 1 if it found a violation."""
-    parser = options(__doc__)
-    parser.add_argument("--rounds", type=int, help="default 180, quick 9")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    figures = campaign(rounds=given.rounds or (9 if given.quick else 180), seed=given.seed)
-    emit("cut_purges", figures)
-    return 1 if figures["violations"] else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_rounds("cut_purges", __doc__, campaign, usual=180, quick=9))

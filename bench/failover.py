@@ -29,15 +29,13 @@ import anyio
 import asyncpg
 
 from bench.ledger import Violations
-from bench.report import ROOT, emit, options, progress
+from bench.report import ROOT, in_rounds, progress
 from bench.wire import clean_environment
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.errors import SessionNotFound
 from kalito_mcp.wiring import open_memory
 from tests.postgres import APP, OWNER, SUPERUSER, Server, lay_template, new_server
 
-_ROUNDS: Final = 20
-_QUICK_ROUNDS: Final = 2
 _WORKERS: Final = 2
 _CLIENTS: Final = 8
 _WORKING_S: Final = (0.3, 2.0)
@@ -270,16 +268,5 @@ def campaign(*, rounds: int, seed: int = 1) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Print the figures. The exit code is 1 if a promise was broken."""
-    parser = options(__doc__)
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    found = campaign(rounds=given.rounds or (_QUICK_ROUNDS if given.quick else _ROUNDS), seed=given.seed)
-    emit("failover", found)
-    return int(found["violations"] > 0)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_rounds("failover", __doc__, campaign, usual=20, quick=2))

@@ -28,7 +28,7 @@ import anyio
 
 from bench.ledger import State, Violations, compare, copied, holding, inspect_deeply, read, settle
 from bench.mixed_calls import Caller
-from bench.report import emit, options, progress
+from bench.report import in_rounds, progress
 from bench.wire import ServerGone, clean_environment
 from kalito_mcp.wiring import open_memory
 
@@ -210,7 +210,7 @@ async def reopen(database: Path) -> None:
         await memory.settled()
 
 
-def campaign(*, rounds: int, callers: int, seed: int = 1) -> dict[str, Any]:
+def campaign(*, rounds: int, callers: int = 8, seed: int = 1) -> dict[str, Any]:
     """Run `rounds` rounds. Returns the figures."""
     tally = Tally()
     started = time.perf_counter()
@@ -242,17 +242,5 @@ def campaign(*, rounds: int, callers: int, seed: int = 1) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Run the campaign. The exit code is 1 if it found a violation."""
-    parser = options(__doc__)
-    parser.add_argument("--rounds", type=int, help="default 200, quick 3")
-    parser.add_argument("--callers", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    figures = campaign(rounds=given.rounds or (3 if given.quick else 200), callers=given.callers, seed=given.seed)
-    emit("kill", figures)
-    return 1 if figures["violations"] else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_rounds("kill", __doc__, campaign, usual=200, quick=3))

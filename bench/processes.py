@@ -54,7 +54,7 @@ class Log:
     worked_s: float = 0.0
 
 
-class _Overheard(logging.Handler):
+class Overheard(logging.Handler):
     """Counts failures of owed work as errors. They are logged and never raised."""
 
     def __init__(self, errors: list[str]) -> None:
@@ -73,7 +73,7 @@ def work(database: str, number: int, operations: int, start: threading.Barrier) 
 
 async def _work(database: str, number: int, operations: int, start: threading.Barrier) -> Log:
     log = Log()
-    logging.getLogger("kalito").addHandler(_Overheard(log.errors))
+    logging.getLogger("kalito").addHandler(Overheard(log.errors))
     # All open at once. The first one creates the database.
     start.wait(_START_S)
     try:

@@ -14,14 +14,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 from bench.ledger import Stored, Violations, copied, read
 from bench.mixed_calls import Caller
-from bench.report import emit, options, progress
+from bench.report import in_rounds, progress
 from bench.wire import ServerGone, clean_environment
 from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.storage.sqlite.inspection import inspect
@@ -163,7 +163,7 @@ def _read(database: Path) -> Stored | None:
         return None
 
 
-def campaign(*, deeds: list[str], rounds: int, seed: int = 1) -> dict[str, Any]:
+def campaign(*, rounds: int, deeds: Sequence[str] = tuple(DEEDS), seed: int = 1) -> dict[str, Any]:
     """Run `rounds` rounds of all these deeds. Returns the figures."""
     violations = Violations()
     found: dict[str, Counter[str]] = {name: Counter() for name in deeds}
@@ -184,17 +184,5 @@ def campaign(*, deeds: list[str], rounds: int, seed: int = 1) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Run the campaign. The exit code is 1 if it found a violation."""
-    parser = options(__doc__)
-    parser.add_argument("--rounds", type=int, help="rounds of all deeds: default 4, quick 1")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    rounds = given.rounds or (1 if given.quick else 4)
-    figures = campaign(deeds=list(DEEDS), rounds=rounds, seed=given.seed)
-    emit("replaced_files", figures)
-    return 1 if figures["violations"] else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_rounds("replaced_files", __doc__, campaign, usual=4, quick=1))

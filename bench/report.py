@@ -10,7 +10,7 @@ import platform
 import resource
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,17 @@ def options(doc: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller sizes: seconds instead of minutes")
     return parser
+
+
+def in_rounds(name: str, doc: str | None, campaign: Callable[..., Mapping[str, Any]], *, usual: int, quick: int) -> int:
+    """The command line of a campaign of rounds. The exit code is 1 if it found a violation."""
+    parser = options(doc)
+    parser.add_argument("--rounds", type=int, help=f"default {usual}, quick {quick}")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    figures = campaign(rounds=given.rounds or (quick if given.quick else usual), seed=given.seed)
+    emit(name, figures)
+    return int(figures["violations"] > 0)
 
 
 def emit(benchmark: str, figures: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from bench.kill import PATIENCE_S
 from bench.ledger import Entry, State, Violations, compare, holding, inspect_deeply, read, settle
 from bench.mixed_calls import Caller
-from bench.report import emit, options, progress
+from bench.report import in_rounds, progress
 from bench.wire import ServerGone, clean_environment
 
 _WRITING: Final = {"record": 10, "pin": 1, "feedback": 2}
@@ -162,16 +162,5 @@ def campaign(*, rounds: int, seed: int = 1) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Run the campaign. The exit code is 1 if it found a violation."""
-    parser = options(__doc__)
-    parser.add_argument("--rounds", type=int, help="default 160, quick 6")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    figures = campaign(rounds=given.rounds or (6 if given.quick else 160), seed=given.seed)
-    emit("snapshot_races", figures)
-    return 1 if figures["violations"] else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_rounds("snapshot_races", __doc__, campaign, usual=160, quick=6))

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.corpus import Corpus
+from bench.processes import Overheard
 from bench.report import emit, latency, options, progress
 from bench.stores import new_address, server
 from bench.team import SERVER_SETTINGS, database_name
@@ -114,16 +115,6 @@ class Log:
     notes: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """The text of each acknowledged note, by owner and id; "" of one that was forgotten."""
     embedded: Counter[str] = field(default_factory=Counter[str])
-
-
-class _Overheard(logging.Handler):
-    def __init__(self, errors: list[str]) -> None:
-        super().__init__(logging.WARNING)
-        self._errors = errors
-
-    def emit(self, record: logging.LogRecord) -> None:
-        cause = record.exc_info[1] if record.exc_info else ""
-        self._errors.append(f"{record.getMessage()} {cause}")
 
 
 class Caller:
@@ -232,7 +223,7 @@ async def _work(
 ) -> Log:
     log = Log()
     for name in ("kalito", "kalito_mcp"):
-        logging.getLogger(name).addHandler(_Overheard(log.errors))
+        logging.getLogger(name).addHandler(Overheard(log.errors))
     embedder = Counting(log.embedded)
     settings = replace(
         Settings(),

@@ -2,15 +2,17 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
 import anyio
 
 from kalito_mcp.ports.storage_policy import StoragePolicy
-from kalito_mcp.ports.transfer import TransferStore
+from kalito_mcp.ports.store import OpenedStore
 from kalito_mcp.runtime.database_address import DatabaseAddress, ServerAddress
 from kalito_mcp.storage.on_server import open_on_server
-from kalito_mcp.storage.sqlite.alone import opened_alone
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.storage.sqlite.environment import refuse_opened
+from kalito_mcp.storage.sqlite.mutex import WriteMutex
 from kalito_mcp.upkeep.transfer import Progress, TransferReport, transfer
 
 
@@ -28,18 +30,18 @@ async def migrate(
         return await transfer(source, destination, progress)
 
 
-def _source(address: DatabaseAddress, policy: StoragePolicy) -> AbstractAsyncContextManager[TransferStore]:
+def _source(address: DatabaseAddress, policy: StoragePolicy) -> AbstractAsyncContextManager[OpenedStore]:
     """The database, to be read while nobody writes to a file. On a server, what is written meanwhile is found at the
     end."""
     if address.server is None:
-        return opened_alone(address.path, policy)
+        return _opened_alone(address.path, policy)
     # The role that owns the tables is the target's.
     return _opened(DatabaseAddress(address.prefix, ServerAddress(address.server.url)), policy, is_target=False)
 
 
 @asynccontextmanager
-async def _opened(address: DatabaseAddress, policy: StoragePolicy, *, is_target: bool) -> AsyncIterator[TransferStore]:
-    store: TransferStore
+async def _opened(address: DatabaseAddress, policy: StoragePolicy, *, is_target: bool) -> AsyncIterator[OpenedStore]:
+    store: OpenedStore
     if address.server is not None:
         store = await open_on_server(address.server, policy, is_target=is_target)
     else:
@@ -49,3 +51,22 @@ async def _opened(address: DatabaseAddress, policy: StoragePolicy, *, is_target:
     finally:
         with anyio.CancelScope(shield=True):
             await store.close()
+
+
+@asynccontextmanager
+async def _opened_alone(path: Path, policy: StoragePolicy) -> AsyncIterator[SqliteStore]:
+    """The database for reading, for a block in which nobody can write to it. It is brought up to date before.
+
+    Raises:
+        Conflict: a process has it open.
+        ConfigurationError, StorageError: as `SqliteStore.open`.
+    """
+    await (await SqliteStore.open(path, policy)).close()
+    async with WriteMutex(path.with_name(f"{path.name}.lock"), timeout_s=policy.busy_timeout_s).held():
+        refuse_opened(path)
+        store = await SqliteStore.open(path, policy, may_write=False)
+        try:
+            yield store
+        finally:
+            with anyio.CancelScope(shield=True):
+                await store.close()

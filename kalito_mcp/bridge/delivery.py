@@ -55,12 +55,11 @@ _NOT_YET: Final = "what waits for it is being delivered"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A request that changes the memory. `meta` is what it says besides its caller."""
+    """A call of a tool that changes the memory. `meta` is what it says besides its caller."""
 
     params: Mapping[str, Any]
     caller: Caller
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    method: str = _METHOD
 
 
 @dataclass(slots=True)
@@ -140,7 +139,7 @@ class Delivery:
                 has_turn = True
                 await self._empty_outbox(deadline)
                 result = await self.ask(
-                    change.method, change.params, change.caller, meta=change.meta, on_progress=on_progress
+                    _METHOD, change.params, change.caller, meta=change.meta, on_progress=on_progress
                 )
                 refusal_in(result)  # raises if the home could not do it now, but would do it later
         except (HomePaused, RequestRefused):
@@ -199,9 +198,8 @@ class Delivery:
             TextTooLarge: it is too long for the home. StorageError: it cannot be written.
         """
         caller = change.caller
-        self.home.check_length(change.method, change.params, caller, {**change.meta, **_LATE})
+        self.home.check_length(_METHOD, change.params, caller, {**change.meta, **_LATE})
         content = {
-            "method": change.method,
             "params": change.params,
             "client": caller.client,
             "session": caller.session,
@@ -327,8 +325,6 @@ class Delivery:
     async def _send(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         caller = Caller(given.get("client"), given.get("session"), given.get("project"))
         meta = {**given.get("meta", {}), **_LATE}
-        if given["method"] != _METHOD:
-            raise ValueError("nothing else is kept")
         return await self.ask(_METHOD, dict(given["params"]), caller, meta=meta)
 
 

@@ -11,8 +11,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -103,7 +103,7 @@ class _Check:
         settings = self._settings(start, environment)
         if hook is not None:
             self._switch(settings)
-        with _TraceKept(settings.database.files.trace(self._host.key)):
+        with _trace_kept(settings.database.files.trace(self._host.key)):
             try:
                 await self._through_server(start, hook, environment, settings)
             finally:
@@ -329,23 +329,20 @@ class _Check:
         self.links.append(Link(name, is_whole=True, detail=detail))
 
 
-class _TraceKept:
+@contextmanager
+def _trace_kept(file: Path) -> Iterator[None]:
     """Leaves the trace of a host's hooks as it was: `status` is to speak of what the host itself sent."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._heard_ns: int | None = None
-
-    def __enter__(self) -> None:
+    heard_ns = None
+    with suppress(OSError):
+        heard_ns = file.stat().st_mtime_ns
+    try:
+        yield
+    finally:
         with suppress(OSError):
-            self._heard_ns = self._file.stat().st_mtime_ns
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(OSError):
-            if self._heard_ns is None:
-                self._file.unlink(missing_ok=True)
+            if heard_ns is None:
+                file.unlink(missing_ok=True)
             else:
-                os.utime(self._file, ns=(self._heard_ns, self._heard_ns))
+                os.utime(file, ns=(heard_ns, heard_ns))
 
 
 @asynccontextmanager

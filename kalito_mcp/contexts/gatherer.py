@@ -8,14 +8,15 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kalito_mcp.contexts.cache import CachePolicy, Moment, RevisionCache
-from kalito_mcp.contexts.digest import read_digest
 from kalito_mcp.contexts.known import Known, KnownReader
 from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.contexts.recaller import Query, Recalled, Recaller
 from kalito_mcp.domain.context import Include
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import MessageWithImportance, SessionView
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
@@ -23,12 +24,13 @@ from kalito_mcp.domain.search import Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.sessions import Session, unrecorded_session
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import SessionNotFound, StorageDamaged
+from kalito_mcp.pins.repeats import without_repeats
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.retrieval.latest import latest_ends
 from kalito_mcp.retrieval.search import Searcher
-from kalito_mcp.safety.trust import trusted
+from kalito_mcp.safety.trust import is_withheld, trusted
 
 _log: Final = logging.getLogger("kalito.contexts")
 _FIRST_TURN: Final = 2
@@ -182,7 +184,7 @@ class Gatherer:
         if asks_for_latest or not session.has_begun:
             latest = await read(partial(self._latest, request, query if asks_for_latest else None, session))
             since, without = min((one.created_at for end in latest for one in end), default=0), session.session.id
-            digest = await read(lambda view: read_digest(view, place, since, without=without, most=_DIGEST))
+            digest = await read(lambda view: _read_digest(view, place, since, without=without, most=_DIGEST))
         asks_for_latest = asks_for_latest and bool(latest)
         found = Recalled()
         if query is not None and not (asks_for_latest and query.prepared.question.asks_nothing_else):
@@ -294,3 +296,16 @@ def _of_known(request: ContextRequest, of_session: SessionParts) -> Scope:
 def _of_session(request: ContextRequest) -> tuple[Scope, frozenset[Include]]:
     """The cache key of a session's parts: it does not depend on the project to which the caller is narrowed."""
     return request.scope.anywhere().of_session(request.scope.session or ""), request.include
+
+
+async def _read_digest(view: ReadView, scope: Scope, since: int, *, without: str, most: int) -> Sequence[KnownRecord]:
+    """Open items and results at the end of the conversations since then, at most this many: the latest conversation
+    first, and open items first in each. Leaves out the session `without`."""
+    found = [
+        one
+        for one in await view.records.left_open(scope, limit=2 * most)
+        if one.created_at >= since and one.session_id != without and not is_withheld(one.origin, one.text)
+    ]
+    of_each = [list(of_one) for _, of_one in groupby(found, key=lambda one: one.session_id)]
+    in_order = [one for of_one in of_each for one in sorted(of_one, key=lambda one: one.kind is not Kind.OPEN)]
+    return without_repeats(in_order, (), most=most)

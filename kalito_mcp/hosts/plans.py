@@ -5,7 +5,7 @@ import itertools
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
@@ -124,7 +124,7 @@ def plan_install(host: Host, places: Places, launcher: Launcher, *, has_hooks: b
         before = files.read(path)
         if before.data is None and not wished and all(isinstance(part, HookFile) for part in parts):
             continue
-        with _Naming(path):
+        with _naming(path):
             after = written(parts, before.text, wish)
             if after != before.text:
                 is_backed_up = _is_to_be_kept(path, parts, before)
@@ -151,7 +151,7 @@ def plan_uninstall(host: Host, places: Places, *, staying: Sequence[Host] = ()) 
         now = files.read(path)
         if now.data is None or not parts:
             continue
-        with _Naming(path):
+        with _naming(path):
             if has_ours(parts, now.text):
                 changes.append(_taken_out(path, parts, now))
     if isinstance(host.hooks, OwnFile):
@@ -171,7 +171,7 @@ def state_of(host: Host, places: Places) -> State:
     for path, parts in _parts(host, places).items():
         try:
             text = files.read(path).text
-            with _Naming(path):
+            with _naming(path):
                 entry = entry or has_entry(parts, text)
                 command = command or command_in(parts, text)
                 events += our_events(parts, text)
@@ -244,15 +244,10 @@ def _is_own(own: OwnFile, content: Content) -> bool:
     return own.mark in content.text.partition("\n")[0]
 
 
-class _Naming:
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
     """Turns a refusal of a text into an error that names the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ValueError):
-            raise ConfigurationError(f"{self._path}: {error}; it was left as it is") from error
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: {error}; it was left as it is") from error

@@ -1,5 +1,4 @@
-"""Chores of a store: what makes later calls cheaper, and what is left of erased records. A store without chores does
-nothing here."""
+"""Chores of a store: what makes later calls cheaper, and what is left of erased records."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -20,6 +20,7 @@ from kalito_mcp.ports.sessions import SessionReader, SessionWriter
 from kalito_mcp.ports.sign_in import SignInReader, SignInWriter
 from kalito_mcp.ports.spaces import SpaceReader, SpaceWriter
 from kalito_mcp.ports.timeline import TimelineReader
+from kalito_mcp.ports.transfer import TransferReader, TransferWriter
 from kalito_mcp.ports.vectors import VectorReader, VectorWriter
 
 T = TypeVar("T")
@@ -72,6 +73,8 @@ class ReadView(Protocol):
     def people(self) -> PeopleReader: ...
     @property
     def spaces(self) -> SpaceReader: ...
+    @property
+    def transfer(self) -> TransferReader: ...
 
 
 class WriteTransaction(Protocol):
@@ -103,6 +106,8 @@ class WriteTransaction(Protocol):
     def people(self) -> PeopleWriter: ...
     @property
     def spaces(self) -> SpaceWriter: ...
+    @property
+    def transfer(self) -> TransferWriter: ...
 
 
 class Store(Protocol):

@@ -1,18 +1,14 @@
-"""What moves a whole database from one store to another. A store that ends with its process needs none of it."""
+"""What moves a whole database from one store to another, besides the entries of an archive."""
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import AsyncGenerator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from kalito_mcp.domain.transfer import Row
-from kalito_mcp.ports.store import OpenedStore, ReadView, WriteTransaction
 from kalito_mcp.ports.vectors import OwedVector
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-T = TypeVar("T")
 
 
 class TransferReader(Protocol):
@@ -43,25 +39,3 @@ class TransferWriter(TransferReader, Protocol):
         Raises:
             InvalidInput: a row cannot be stored.
         """
-
-
-class TransferView(ReadView, Protocol):
-    """A view for a migration."""
-
-    @property
-    def transfer(self) -> TransferReader: ...
-
-
-class TransferTransaction(WriteTransaction, Protocol):
-    """A transaction for a migration."""
-
-    @property
-    def transfer(self) -> TransferWriter: ...
-
-
-class TransferStore(OpenedStore, Protocol):
-    """A store that a migration reads or writes."""
-
-    def view(self) -> AbstractAsyncContextManager[TransferView]: ...
-
-    async def write(self, work: Callable[[TransferTransaction], Coroutine[Any, Any, T]]) -> T: ...  # type: ignore[override]

@@ -1,8 +1,5 @@
 """All rows of a store in their order, and digests of them, by which two stores are compared: equal memories have equal
 digests, table by table.
-
-The hash that a store may keep in a row is not part of them, because others keep none. The numbers of entries are, and
-a store that gives others has other digests.
 """
 
 import hashlib
@@ -13,7 +10,7 @@ from typing import Final, NamedTuple
 
 from kalito_mcp.domain.archive import FIELDS, ArchiveEntry, Selection
 from kalito_mcp.domain.transfer import MOVED
-from kalito_mcp.ports.transfer import TransferView
+from kalito_mcp.ports.store import ReadView
 
 SHARED: Final = frozenset({"identity", "sqlite_sequence"})
 """Kinds of entries that are the same for all owners."""
@@ -29,8 +26,8 @@ class TableDigest(NamedTuple):
     digest: str
 
 
-async def digests_of_all(view: TransferView) -> Mapping[str, TableDigest]:
-    """The digest of each table. It depends neither on hashes that only some stores keep, nor on owners without rows."""
+async def digests_of_all(view: ReadView) -> Mapping[str, TableDigest]:
+    """The digest of each table. It does not depend on owners without rows."""
     made, counts = {kind: hashlib.sha256() for kind in (*FIELDS, *MOVED)}, dict.fromkeys((*FIELDS, *MOVED), 0)
     for owner in (*(await view.transfer.owners() or [""]), None):
         seen = {kind for kind in SHARED if counts[kind]}
@@ -43,7 +40,7 @@ async def digests_of_all(view: TransferView) -> Mapping[str, TableDigest]:
     return {kind: TableDigest(counts[kind], made[kind].hexdigest()) for kind in made}
 
 
-async def rows_of(view: TransferView, owner: str | None) -> AsyncGenerator[Page]:
+async def rows_of(view: ReadView, owner: str | None) -> AsyncGenerator[Page]:
     """All rows of an owner; for None, what has no owner. The same store always gives the same order."""
     if owner is not None:
         async with aclosing(view.archive.entries(owner, Selection())) as entries:
@@ -57,5 +54,4 @@ async def rows_of(view: TransferView, owner: str | None) -> AsyncGenerator[Page]
 
 
 def _line(entry: ArchiveEntry, owner: str | None) -> bytes:
-    fields = [[name, value] for name, value in entry.fields.items() if name != "hash" or entry.kind in MOVED]
-    return json.dumps([owner, fields], default=bytes.hex, separators=(",", ":")).encode() + b"\n"
+    return json.dumps([owner, list(entry.fields.items())], default=bytes.hex, separators=(",", ":")).encode() + b"\n"

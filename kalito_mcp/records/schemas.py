@@ -6,7 +6,7 @@ and `not_for_chat`, and `importance_score` for the level `importance`. The other
 themselves are in `fields.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -17,9 +17,9 @@ from kalito_mcp.domain.statements import HOLDS_WITH, KEPT_AT
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, checked_transition, importance_of
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_text
-from kalito_mcp.domain.wording import camel_case, shown
+from kalito_mcp.domain.wording import camel_case, did_you_mean, shown
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.records.diffs import diff_summary
-from kalito_mcp.records.faults import refuse, unknown_field
 
 MEMORY_EDITS: Final = "memory_edits"
 """The `type` of a shown edit: the specification's name of the collection."""
@@ -29,6 +29,7 @@ _INPUT_ONLY: Final = ("importance", *_HIDING)
 _NEVER_SENT: Final = ("chunk_index", "total_chunks")
 _TEXT_ALIASES: Final[Mapping[RecordType, str]] = {RecordType.PIN: "content", RecordType.SUMMARY: "summary"}
 
+_MAX_FAULTS: Final = 5
 _RULED: Final = ("status", "priority", "completed_at")
 """Fields of a task that its rules also read when another field is sent."""
 
@@ -127,7 +128,7 @@ def checked_content(record_type: RecordType, fields: Mapping[str, Any], *, now_m
 
     given, faults = _named(record_type, fields, _read_only(record_type))
     content, more = checked(record_type, with_changes({}, given))
-    refuse([*faults, *more])
+    _refuse([*faults, *more])
     if record_type is RecordType.MESSAGE and given.get("importance_score") is None:
         del content["importance_score"]
     if now_ms is not None and content.get("status") == TaskStatus.COMPLETED:
@@ -162,7 +163,7 @@ def checked_changes(record: MemoryRecord, changes: Mapping[str, Any], *, now_ms:
     if record.role is not None:
         known["role"] = record.role
     content, more = checked(record.type, with_changes(known, {**dependent, **given}))
-    refuse([*faults, *more, *_faults_of_scope(stored, given)])
+    _refuse([*faults, *more, *_faults_of_scope(stored, given)])
     touched = {name: content.get(name) for name in {*given, *dependent}}
     if record.type is RecordType.TASK:
         checked_transition(TaskStatus(stored["status"]), TaskStatus(content["status"]))
@@ -236,7 +237,7 @@ def _named(
     for sent, value in fields.items():
         name = names.get(sent)
         if name is None:
-            faults.append(unknown_field(sent, [one for one in writable if one not in (*read_only, *_NEVER_SENT)]))
+            faults.append(_unknown_field(sent, [one for one in writable if one not in (*read_only, *_NEVER_SENT)]))
         elif name in read_only:
             faults.append(f"{name} cannot be set: {read_only[name]}")
         elif name in given and given[name] != value:
@@ -301,3 +302,17 @@ def _dependent_changes(stored: Mapping[str, Any], given: Mapping[str, Any]) -> d
     if "priority" in given and stored["importance_score"] == importance_of(TaskPriority(stored["priority"])):
         dependent["importance_score"] = None
     return dependent
+
+
+def _refuse(faults: Sequence[str]) -> None:
+    """Raise InvalidInput with the first five faults and the number of the others. No faults: do nothing."""
+    listed = list(faults[:_MAX_FAULTS])
+    if len(faults) > _MAX_FAULTS:
+        listed.append(f"and {len(faults) - _MAX_FAULTS} more")
+    if listed:
+        raise InvalidInput("; ".join(listed))
+
+
+def _unknown_field(name: object, known: Collection[str]) -> str:
+    """The fault of a field that does not exist. It names the nearest known field, or all of them."""
+    return f"unknown field {shown(name)}{did_you_mean(str(name)[:100].lower(), list(known))}"

@@ -5,10 +5,11 @@ on nobody else changes them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from kalito_mcp.domain.access import Token
-from kalito_mcp.storage.access_rows import columns_of_token, token_of
+from kalito_mcp.domain.access import Permission, Token, TokenKind
+from kalito_mcp.domain.scope import Limits
+from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.queries import Queries
 
 _COLUMNS: Final = """
@@ -45,12 +46,10 @@ class AccessQueries(Queries):
     """`ports.access.AccessReader`."""
 
     async def token(self, text_hash: bytes) -> Token | None:
-        for row in await self._all(SELECT_TOKEN, text_hash=text_hash):
-            return token_of(row)
-        return None
+        return await self._first(_token_of, SELECT_TOKEN, text_hash=text_hash)
 
     async def tokens(self, owner: str | None, *, limit: int) -> Sequence[Token]:
-        return [token_of(row) for row in await self._all(SELECT_TOKENS, whose=owner, limit=limit)]
+        return [_token_of(row) for row in await self._all(SELECT_TOKENS, whose=owner, limit=limit)]
 
     async def ends(self, principals: Collection[str]) -> Mapping[str, int]:
         return {row[0]: row[1] for row in await self._all(self._sql.access.SELECT_ENDS, principals=list(principals))}
@@ -72,7 +71,7 @@ class AccessStatements(AccessQueries):
     async def add_token(self, token: Token, text_hash: bytes) -> None:
         await self._transaction.of(token.owner)
         await self._all(
-            self._sql.access.INSERT_ACCESS, **columns_of_token(token), whose=token.owner, text_hash=text_hash
+            self._sql.access.INSERT_ACCESS, **_columns_of_token(token), whose=token.owner, text_hash=text_hash
         )
 
     async def used_token(self, token_id: str, *, now_ms: int) -> None:
@@ -96,3 +95,38 @@ class AccessStatements(AccessQueries):
             valid = [token_id for token_id, expires_at in tokens if expires_at is None or now_ms < expires_at]
             return [grant for (grant,) in grants] + valid
         return []
+
+
+def _token_of(row: Any) -> Token:
+    """The token of a row with its columns from `id` to `resource`."""
+    token_id, prefix, name, owner, permission, agent, project, created_at, kind, *rest = row
+    with intact_rows():
+        return Token(
+            token_id,
+            prefix,
+            name,
+            owner,
+            Permission(permission),
+            Limits(agent, project),
+            created_at,
+            TokenKind(kind),
+            *rest,
+        )
+
+
+def _columns_of_token(token: Token) -> dict[str, Any]:
+    """A new token as it is stored, without its owner and the hash of its text."""
+    return {
+        "id": token.id,
+        "prefix": token.prefix,
+        "name": token.name,
+        "kind": str(token.kind),
+        "permission": str(token.permission),
+        "agent": token.limits.agent,
+        "project": token.limits.project,
+        "client": token.client,
+        "grant": token.grant,
+        "resource": token.resource,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+    }

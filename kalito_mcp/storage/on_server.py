@@ -7,8 +7,7 @@ from typing import Any, Final, TypeVar
 from kalito_mcp.domain.findings import Finding
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.ports.storage_policy import StoragePolicy
-from kalito_mcp.ports.store import ReadView
-from kalito_mcp.ports.transfer import TransferStore
+from kalito_mcp.ports.store import OpenedStore, ReadView
 from kalito_mcp.runtime.database_address import ServerAddress
 
 T = TypeVar("T")
@@ -21,7 +20,7 @@ COPIES: Final = (
 """Where else what was erased from a database on a server may be."""
 
 
-async def open_on_server(address: ServerAddress, policy: StoragePolicy, *, is_target: bool = False) -> TransferStore:
+async def open_on_server(address: ServerAddress, policy: StoragePolicy, *, is_target: bool = False) -> OpenedStore:
     """Open the database at an address; see `PostgresStore.open`."""
     _check_extra()
     from kalito_mcp.storage.postgres.database import PostgresStore  # noqa: PLC0415 - of an extra

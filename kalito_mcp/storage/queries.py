@@ -5,12 +5,14 @@ same name: `self._sql.graphs.SELECT_NODES`. Parameters that a statement does not
 pass what only one of the stores needs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from kalito_mcp.domain.scope import Scope
+
+T = TypeVar("T")
 
 
 class SqlTransaction(Protocol):
@@ -44,6 +46,10 @@ class Queries:
         self._all = transaction.all
         self._count_changed = transaction.count_changed
         self._many = transaction.many
+
+    async def _first(self, read: Callable[[Any], T], statement: str, **parameters: Any) -> T | None:
+        """The first row of the statement as a value; None without a row."""
+        return next(map(read, await self._all(statement, **parameters)), None)
 
 
 def limits_of(scope: "Scope") -> dict[str, str | None]:

@@ -1,6 +1,7 @@
 """Changes whole records, and with them the text index, the counters and the causes that other records name."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from kalito_mcp.domain.memory_records import EditDraft, MemoryRecord, RecordDraft, changed_fields
 from kalito_mcp.domain.records import Reach, RecordType
@@ -11,15 +12,16 @@ from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.forgotten_values import ForgottenValues
 from kalito_mcp.storage.numbered import key_of, message_key, owner_of
-from kalito_mcp.storage.projects import ProjectStatements
 from kalito_mcp.storage.queries import places_of
+from kalito_mcp.storage.record_fields import packed
 from kalito_mcp.storage.record_rows import StoredRow
 from kalito_mcp.storage.records import RecordQueries
 from kalito_mcp.storage.row_hash import hash_of_record
-from kalito_mcp.storage.stored_changes import erased_stub, importance_of
 from kalito_mcp.storage.superseded import named_in
 from kalito_mcp.storage.tombstones import Tombstones
 from kalito_mcp.text.analysis import IndexedText, index_text
+
+_SUMMARY_PLACE: Final = ("start_message_id", "end_message_id", "started_at", "ended_at", "method")
 
 
 class RecordStatements(RecordQueries):
@@ -73,7 +75,14 @@ class RecordStatements(RecordQueries):
         return await self._reread(record)
 
     async def rename_project(self, owner: str, old: str, new: str) -> None:
-        await ProjectStatements(self._transaction).rename_project(owner, old, new)
+        with self._transaction.stored_once():
+            found = await self._all(self._sql.projects.SELECT_PROJECT_KEYS, owner=owner, ids=[old, new])
+            keys = {str(row[0]): int(row[1]) for row in found}
+            await self._all(self._sql.projects.UPDATE_GIVEN_OF_PROJECT, owner=owner, old=old, new=new)
+            if new in keys:
+                await self._merge_projects(owner, old_key=keys[old], new_key=keys[new])
+            else:
+                await self._all(self._sql.projects.UPDATE_PROJECT_ID, owner=owner, key=keys[old], new=new)
 
     async def drop_history(self, record: MemoryRecord) -> MemoryRecord:
         await self._stored(record)
@@ -100,7 +109,7 @@ class RecordStatements(RecordQueries):
         if record.type in (RecordType.MESSAGE, RecordType.SUMMARY):
             for statement in self._sql.record_changes.DELETES_OF_RECORD:
                 await self._all(statement, owner=owner, key=key)
-            stub = erased_stub(before, now_ms)
+            stub = _erased_stub(before, now_ms)
             await self._all(self._sql.record_statements.UPDATE_RECORD, owner=owner, **stub)
             await self._update_derived(owner, before, stub, (indexed, None))
             model = rows.content_of(before).get("model_id")
@@ -122,6 +131,21 @@ class RecordStatements(RecordQueries):
         if uses:
             used = {"ids": list(uses), "numbers": list(map(message_key, uses)), "counts": list(uses.values())}
             await self._all(self._sql.record_changes.UPSERT_USAGE, owner=owner, used_at=used_at, **used)
+
+    async def _merge_projects(self, owner: str, *, old_key: int, new_key: int) -> None:
+        """Give all that is of the project `old_key` to `new_key`."""
+        merged = {"owner": owner, "old_key": old_key, "new_key": new_key}
+        for statement in (
+            self._sql.projects.UPDATE_SESSIONS_OF_PROJECT,
+            self._sql.projects.UPDATE_SESSION_RECORDS_OF_PROJECT,
+            self._sql.projects.DELETE_FORGOTTEN_OF_BOTH,
+            self._sql.projects.UPDATE_FORGOTTEN_OF_PROJECT,
+        ):
+            await self._all(statement, **merged)
+        found = await self._all(self._sql.projects.SELECT_OWN_RECORDS_OF_PROJECT, owner=owner, old_key=old_key)
+        own = [rows.hashed({**rows.stored(row), "project_key": new_key}) for row in found]
+        await self._many(self._sql.record_statements.UPDATE_RECORD, own, owner=owner)
+        await self._all(self._sql.projects.DELETE_PROJECT, owner=owner, old_key=old_key)
 
     async def _place(self, scope: Scope, count: int) -> tuple[rows.Place, Sequence[int]]:
         """The keys of the scope's session, agent and project, and of as many new records. Creates the agent and the
@@ -198,7 +222,7 @@ class RecordStatements(RecordQueries):
         if named != named_in(before["attributes"]):
             await self._sql.superseded.supersede(self._transaction, owner, before["key"], named)
         records = (shown_after is not None) - (shown_before is not None)
-        importance = importance_of(shown_after) - importance_of(shown_before)
+        importance = _importance_of(shown_after) - _importance_of(shown_before)
         if records:
             counted = {"records": records, "agent_key": before["agent_key"]}
             await self._all(self._sql.record_statements.UPDATE_AGENT_COUNT, owner=owner, **counted)
@@ -242,3 +266,31 @@ async def _indexed(row: StoredRow) -> IndexedText:
     """The terms of a row, whose text is read here."""
     text, name = row["text"], row["name"]
     return await read_aside(len(text), lambda: index_text(text, name))
+
+
+def _importance_of(row: StoredRow | None) -> float:
+    """What a row adds to the sum of importances. Nothing without a row."""
+    return 0.0 if row is None else float(row["importance"])
+
+
+def _erased_stub(row: StoredRow, now_ms: int) -> StoredRow:
+    """The row that remains of an erased message or summary: its place, without text."""
+    attributes = None
+    if row["type"] == RecordType.SUMMARY:
+        content = rows.content_of(row)
+        attributes = packed({name: content[name] for name in _SUMMARY_PLACE})
+    words = dict.fromkeys(("name", "client_key", "client", "tags", "caused_by"))
+    deleted_at = now_ms if row["deleted_at"] is None else row["deleted_at"]
+    return rows.hashed(
+        {
+            **row,
+            **words,
+            "text": "",
+            "tokens": 0,
+            "attributes": attributes,
+            "revision": 1,
+            "is_critical": 0,
+            "deleted_at": deleted_at,
+            "purged_at": now_ms,
+        }
+    )

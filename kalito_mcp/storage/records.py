@@ -7,11 +7,10 @@ from typing import Any, Final
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
 from kalito_mcp.storage import record_rows as rows
-from kalito_mcp.storage.client_keys import ClientKeys
 from kalito_mcp.storage.forgotten_values import ForgottenValues
 from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.numbered import key_of, message_key, owner_of
@@ -115,13 +114,25 @@ class RecordQueries(Queries):
     async def of_client_keys(
         self, scope: Scope, record_type: RecordType, client_keys: Collection[str]
     ) -> Sequence[MemoryRecord]:
-        keys = await ClientKeys(self._transaction).records(scope, record_type, client_keys)
+        statements = self._sql.client_keys.SELECT_KEYS_OF_AGENT, self._sql.client_keys.SELECT_KEYS_OF_SESSION
+        keys = await self._by_client_key(*statements, scope, record_type, client_keys=list(client_keys))
         return (
             await self._records(self._sql.records.SELECT_RECORDS_OF_KEYS, owner=scope.owner, keys=keys) if keys else []
         )
 
     async def client_keys(self, scope: Scope, record_type: RecordType, prefix: str) -> Sequence[str]:
-        return await ClientKeys(self._transaction).beginning_with(scope, record_type, prefix)
+        of_agent = self._sql.client_keys.SELECT_CLIENT_KEYS_OF_AGENT
+        of_session = self._sql.client_keys.SELECT_CLIENT_KEYS_OF_SESSION
+        after = f"{prefix[:-1]};"  # a prefix ends with a colon
+        return await self._by_client_key(of_agent, of_session, scope, record_type, first=prefix, after=after)
+
+    async def _by_client_key(
+        self, of_agent: str, of_session: str, scope: Scope, record_type: RecordType, **named: Any
+    ) -> list[Any]:
+        """What a statement finds by client keys, which are of a session, or of an agent without one."""
+        place = {**places_of(scope), "agent": scope.agent or DEFAULT_AGENT, "type": str(record_type)}
+        found = await self._all(of_agent if scope.session is None else of_session, **place, **named)
+        return [row[0] for row in found]
 
     async def erased_texts(
         self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str] = ()

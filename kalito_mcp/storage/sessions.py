@@ -1,18 +1,19 @@
 """Stores sessions and their counters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.sessions import Session, SessionCursor, SessionState
 from kalito_mcp.domain.sizes import PartSize
-from kalito_mcp.storage.numbered import key_of
+from kalito_mcp.storage.intact_rows import intact_rows
+from kalito_mcp.storage.numbered import NumberedSession, key_of
 from kalito_mcp.storage.queries import Queries, places_of
-from kalito_mcp.storage.session_rows import sessions_of
 from kalito_mcp.text.titles import FIRST_MESSAGES, READ_CHARS
 
 _BEYOND_ALL: Final = (1 << 63) - 1
 """A key that no session reaches."""
+_STATE_PLACE: Final = 4
 NEWEST: Final = SessionCursor((1 << 63) - 1, "")
 
 
@@ -108,3 +109,14 @@ class SessionStatements(SessionQueries):
     async def _add_project(self, owner: str, project: str | None) -> None:
         if project not in (None, PERSONAL):
             await self._all(self._sql.session_changes.INSERT_PROJECT, owner=owner, project=project)
+
+
+def sessions_of(rows: Iterable[Any]) -> Iterator[Session]:
+    """The sessions of rows with the key, then the fields of `Session` in order."""
+    for row in rows:
+        fields = list(row)
+        with intact_rows():
+            fields[_STATE_PLACE] = SessionState(fields[_STATE_PLACE])
+        fields[-1] = bool(fields[-1])
+        key, *others = fields
+        yield NumberedSession(*others, key=key)

@@ -109,40 +109,28 @@ class SignInQueries(Queries):
     """`ports.sign_in.SignInReader`."""
 
     async def client(self, client_id: str) -> Client | None:
-        for row in await self._all(SELECT_CLIENT, id=client_id):
-            return client_of(row)
-        return None
+        return await self._first(client_of, SELECT_CLIENT, id=client_id)
 
     async def request(self, handle_hash: bytes) -> SignInRequest | None:
-        for row in await self._all(SELECT_REQUEST, handle_hash=handle_hash):
-            return request_of(row)
-        return None
+        return await self._first(request_of, SELECT_REQUEST, handle_hash=handle_hash)
 
     async def code(self, code_hash: bytes) -> Code | None:
-        for row in await self._all(SELECT_CODE, code_hash=code_hash):
-            return code_of(row)
-        return None
+        return await self._first(code_of, SELECT_CODE, code_hash=code_hash)
 
     async def grant(self, grant_id: str) -> Grant | None:
-        for row in await self._all(SELECT_GRANT, id=grant_id):
-            return grant_of(row)
-        return None
+        return await self._first(grant_of, SELECT_GRANT, id=grant_id)
 
     async def grants(self, owner: str | None, *, now_ms: int, limit: int) -> Sequence[Grant]:
         return [grant_of(row) for row in await self._all(SELECT_GRANTS, whose=owner, now_ms=now_ms, limit=limit)]
 
     async def passphrase(self, owner: str) -> Passphrase | None:
-        for row in await self._all(SELECT_PASSPHRASES, whose=owner):
-            return Passphrase(*row)
-        return None
+        return await self._first(lambda row: Passphrase(*row), SELECT_PASSPHRASES, whose=owner)
 
     async def has_passphrases(self) -> bool:
         return bool((await self._all(SELECT_HAS_PASSPHRASES))[0][0])
 
     async def attempts(self, subject: str) -> Attempts | None:
-        for row in await self._all(SELECT_ATTEMPTS, subject=subject):
-            return Attempts(*row)
-        return None
+        return await self._first(lambda row: Attempts(*row), SELECT_ATTEMPTS, subject=subject)
 
 
 class SignInStatements(SignInQueries):

@@ -71,40 +71,31 @@ class StoreLayer:
 
     @property
     def is_read_only(self) -> bool:
-        """As the store's."""
         return self._store.is_read_only
 
     @property
     def maintenance(self) -> Maintenance:
-        """As the store's."""
         return self._store.maintenance
 
     async def read(self, work: Read[T], *, is_short: bool = False) -> T:
-        """As the store's."""
         return await self._store.read(work, is_short=is_short)
 
     def view(self) -> AbstractAsyncContextManager[ReadView]:
-        """As the store's."""
         return self._store.view()
 
     async def write(self, work: Write[T], *, before: Before = None) -> T:
-        """As the store's."""
         return await self._store.write(work, before=before)
 
     async def secret(self) -> bytes:
-        """As the store's."""
         return await self._store.secret()
 
     async def schema(self) -> Schema:
-        """As the store's."""
         return await self._store.schema()
 
     async def revision(self, owner: str) -> int:
-        """As the store's."""
         return await self._store.revision(owner)
 
     async def listen(self, owners: Callable[[], Collection[str]], heard: Callable[[], None]) -> None:
-        """As the store's."""
         await self._store.listen(owners, heard)
 
 
@@ -194,7 +185,6 @@ class CallsFirst(StoreLayer):
                     await self._no_calls.wait()
 
     async def read(self, work: Read[T], *, is_short: bool = False) -> T:
-        """As the store's."""
         if is_short:
             return await self._store.read(work, is_short=True)
         async with self._turn():
@@ -202,12 +192,10 @@ class CallsFirst(StoreLayer):
 
     @asynccontextmanager
     async def view(self) -> AsyncIterator[ReadView]:
-        """As the store's."""
         async with self._turn(), self._store.view() as view:
             yield view
 
     async def write(self, work: Write[T], *, before: Before = None) -> T:
-        """As the store's."""
         async with self._turn():
             return await self._store.write(work, before=before)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kalito_mcp.domain.archive import ArchiveEntry
 from kalito_mcp.domain.transfer import MOVED
 from kalito_mcp.errors import Conflict
-from kalito_mcp.ports.transfer import TransferStore, TransferTransaction, TransferView
+from kalito_mcp.ports.store import OpenedStore, ReadView, WriteTransaction
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
 from kalito_mcp.records.digests import SHARED, Page, TableDigest, digests_of_all, rows_of
 from kalito_mcp.runtime.crash_points import crash_point
@@ -42,7 +42,7 @@ class TransferReport(NamedTuple):
     vectors_of_source: int
 
 
-async def transfer(source: TransferStore, target: TransferStore, progress: Progress) -> TransferReport:
+async def transfer(source: OpenedStore, target: OpenedStore, progress: Progress) -> TransferReport:
     """Bring everything to the target, in which nothing is but what an earlier call has brought.
 
     Raises:
@@ -74,7 +74,7 @@ async def transfer(source: TransferStore, target: TransferStore, progress: Progr
         raise
 
 
-async def _compared(view: TransferView, target: TransferStore, *, is_begun: bool) -> Mapping[str | None, int]:
+async def _compared(view: ReadView, target: OpenedStore, *, is_begun: bool) -> Mapping[str | None, int]:
     """How many rows of each owner the target has already: the first ones.
 
     Raises:
@@ -117,18 +117,18 @@ def _other(entry: ArchiveEntry) -> Conflict:
     )
 
 
-async def _begin(secret: bytes, transaction: TransferTransaction) -> None:
+async def _begin(secret: bytes, transaction: WriteTransaction) -> None:
     await transaction.transfer.begin(secret)
 
 
-async def _finish(owners: Sequence[str], last: Page, transaction: TransferTransaction) -> None:
+async def _finish(owners: Sequence[str], last: Page, transaction: WriteTransaction) -> None:
     for entry in last:
         await _add(transaction, next(iter(owners), None), [entry])
     await transaction.archive.finish(owners)
 
 
 async def _bring(
-    target: TransferStore, owner: str | None, rows: AsyncGenerator[Page], has: int, progress: Progress
+    target: OpenedStore, owner: str | None, rows: AsyncGenerator[Page], has: int, progress: Progress
 ) -> Page:
     """Write the rows, except the first ones, which the target has. Returns those that are written at the end."""
     batch, last = list[ArchiveEntry](), list[ArchiveEntry]()
@@ -149,8 +149,8 @@ async def _bring(
     return last
 
 
-async def _write(target: TransferStore, owner: str | None, batch: Page, progress: Progress) -> None:
-    async def add(transaction: TransferTransaction) -> None:
+async def _write(target: OpenedStore, owner: str | None, batch: Page, progress: Progress) -> None:
+    async def add(transaction: WriteTransaction) -> None:
         await _add(transaction, owner, batch)
         crash_point("transfer.adding")
 
@@ -160,7 +160,7 @@ async def _write(target: TransferStore, owner: str | None, batch: Page, progress
     crash_point("transfer.written")
 
 
-async def _add(transaction: TransferTransaction, owner: str | None, rows: Page) -> None:
+async def _add(transaction: WriteTransaction, owner: str | None, rows: Page) -> None:
     for kind, run in groupby(rows, lambda entry: entry.kind):
         if kind in MOVED:
             await transaction.transfer.add(kind, [entry.fields for entry in run], owner)
@@ -168,12 +168,12 @@ async def _add(transaction: TransferTransaction, owner: str | None, rows: Page) 
             await transaction.archive.add(owner, list(run))
 
 
-async def _bring_vectors(view: TransferView, target: TransferStore, index: VectorIndex, progress: Progress) -> None:
+async def _bring_vectors(view: ReadView, target: OpenedStore, index: VectorIndex, progress: Progress) -> None:
     """Write the vectors of an index, the newest first, as when they are made, except the first ones, which the target
     has."""
     fingerprint = index.fingerprint
 
-    async def open_index(transaction: TransferTransaction) -> int:
+    async def open_index(transaction: WriteTransaction) -> int:
         await transaction.vectors.open_index(fingerprint, index.dimension)
         return await transaction.vectors.count(fingerprint)
 
@@ -192,12 +192,12 @@ async def _put(
     fingerprint: str,
     of: Sequence[OwedVector],
     vectors: "NDArray[np.float32]",
-    transaction: TransferTransaction,
+    transaction: WriteTransaction,
 ) -> None:
     await transaction.vectors.put(fingerprint, of, vectors)
 
 
-async def _same_on_both_sides(source: TransferStore, target: TransferStore) -> TransferReport:
+async def _same_on_both_sides(source: OpenedStore, target: OpenedStore) -> TransferReport:
     """Read both as they are now.
 
     Raises:
@@ -214,5 +214,5 @@ async def _same_on_both_sides(source: TransferStore, target: TransferStore) -> T
     return TransferReport(found, counts[1], counts[0])
 
 
-async def _count_vectors(view: TransferView) -> int:
+async def _count_vectors(view: ReadView) -> int:
     return sum([await view.vectors.count(index.fingerprint) for index in await view.vectors.indexes()])

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
 FOUND = ToolCall("search_memory", {"query": "kite"}, {})
 FORGET = ToolCall("forget", {"record_ids": ["msg_1"]}, {})
 GONE = (503, {}, b"gone")
-WAITING = {"method": "tools/call", "params": {"name": "remember", "arguments": {}}}
+WAITING = {"params": {"name": "remember", "arguments": {}}}
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ async def test_a_home_that_does_not_let_us_in_has_done_nothing(tmp_path: Path, h
 
 async def test_reading_goes_on_where_what_is_refused_cannot_be_put_aside(tmp_path: Path, home: Gate) -> None:
     (tmp_path / "refused").write_text("a file in its place")
-    Outbox(tmp_path).put({"method": "tools/call", "params": {"name": "remember", "arguments": {}}})
+    Outbox(tmp_path).put({"params": {"name": "remember", "arguments": {}}})
     home.answers = {"remember": answer("invalid_input: no", is_error=True), "*": answer("a kite")}
     async with passing(tmp_path, home) as one:
         said = await told(one, FOUND)
@@ -283,14 +283,12 @@ async def test_certificates_that_cannot_be_read_are_said_in_words(monkeypatch: p
 async def test_what_is_json_but_no_request_is_put_aside_and_holds_nothing_up(tmp_path: Path, home: Gate) -> None:
     home.answers["*"] = answer("1 message recorded")
     outbox = Outbox(tmp_path)
-    good = {"method": "tools/call", "params": {"name": "record_messages", "arguments": {}}}
+    good = {"params": {"name": "record_messages", "arguments": {}}}
     spoilt = [
-        {"method": "tools/call", "params": 5},
+        {"params": 5},
         {**good, "meta": 5},
         {**good, "client": 5},
         {"n": 1},
-        {**good, "method": 5},
-        {**good, "method": "tools/call\nHost: elsewhere"},
     ]
     for content in (*spoilt, good):
         outbox.put(content)
@@ -308,8 +306,8 @@ async def test_a_call_that_the_home_fails_at_is_put_aside_after_minutes_not_afte
     tmp_path: Path, home: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outbox = Outbox(tmp_path)
-    outbox.put({"method": "tools/call", "params": {"name": "remember", "arguments": {}}})
-    outbox.put({"method": "tools/call", "params": {"name": "record_messages", "arguments": {}}})
+    outbox.put({"params": {"name": "remember", "arguments": {}}})
+    outbox.put({"params": {"name": "record_messages", "arguments": {}}})
     home.answers = {"remember": answer("internal: it broke", is_error=True), "*": answer("recorded")}
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)

@@ -155,7 +155,7 @@ def test_uninstalling_one_of_two_assistants_leaves_the_connection(machine: Machi
 def test_disconnecting_keeps_the_entries_and_what_waits(machine: Machine, between: Gate) -> None:
     machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN)
     outbox = Outbox(LocalFiles(machine.database).home)
-    outbox.put({"method": "tools/call", "params": {"name": "remember", "arguments": {"text": "words"}}})
+    outbox.put({"params": {"name": "remember", "arguments": {"text": "words"}}})
     outcome = machine.run("disconnect", "--yes")
     assert "1 call waits for the home and stays in" in outcome.out
     assert read_connection(LocalFiles(machine.database).home) is None
@@ -172,7 +172,7 @@ def test_home_shows_what_waits_and_what_was_refused_but_no_words(machine: Machin
     machine.run("connect", between.url, "--yes", KALITO_HOME_TOKEN=TOKEN)
     outbox = Outbox(LocalFiles(machine.database).home)
     arguments = {"session_id": "s", "text": "private words"}
-    outbox.put({"method": "tools/call", "params": {"name": "remember", "arguments": arguments}})
+    outbox.put({"params": {"name": "remember", "arguments": arguments}})
     outbox.put_aside(next(outbox.waiting()), "conflict: no")
     report = {"host": "codex", "event": "Stop"}
     outbox.put({"params": {"name": "hook_event", "arguments": {}}, "meta": {"kalito/report": report}})

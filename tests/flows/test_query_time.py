@@ -9,7 +9,7 @@ from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
 from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.records.sessions import ensure_session
-from kalito_mcp.storage.sqlite import time_limit
+from kalito_mcp.storage.sqlite import search
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import drafts
 from tests.flows.harness import said, served
@@ -39,7 +39,7 @@ async def test_an_endless_statement_ends_and_the_next_one_takes_as_long_as_it_ta
 async def test_a_search_is_refused_and_a_context_says_what_it_lacks(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(time_limit, "_STEPS", 1)
+    monkeypatch.setattr(search, "_STEPS", 1)
     settings = Settings(storage=StoragePolicy(query_s=1e-9))
     async with served(tmp_path / "memory.db", era, settings=settings) as harness:
         await harness.call("record_messages", session_id="trip", messages=said("The ferry leaves at seven."))

@@ -16,8 +16,7 @@ from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.transfer import MOVED, UNMOVED
 from kalito_mcp.errors import Conflict
-from kalito_mcp.ports.store import WriteTransaction
-from kalito_mcp.ports.transfer import TransferStore
+from kalito_mcp.ports.store import OpenedStore, WriteTransaction
 from kalito_mcp.records.digests import TableDigest, digests_of_all
 from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.postgres.database import PostgresStore
@@ -48,8 +47,8 @@ async def source(everything: Path, tmp_path: Path) -> AsyncIterator[SqliteStore]
 
 
 @asynccontextmanager
-async def empty(kind: str, folder: Path) -> AsyncIterator[TransferStore]:
-    store: TransferStore
+async def empty(kind: str, folder: Path) -> AsyncIterator[OpenedStore]:
+    store: OpenedStore
     if kind == "sqlite":
         store = await SqliteStore.open(folder / "target.db", is_target=True)
     else:
@@ -59,7 +58,7 @@ async def empty(kind: str, folder: Path) -> AsyncIterator[TransferStore]:
 
 
 @pytest.fixture(params=STORES)
-async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TransferStore]:
+async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenedStore]:
     async with empty(request.param, tmp_path) as store:
         yield store
 
@@ -68,12 +67,12 @@ def silent(table: str, count: int) -> None:
     del table, count
 
 
-async def digests(store: TransferStore) -> Mapping[str, TableDigest]:
+async def digests(store: OpenedStore) -> Mapping[str, TableDigest]:
     async with store.view() as view:
         return await digests_of_all(view)
 
 
-async def found(store: TransferStore) -> list[Any]:
+async def found(store: OpenedStore) -> list[Any]:
     """What shows that derived data is there: what words and vectors find, and what is superseded."""
     async with store.view() as view:
         scope = Scope("bob")
@@ -99,7 +98,7 @@ async def test_everything_is_the_same_in_postgresql_and_back_in_a_file(source: S
             assert await found(other) == await found(source)
 
 
-async def test_what_comes_later_gets_numbers_that_nothing_had(source: SqliteStore, target: TransferStore) -> None:
+async def test_what_comes_later_gets_numbers_that_nothing_had(source: SqliteStore, target: OpenedStore) -> None:
     await transfer(source, target, silent)
     before = await digests(target)
 
@@ -113,7 +112,7 @@ async def test_what_comes_later_gets_numbers_that_nothing_had(source: SqliteStor
         assert after[table].rows == before[table].rows + added
 
 
-async def test_moving_again_changes_nothing(source: SqliteStore, target: TransferStore) -> None:
+async def test_moving_again_changes_nothing(source: SqliteStore, target: OpenedStore) -> None:
     first = await transfer(source, target, silent)
     assert await transfer(source, target, silent) == first
 
@@ -123,7 +122,7 @@ async def write_session(owner: str, transaction: WriteTransaction) -> None:
 
 
 async def test_a_target_that_has_something_else_is_refused_and_left_alone(
-    source: SqliteStore, target: TransferStore
+    source: SqliteStore, target: OpenedStore
 ) -> None:
     await target.write(partial(write_session, "carl"))
     before = await digests(target)
@@ -133,7 +132,7 @@ async def test_a_target_that_has_something_else_is_refused_and_left_alone(
 
 
 async def test_a_target_with_the_same_rows_and_another_secret_is_refused(
-    source: SqliteStore, target: TransferStore
+    source: SqliteStore, target: OpenedStore
 ) -> None:
     async with source.view() as view:
         entries = [one async for page in view.archive.entries("bob", Selection()) for one in page]
@@ -148,7 +147,7 @@ async def test_a_target_with_the_same_rows_and_another_secret_is_refused(
 
 
 async def test_a_source_that_was_written_since_an_earlier_run_is_refused(
-    source: SqliteStore, target: TransferStore
+    source: SqliteStore, target: OpenedStore
 ) -> None:
     await transfer(source, target, silent)
     before = await digests(target)
@@ -158,7 +157,7 @@ async def test_a_source_that_was_written_since_an_earlier_run_is_refused(
     assert await digests(target) == before
 
 
-async def test_a_write_to_the_source_meanwhile_is_found_at_the_end(source: SqliteStore, target: TransferStore) -> None:
+async def test_a_write_to_the_source_meanwhile_is_found_at_the_end(source: SqliteStore, target: OpenedStore) -> None:
     other = await SqliteStore.open(source.path)
     rebuild = target.maintenance.rebuild_derived
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, Change, NewEntry, columns_of, next_entry
-from kalito_mcp.storage.audit import COLUMNS, SELECT_HEAD, AuditQueries
-from kalito_mcp.storage.audit_rows import changes_of_rows, head_of
+from kalito_mcp.storage.audit import COLUMNS, SELECT_HEAD, AuditQueries, changes_of_rows, head_of
 
 if TYPE_CHECKING:
     from kalito_mcp.storage.postgres.transactions import Transaction

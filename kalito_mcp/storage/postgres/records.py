@@ -6,7 +6,6 @@ from kalito_mcp.domain.kinds import OF_ITS_SESSION
 from kalito_mcp.domain.memory_records import AUTO_KEY
 from kalito_mcp.storage.postgres.queries import AGENT_KEY, within
 from kalito_mcp.storage.postgres.record_statements import STORED_COLUMNS, attribute
-from kalito_mcp.storage.postgres.stated import STATED_KEYS
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.record_rows import AT_THE_END, EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS
@@ -90,7 +89,35 @@ WHERE r.owner_key = :owner AND r.key = ANY(ARRAY(
     ), 0)
 ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """
-SELECT_STATED: Final = f"{_WHOLE} AND r.key = ANY(ARRAY({STATED_KEYS})) ORDER BY r.key DESC"
+_STATED_FOR: Final = f"""(:project IS NULL OR r.project_key IS NULL OR r.project_key = (
+        SELECT key FROM projects WHERE owner_key = :owner AND id = :project
+    )) AND {within("r")}
+"""
+_STATED_KEYS: Final = f"""
+(
+    SELECT r.key FROM records r
+    WHERE r.owner_key = :owner AND r.agent_key = {AGENT_KEY} AND r.reach IS NOT NULL AND r.deleted_at IS NULL
+        AND {_STATED_FOR}
+    ORDER BY r.key DESC LIMIT :lasting::bigint
+)
+UNION ALL
+(
+    SELECT r.key FROM records r
+    WHERE r.owner_key = :owner AND r.agent_key = {AGENT_KEY} AND r.type = 'pin' AND r.id IS NOT NULL
+        AND r.deleted_at IS NULL AND r.reach IS NULL AND {_STATED_FOR}
+    ORDER BY r.key DESC LIMIT :of_sessions::bigint
+)
+UNION ALL
+(
+    SELECT r.key FROM records r
+    WHERE r.owner_key = :owner AND r.agent_key = {AGENT_KEY} AND r.deleted_at IS NOT NULL
+        AND (r.type = 'pin' OR (r.type = 'document' AND r.reach IS NOT NULL)) AND r.purged_at IS NULL AND {_STATED_FOR}
+    ORDER BY r.key DESC LIMIT :forgotten::bigint
+)
+"""
+"""Which records state something: pins, and notes that are known beyond their session. How many of each, and
+`places_of`, are parameters."""
+SELECT_STATED: Final = f"{_WHOLE} AND r.key = ANY(ARRAY({_STATED_KEYS})) ORDER BY r.key DESC"
 SELECT_DOCUMENT: Final = f"""
 {_WHOLE} AND r.agent_key = {AGENT_KEY} AND r.source = :source AND {_IN_PROJECT} AND {within("r")} ORDER BY r.seq
 """

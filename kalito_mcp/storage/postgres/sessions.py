@@ -7,7 +7,7 @@ from kalito_mcp.domain.sessions import Session
 from kalito_mcp.storage import sessions
 from kalito_mcp.storage.numbered import key_of
 from kalito_mcp.storage.postgres.queries import within
-from kalito_mcp.storage.session_rows import sessions_of
+from kalito_mcp.storage.sessions import sessions_of
 
 SESSION_COLUMNS: Final = """
     s.key, (SELECT o.name FROM owners o WHERE o.key = s.owner_key), s.id, a.id, s.state, s.created_at, s.updated_at,

@@ -77,9 +77,7 @@ class SignInStatements(sign_in.SignInStatements):
     """`ports.sign_in.SignInWriter`."""
 
     async def request(self, handle_hash: bytes) -> SignInRequest | None:
-        for row in await self._all(SELECT_REQUEST_LOCKED, handle_hash=handle_hash):
-            return request_of(row)
-        return None
+        return await self._first(request_of, SELECT_REQUEST_LOCKED, handle_hash=handle_hash)
 
     async def attempts(self, subject: str) -> Attempts | None:
         await self._all(LOCK_ATTEMPTS, subject=subject)

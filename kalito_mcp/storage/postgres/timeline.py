@@ -8,7 +8,7 @@ from kalito_mcp.storage.postgres.record_statements import attribute
 from kalito_mcp.storage.postgres.sessions import IN_SCOPE, SESSION_COLUMNS, SESSIONS_WITH_AGENTS
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.record_rows import AT_THE_END
-from kalito_mcp.storage.timeline_rows import QUARTER_MS
+from kalito_mcp.storage.timeline import QUARTER_MS
 
 _IN_SCOPE: Final = f"s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND {IN_SCOPE}"
 _CLIENT: Final = """(

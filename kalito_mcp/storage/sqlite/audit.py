@@ -9,8 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from kalito_mcp.domain.audit import MOST_IDS, AuditEntry, Change, NewEntry, columns_of, next_entry
-from kalito_mcp.storage.audit import COLUMNS, AuditQueries
-from kalito_mcp.storage.audit_rows import changes_of_rows
+from kalito_mcp.storage.audit import COLUMNS, AuditQueries, changes_of_rows
 
 T = TypeVar("T")
 

@@ -10,14 +10,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from kalito_mcp.domain.audit import Chain
 from kalito_mcp.domain.findings import Finding, Verdict, finding_of
 from kalito_mcp.errors import StorageReplaced
 from kalito_mcp.ports.embedder import Embedder
+from kalito_mcp.storage.audit import SELECT_CHAIN, SELECT_HEAD, fault_at_end, fault_in_page
 from kalito_mcp.storage.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
 from kalito_mcp.storage.intact_rows import UnreadableRow, intact_rows
 from kalito_mcp.storage.record_rows import EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
-from kalito_mcp.storage.sqlite.audit_check import audit_fault
 from kalito_mcp.storage.sqlite.schema import APPLICATION_ID, migrations
 from kalito_mcp.storage.sqlite.side_files import SideFiles
 from kalito_mcp.storage.sqlite.text_index_check import differences, owed_rebuild
@@ -245,9 +246,12 @@ def _unswept(connection: sqlite3.Connection) -> Iterator[Finding]:
 def _audit(connection: sqlite3.Connection) -> Iterator[Finding]:
     [version] = connection.execute(_SELECT_VERSION).fetchone()
     if version >= _AUDIT_SINCE:
-        fault, count = audit_fault(connection)
+        chain = Chain()
+        fault = fault_in_page(chain, connection.execute(SELECT_CHAIN, {"after": 0, "limit": -1}))
         if fault is None:
-            yield Finding("audit log", Verdict.OK, f"{plural(count, 'entry')}, each as it was written")
+            fault = fault_at_end(chain, connection.execute(SELECT_HEAD).fetchall())
+        if fault is None:
+            yield Finding("audit log", Verdict.OK, f"{plural(chain.last.count, 'entry')}, each as it was written")
         else:
             remedy = "somebody changed the file, or the disk did; compare it with a backup"
             yield Finding("audit log", Verdict.FAILED, f"{fault}: {remedy}")

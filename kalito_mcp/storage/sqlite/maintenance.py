@@ -64,7 +64,6 @@ class MaintenanceOfSqlite:
         await rebuild(self._write)
 
     async def owed_erasures(self) -> OwedErasures:
-        """As the port says."""
         async with self._reading() as connection:
             transaction = Transaction(connection)
             [[is_left]] = await transaction.all(SELECT_ANY_LEFTOVER)
@@ -80,7 +79,6 @@ class MaintenanceOfSqlite:
             return {**await self._sweep.run(0 if owed is None else owed.last), **elsewhere}
 
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
-        """As the port says."""
         return not self._is_read_only() and await self._mover.run(is_whole=is_whole)
 
     async def held(self, owners: Collection[str]) -> Collection[str]:

@@ -8,7 +8,6 @@ from kalito_mcp.storage.record_rows import AT_THE_END, EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS
 from kalito_mcp.storage.sqlite.queries import AGENT_KEY, owned, within
 from kalito_mcp.storage.sqlite.record_statements import STORED_COLUMNS
-from kalito_mcp.storage.sqlite.stated import STATED_KEYS
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
 
 _WHOLE: Final = f"""
@@ -86,7 +85,34 @@ WHERE r.key IN (
     ), 0)
 ORDER BY r.created_at DESC, r.key DESC LIMIT :limit
 """
-SELECT_STATED: Final = f"{_WHOLE} WHERE r.key IN ({STATED_KEYS}) ORDER BY r.key DESC"
+_STATED_FOR: Final = f"""(:project IS NULL OR r.project_key IS NULL OR r.project_key = (
+        SELECT key FROM projects WHERE owner = :owner AND id = :project
+    )) AND {within("r")}
+"""
+_STATED_KEYS: Final = f"""
+SELECT key FROM (
+    SELECT r.key FROM records r INDEXED BY records_known
+    WHERE r.agent_key = {AGENT_KEY} AND r.reach IS NOT NULL AND r.deleted_at IS NULL AND {_STATED_FOR}
+    ORDER BY r.key DESC LIMIT :lasting
+)
+UNION ALL
+SELECT key FROM (
+    SELECT r.key FROM records r INDEXED BY records_of_types
+    WHERE r.agent_key = {AGENT_KEY} AND r.type = 'pin' AND r.id IS NOT NULL AND r.deleted_at IS NULL
+        AND r.reach IS NULL AND {_STATED_FOR}
+    ORDER BY r.key DESC LIMIT :of_sessions
+)
+UNION ALL
+SELECT key FROM (
+    SELECT r.key FROM records r INDEXED BY records_columns
+    WHERE r.agent_key = {AGENT_KEY} AND r.deleted_at IS NOT NULL
+        AND (r.type = 'pin' OR (r.type = 'document' AND r.reach IS NOT NULL)) AND r.purged_at IS NULL AND {_STATED_FOR}
+    ORDER BY r.key DESC LIMIT :forgotten
+)
+"""
+"""Which records state something: pins, and notes that are known beyond their session. How many of each, and
+`places_of`, are parameters."""
+SELECT_STATED: Final = f"{_WHOLE} WHERE r.key IN ({_STATED_KEYS}) ORDER BY r.key DESC"
 SELECT_DOCUMENT: Final = f"""
 {_WHOLE}
 WHERE r.agent_key = {AGENT_KEY} AND r.source = :source AND {_IN_PROJECT} AND {within("r")}

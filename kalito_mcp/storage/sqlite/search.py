@@ -1,18 +1,20 @@
 """Runs a search on the thread of its connection, and keeps what a process remembers of each agent's records."""
 
 import sqlite3
+import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import aiosqlite
 
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.sqlite.queries import within
-from kalito_mcp.storage.sqlite.time_limit import time_limit
 
 if TYPE_CHECKING:
     from kalito_mcp.storage.sqlite.record_columns import AgentColumns
@@ -28,6 +30,9 @@ WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
 SELECT_PROJECT: Final = "SELECT key FROM projects WHERE owner = :owner AND id = :project"
 
 _MOST_AGENTS: Final = 32
+_STEPS: Final = 20_000
+"""Of SQLite's virtual machine between two looks at the clock: below a millisecond."""
+
 T = TypeVar("T")
 
 
@@ -72,7 +77,7 @@ class SearchQueries:
         index = self._opened[scope]
         if index is None:
             return None
-        with time_limit(self._connection._conn, self._most_s):
+        with _time_limit(self._connection._conn, self._most_s):
             return work(index)
 
     def _open(self, scope: Scope) -> "SqliteSearchIndex | None":
@@ -100,3 +105,26 @@ class SearchQueries:
         index = SqliteSearchIndex(connection, columns, scope, agent_key=agent_key, project_keys=projects)
         # An agent of which nothing is within the limits does not exist there.
         return index if index.reaches_any else None
+
+
+@contextmanager
+def _time_limit(connection: sqlite3.Connection, most_s: float) -> Iterator[None]:
+    """Within the block, statements on this connection are ended once its thread has used this much processor time. 0:
+    no limit.
+
+    Raises:
+        QueryTooLong: a statement was ended.
+    """
+    if not most_s:
+        yield
+        return
+    ends_s = time.thread_time() + most_s
+    connection.set_progress_handler(lambda: time.thread_time() > ends_s, _STEPS)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        raise QueryTooLong(most_s) from None
+    finally:
+        connection.set_progress_handler(None, 0)

@@ -7,7 +7,7 @@ from typing import Final
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.storage import sessions
 from kalito_mcp.storage.numbered import key_of
-from kalito_mcp.storage.session_rows import sessions_of
+from kalito_mcp.storage.sessions import sessions_of
 from kalito_mcp.storage.sqlite.queries import within
 
 SESSION_COLUMNS: Final = """

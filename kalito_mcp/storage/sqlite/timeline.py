@@ -7,7 +7,7 @@ from kalito_mcp.storage.record_rows import AT_THE_END
 from kalito_mcp.storage.sqlite.queries import within
 from kalito_mcp.storage.sqlite.sessions import SESSION_COLUMNS
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
-from kalito_mcp.storage.timeline_rows import QUARTER_MS
+from kalito_mcp.storage.timeline import QUARTER_MS
 
 _IN_SCOPE: Final = f"""
     s.owner = :owner AND (:agent IS NULL OR a.id = :agent)

@@ -147,6 +147,19 @@ def serves(
     )
 
 
+def reads(
+    path: str,
+    summary: str,
+    handler: Handler[Any, Any],
+    answer: type[BaseModel],
+    query: type[Input] = InProject,
+    *,
+    tag: str = "memory",
+) -> AnyEndpoint:
+    """The endpoint of something that no verb shows."""
+    return Endpoint("GET", path, Permission.READ, summary, handler, answer, Nothing, query, tag=tag)
+
+
 def place_of(path: str, name: str) -> str:
     """The URL of one thing, relative to the server."""
     return f"/api{path}/{quote(name, safe='')}"

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import InvalidInput
@@ -22,7 +21,7 @@ from kalito_mcp.memory.verbs.shapes import (
     Version,
 )
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Nothing, Reply, place_of, serves
+from kalito_mcp.web.rest.endpoint import Call, InProject, Nothing, Reply, place_of, reads, serves
 from kalito_mcp.web.rest.shapes import CursorText, NextCursor, PageSize, RecordBody, record_body
 
 _LISTED: Final = frozenset(RecordType) - {RecordType.MESSAGE}
@@ -270,9 +269,9 @@ async def _made_from(call: Call[Any, Any], records: Sequence[MemoryRecord]) -> t
 
 
 RECORDS: Final = (
-    Endpoint(
-        "GET", "/records", Permission.READ, "Thoughts, documents, tasks, pins and summaries, newest first",
-        list_records, RecordPage, Nothing, Records, tag="records",
+    reads(
+        "/records", "Thoughts, documents, tasks, pins and summaries, newest first", list_records, RecordPage, Records,
+        tag="records",
     ),
     serves(verbs.REMEMBER, "POST", "/records", remember, Remembered, status=201, tag="records", takes_key=True),
     serves(
@@ -286,10 +285,7 @@ RECORDS: Final = (
         forgetting.FORGET, "DELETE", "/records/{record_id}", forget_record, Changed, body=Nothing, tag="records",
         needs_match=True,
     ),
-    Endpoint(
-        "GET", "/records/{record_id}/parts", Permission.READ, "All parts of a document", read_parts, RecordPage,
-        Nothing, InProject, tag="records",
-    ),
+    reads("/records/{record_id}/parts", "All parts of a document", read_parts, RecordPage, tag="records"),
     serves(
         verbs.RESTORE, "POST", "/records/{record_id}/restore", restore_record, Changed, body=Nothing, tag="records",
         is_idempotent=True,
@@ -298,15 +294,10 @@ RECORDS: Final = (
         verbs.RESTORE, "POST", "/records/{record_id}/revert", revert_record, EditedRecord,
         summary="Go back to an earlier version", body=Revert, tag="records", is_idempotent=True,
     ),
-    Endpoint(
-        "GET", "/records/{record_id}/history", Permission.READ, "Who changed what, and when", read_history, History,
-        Nothing, InProject, tag="records",
+    reads("/records/{record_id}/history", "Who changed what, and when", read_history, History, tag="records"),
+    reads(
+        "/records/{record_id}/diff", "The differences between two versions", compare_versions, Differences, Diff,
+        tag="records",
     ),
-    Endpoint(
-        "GET", "/records/{record_id}/diff", Permission.READ, "The differences between two versions", compare_versions,
-        Differences, Nothing, Diff, tag="records",
-    ),
-    Endpoint(
-        "GET", "/pins", Permission.READ, "Pins, newest first", list_pins, RecordPage, Nothing, Pins, tag="records",
-    ),
+    reads("/pins", "Pins, newest first", list_pins, RecordPage, Pins, tag="records"),
 )  # fmt: skip

@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import Field
 
-from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.sessions import Session, SessionCursor
 from kalito_mcp.memory.verbs import conversation as verbs
 from kalito_mcp.memory.verbs.shapes import AgentName, Output, Promoted, Redacted, Sleep, Summary
 from kalito_mcp.web.rest.cursors import cursor_of, place_in
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Nothing, Reply, serves
+from kalito_mcp.web.rest.endpoint import Call, InProject, Nothing, Reply, reads, serves
 from kalito_mcp.web.rest.shapes import CursorText, GraphBody, Message, NextCursor, PageSize, message_body
 
 if TYPE_CHECKING:
@@ -210,29 +209,20 @@ async def _body(memory: "Memory", session: Session) -> SessionBody:
 
 
 SESSIONS: Final = (
-    Endpoint(
-        "GET", "/sessions", Permission.READ, "Conversations, the newest message first", list_sessions, SessionPage,
-        Nothing, Sessions, tag="sessions",
-    ),
-    Endpoint(
-        "GET", "/sessions/{session_id}", Permission.READ, "One conversation", read_session, SessionBody, Nothing,
-        InProject, tag="sessions",
-    ),
-    Endpoint(
-        "GET", "/sessions/{session_id}/messages", Permission.READ, "The messages of a conversation", list_messages,
-        MessagePage, Nothing, Messages, tag="sessions",
+    reads("/sessions", "Conversations, the newest message first", list_sessions, SessionPage, Sessions, tag="sessions"),
+    reads("/sessions/{session_id}", "One conversation", read_session, SessionBody, tag="sessions"),
+    reads(
+        "/sessions/{session_id}/messages", "The messages of a conversation", list_messages, MessagePage, Messages,
+        tag="sessions",
     ),
     serves(
         verbs.RECORD, "POST", "/sessions/{session_id}/messages", record_messages, RecordedMessages, status=201,
         tag="sessions", takes_key=True,
     ),
-    Endpoint(
-        "GET", "/sessions/{session_id}/stats", Permission.READ, "A conversation in numbers", session_stats,
-        MemoryStatsBody, Nothing, InProject, tag="sessions",
-    ),
-    Endpoint(
-        "GET", "/sessions/{session_id}/graph", Permission.READ, "The overview of a conversation's graph",
-        session_graph, GraphBody, Nothing, InProject, tag="sessions",
+    reads("/sessions/{session_id}/stats", "A conversation in numbers", session_stats, MemoryStatsBody, tag="sessions"),
+    reads(
+        "/sessions/{session_id}/graph", "The overview of a conversation's graph", session_graph, GraphBody,
+        tag="sessions",
     ),
     serves(
         verbs.FINALIZE, "POST", "/sessions/{session_id}/finalize", finalize_session, Finalized, tag="sessions",

@@ -4,11 +4,10 @@ from typing import Final
 
 from pydantic import ConfigDict
 
-from kalito_mcp.domain.access import Permission
 from kalito_mcp.memory.verbs.shapes import Output
 from kalito_mcp.web.rest.audit import AUDIT
 from kalito_mcp.web.rest.contexts import CONTEXTS
-from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Endpoint, Nothing, Reply
+from kalito_mcp.web.rest.endpoint import AnyEndpoint, Call, Nothing, Reply, reads
 from kalito_mcp.web.rest.forgetting import FORGETTING
 from kalito_mcp.web.rest.found import FOUND
 from kalito_mcp.web.rest.openapi import document_of
@@ -43,15 +42,5 @@ TABLE: Final[tuple[AnyEndpoint, ...]] = (
     *WHOLE,
     *TOKENS,
     *AUDIT,
-    Endpoint(
-        "GET",
-        "/openapi.json",
-        Permission.READ,
-        "This description of all endpoints",
-        _document,
-        OpenApiDocument,
-        Nothing,
-        Nothing,
-        tag="about",
-    ),
+    reads("/openapi.json", "This description of all endpoints", _document, OpenApiDocument, Nothing, tag="about"),
 )

@@ -10,7 +10,7 @@ from kalito_mcp.domain.archive import Selection
 from kalito_mcp.errors import StorageFull, StorageReadOnly
 from kalito_mcp.memory.verbs import records as verbs
 from kalito_mcp.memory.verbs.shapes import AgentName, Input, Output, ReachName
-from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Nothing, Reply, serves
+from kalito_mcp.web.rest.endpoint import Call, Endpoint, InProject, Nothing, Reply, reads, serves
 from kalito_mcp.web.rest.shapes import GraphBody, Known, RecordBody, record_body
 
 
@@ -170,19 +170,13 @@ async def export(call: Call[Nothing, ExportOf]) -> Reply:
 
 
 WHOLE: Final[tuple[Endpoint[Any, Any], ...]] = (
-    Endpoint(
-        "GET", "/profile", Permission.READ, "What every conversation knows", read_profile, ProfileBody, Nothing,
-        ProfileOf,
-    ),
+    reads("/profile", "What every conversation knows", read_profile, ProfileBody, ProfileOf),
     serves(verbs.TASKS, "GET", "/tasks", list_tasks, TaskPage, body=Nothing, query=TasksOf, tag="memory"),
-    Endpoint(
-        "GET", "/graph", Permission.READ, "The overview of an agent's long-term graph", agent_graph, GraphBody,
-        Nothing, OfAgent,
-    ),
-    Endpoint("GET", "/snapshots", Permission.READ, "Snapshots of graphs", list_snapshots, Snapshots, Nothing, Nothing),
-    Endpoint("GET", "/projects", Permission.READ, "Projects", list_projects, Projects, Nothing, Nothing),
-    Endpoint("GET", "/agents", Permission.READ, "Agents", list_agents, Agents, Nothing, Nothing),
-    Endpoint("GET", "/stats", Permission.READ, "The memory in numbers", read_stats, Totals, Nothing, Nothing),
+    reads("/graph", "The overview of an agent's long-term graph", agent_graph, GraphBody, OfAgent),
+    reads("/snapshots", "Snapshots of graphs", list_snapshots, Snapshots, Nothing),
+    reads("/projects", "Projects", list_projects, Projects, Nothing),
+    reads("/agents", "Agents", list_agents, Agents, Nothing),
+    reads("/stats", "The memory in numbers", read_stats, Totals, Nothing),
     Endpoint(
         "GET", "/export", Permission.ADMIN, "The memory as an archive, without loss", export, None, Nothing, ExportOf,
         media="application/x-ndjson",
