@@ -20,6 +20,7 @@ _BYTES: Final = [bytes([value]) for value in range(256)]
 _HEAD: Final = 10
 """The bytes of the largest number."""
 
+Start = tuple[str, int]
 Changes = Mapping[str, Mapping[int, int]]
 """For each term, by key of a record: how often it contains the term, or 0 if it is to be taken out."""
 
@@ -34,11 +35,11 @@ class Page(NamedTuple):
     keys: bytes
 
     @property
-    def start(self) -> tuple[str, int]:
+    def start(self) -> Start:
         """Its first place."""
         return self.term, self.first
 
-    def is_sound(self, end: tuple[str, int] | None) -> bool:
+    def is_sound(self, end: Start | None) -> bool:
         """Whether its entries are in order and from its first place to this one, where the next page begins."""
         entries = [(term, key) for term, packed in self.postings.items() for key, _ in unpacked(packed)[::-1]]
         ordered = [self.start, *entries, *([] if end is None else [end])]
@@ -54,17 +55,37 @@ class Page(NamedTuple):
 FIRST_PAGE: Final = Page("", 0, "", b"")
 
 
-def changed(pages: Iterable[Page], changes: Changes) -> Iterator[Page]:
-    """The pages to write, some of them new. `pages` has at least those where a change belongs, if they exist. A page
-    without terms is to be deleted, unless it is the first one."""
-    for page, of_page in _by_page(sorted(pages) or [FIRST_PAGE], changes):
-        postings = page.postings
-        for term, records in of_page.items():
+def by_page(starts: Iterable[Start], changes: Changes) -> dict[Start, Changes]:
+    """The changes that belong to a page, by where it begins. `starts` has at least the pages where a change belongs, if
+    they exist."""
+    at, *later = sorted(starts) or [FIRST_PAGE.start]
+    ends = iter([*later, None])
+    end = next(ends)
+    placed, here = dict[Start, Changes](), dict[str, Mapping[int, int]]()
+    for term, changed_records in sorted(changes.items()):
+        records = changed_records
+        while end is not None and (term, max(records)) >= end:
+            if within := {key: times for key, times in records.items() if (term, key) < end}:
+                here[term] = within
+                records = {key: times for key, times in records.items() if key not in within}
+            if here:
+                placed[at] = here
+            at, end, here = end, next(ends), {}
+        here[term] = records
+    return {**placed, at: here}
+
+
+def changed(pages: Iterable[Page], placed: Mapping[Start, Changes]) -> Iterator[Page]:
+    """The pages with these changes, some of them new. One without terms is to be deleted, unless it is the first."""
+    found = {page.start: page.postings for page in pages}
+    for start, changes in placed.items():
+        postings = found.get(start, {})
+        for term, records in changes.items():
             if packed := _merged(postings.get(term, b""), records):
                 postings[term] = packed
             else:
                 postings.pop(term, None)
-        yield from _cut(page, sorted(postings.items()))
+        yield from _cut(start, sorted(postings.items()))
 
 
 def unpacked(packed: bytes) -> list[tuple[int, int]]:
@@ -84,23 +105,6 @@ def unpacked(packed: bytes) -> list[tuple[int, int]]:
 def count(packed: bytes) -> int:
     """How many keys there are."""
     return sum(byte < MORE for byte in packed)
-
-
-def _by_page(pages: Sequence[Page], changes: Changes) -> Iterator[tuple[Page, dict[str, Mapping[int, int]]]]:
-    """The pages that change, with what belongs to each."""
-    at, of_page = 0, dict[str, Mapping[int, int]]()
-    starts = [*(page.start for page in pages[1:]), None]
-    for term, changed_records in sorted(changes.items()):
-        records = changed_records
-        while (start := starts[at]) is not None and (term, max(records)) >= start:
-            if here := {key: times for key, times in records.items() if (term, key) < start}:
-                of_page[term] = here
-                records = {key: times for key, times in records.items() if key not in here}
-            if of_page:
-                yield pages[at], of_page
-            at, of_page = at + 1, {}
-        of_page[term] = records
-    yield pages[at], of_page
 
 
 def _merged(packed: bytes, records: Mapping[int, int]) -> bytes:
@@ -140,16 +144,16 @@ def _number(value: int) -> bytes:
     return _BYTES[value] if value < MORE else _BYTES[value & 127 | MORE] + _number(value >> 7)
 
 
-def _cut(page: Page, postings: Sequence[tuple[str, bytes]]) -> Iterator[Page]:
+def _cut(start: Start, postings: Sequence[tuple[str, bytes]]) -> Iterator[Page]:
     """The page with these keys, or several that are about equally full. A term that does not fit into one page fills
     all but the newest: it grows only there."""
-    whole = _page(page.start, postings)
+    whole = _page(start, postings)
     if len(whole.terms.encode()) + len(whole.keys) < PAGE_BYTES:
         yield whole
         return
     sizes = [_size(term, packed) for term, packed in postings]
     share = sum(sizes) / max(1, -(-sum(sizes) // PAGE_BYTES))
-    at, size, here = page.start, 0, list[tuple[str, bytes]]()
+    at, size, here = start, 0, list[tuple[str, bytes]]()
     for (term, packed), of_term in zip(postings, sizes, strict=True):
         if here and (size >= share or size + of_term > PAGE_BYTES):
             yield _page(at, here)
@@ -184,5 +188,5 @@ def _size(term: str, packed: bytes) -> int:
     return len(term.encode()) + len(packed) + 2
 
 
-def _page(at: tuple[str, int], postings: Sequence[tuple[str, bytes]]) -> Page:
+def _page(at: Start, postings: Sequence[tuple[str, bytes]]) -> Page:
     return Page(*at, " ".join([term for term, _ in postings]), _PART.join([packed for _, packed in postings]))

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from kalito_mcp.storage.postgres.queries import Queries
 from kalito_mcp.storage.postgres.record_statements import INSERT_RECORDS, inserted
-from kalito_mcp.storage.postgres.term_pages import Changes, Page, changed, unpacked
+from kalito_mcp.storage.postgres.term_pages import Changes, Page, by_page, changed, unpacked
 from kalito_mcp.storage.record_rows import Row
 from kalito_mcp.text.analysis import MANY, SEVERAL, IndexedText
 
@@ -60,6 +60,10 @@ FROM (
     LIMIT 1
 ) p
 """
+SELECT_STARTS: Final = """
+SELECT string_agg(term, ' ' ORDER BY term, first), array_agg(first ORDER BY term, first)
+FROM term_pages WHERE owner_key = :owner AND agent_key = :agent_key
+"""
 SELECT_ALL_PAGES: Final = """
 SELECT term, first, terms, keys FROM term_pages WHERE owner_key = :owner AND agent_key = :agent_key
 """
@@ -92,9 +96,12 @@ COUNT_MARKS: Final = {1: "", SEVERAL: f"x{SEVERAL}:", MANY: f"x{MANY}:"}
 """The prefix of a term in the index, by the least number of times that the record contains it."""
 
 FOLDED_AT_ONCE: Final = 1_000
-_FEWEST_DUE, _MOST_DUE, _DUE_SHARE = 100, 500, 4
+_FEWEST_DUE, _MOST_DUE, _DUE_SHARE = 100, 250, 4
 """An agent's fresh records are folded when there are this many. A fold writes most pages of a small agent, so it waits
 for a quarter of its records; each search reads all fresh ones."""
+
+MANY_TERMS: Final = 200
+"""To read where all pages begin costs less than to look up the pages of so many terms."""
 
 
 def marked_terms(indexed: IndexedText) -> str:
@@ -176,9 +183,19 @@ class TextIndexStatements(Queries):
         if not changes:
             return
         names = {"owner": owner, "agent_key": agent_key}
-        oldest, newest = ([of(records) for records in changes.values()] for of in (min, max))
-        found = await self._all(SELECT_PAGES, **names, terms=list(changes), oldest_keys=oldest, newest_keys=newest)
-        pages = await anyio.to_thread.run_sync(lambda: list(changed((Page(*row) for row in found), changes)))
+        placed = None
+        asked = [(term, min(records), max(records)) for term, records in changes.items()]
+        if len(asked) > MANY_TERMS:
+            [[terms, firsts]] = await self._all(SELECT_STARTS, **names)
+            starts = [] if terms is None else zip(terms.split(" "), firsts, strict=True)
+            placed = await anyio.to_thread.run_sync(by_page, starts, changes)
+            asked = [(term, first, first) for term, first in placed]
+        terms, oldest, newest = zip(*asked, strict=True)
+        rows = await self._all(SELECT_PAGES, **names, terms=terms, oldest_keys=oldest, newest_keys=newest)
+        found = [Page(*row) for row in rows]
+        if placed is None:
+            placed = by_page([page.start for page in found], changes)
+        pages = await anyio.to_thread.run_sync(lambda: list(changed(found, placed)))
         written = [page for page in pages if page.terms or not page.term]
         emptied = [page for page in pages if page.term and not page.terms]
         await self._all(

@@ -1,6 +1,5 @@
 """Pages of the text index say what was put into them, in order and in bounded blocks, whatever changes."""
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import zip_longest
 from unittest.mock import patch
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp.storage.postgres import term_pages
 from kalito_mcp.storage.postgres.posting_arrays import counts, postings
-from kalito_mcp.storage.postgres.term_pages import FIRST_PAGE, Changes, Page, changed, unpacked
+from kalito_mcp.storage.postgres.term_pages import FIRST_PAGE, Changes, Page, by_page, changed, unpacked
 
 TERMS = st.sampled_from(["fig", "moss", "pear", "pearl", "чай", "x1"]) | st.text("aбz0'", min_size=1, max_size=5)
 KEYS = st.integers(1, 12) | st.integers(1, 300) | st.integers(1, 1 << 60)
@@ -28,9 +27,8 @@ class Index:
 
     def change(self, changes: Changes) -> None:
         """Change the pages where a change belongs, which are all that the function sees."""
-        starts = sorted(self.pages)
-        places = {bisect_right(starts, (term, key)) - 1 for term, records in changes.items() for key in records}
-        for page in changed([self.pages[starts[place]] for place in places if starts], changes):
+        placed = by_page(self.pages, changes)
+        for page in changed([self.pages[start] for start in placed if self.pages], placed):
             self.pages[page.start] = page
             if not page.terms and page.term:
                 del self.pages[page.start]
@@ -87,8 +85,8 @@ def test_new_records_grow_pages_that_are_cut(terms: list[str], batches: int) -> 
 
 
 def test_a_new_record_is_put_in_front_of_bytes_that_stay() -> None:
-    [page] = changed([], {"fig": {1: 1, 1 << 40: 2}})
-    [later] = changed([page], {"fig": {(1 << 40) + 5: 3}})
+    [page] = changed([], {FIRST_PAGE.start: {"fig": {1: 1, 1 << 40: 2}}})
+    [later] = changed([page], {page.start: {"fig": {(1 << 40) + 5: 3}}})
     assert unpacked(later.keys) == [((1 << 40) + 5, 3), (1 << 40, 2), (1, 1)]
     assert later.keys.endswith(page.keys[-6:])
 
@@ -109,7 +107,7 @@ def test_a_page_whose_entries_are_not_where_they_belong_is_not_sound(broken: Pag
 
 
 def test_fresh_records_are_read_with_what_is_folded() -> None:
-    [page] = changed([], {"fig": {2: 1, 9: 2}, "moss": {2: 1}})
+    [page] = changed([], {FIRST_PAGE.start: {"fig": {2: 1, 9: 2}, "moss": {2: 1}}})
     lines = " moss fig x2:fig x4:fig \n figs \n pear fig x2:pear "
     fresh = (None, None, lines, b"".join(key.to_bytes(8) for key in (5, 12, 1 << 50)))
     terms = dict.fromkeys(["fig", "moss", "pear", "plum"])

@@ -46,6 +46,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a test where pages are small and few records are folded at once."""
     monkeypatch.setattr(term_pages, "PAGE_BYTES", 24)
     monkeypatch.setattr(text_index, "FOLDED_AT_ONCE", 7)
+    monkeypatch.setattr(text_index, "MANY_TERMS", 6)
 
 
 class Model:
@@ -195,7 +196,7 @@ async def test_an_agent_is_due_from_a_hundred_fresh_records_on(store: PostgresSt
 
 
 async def test_an_agent_with_many_records_is_due_later(store: PostgresStore) -> None:
-    for owner, records, due in (("ann", 200, 100), ("bob", 800, 200), ("cleo", 10**6, 500)):
+    for owner, records, due in (("ann", 200, 100), ("bob", 800, 200), ("cleo", 10**6, 250)):
         async with store.transaction() as transaction:
             await Writer(transaction, owner, {}).say("ferry", scope=Scope(owner=owner, agent="default", session="trip"))
             await transaction.transaction.count_changed(UPDATE_RECORD_COUNT, owner=owner, records=records)
