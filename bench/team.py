@@ -13,7 +13,8 @@ this process, `server` PostgreSQL with all of its processes. A block includes wh
 - `filled` is a record of the first filling; `imported` are messages that come in batches of 1,000, with all they owe.
 
 `round_trips` are those of a call of the biggest owner, the median of eleven. PostgreSQL runs with `fsync`, autovacuum
-and 256 MB of shared buffers; it was vacuumed after it was filled.
+and 256 MB of shared buffers. The filling takes minutes, and months in life, in which autovacuum would come: so a VACUUM
+runs ten times in between, and counts as a cost.
 """
 
 import random
@@ -23,12 +24,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.lowlevel
 import asyncpg
 
 from bench.corpus import START_MS, Corpus
@@ -67,6 +70,10 @@ SERVER_SETTINGS: Final = {
     "shared_buffers": "256MB",
 }
 """Of the PostgreSQL that is measured: as in earnest, where those of the tests are as for tests."""
+SELECT_BIGGEST: Final = """
+SELECT relname::text, pg_table_size(relid), pg_indexes_size(relid), n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables
+ORDER BY pg_total_relation_size(relid) DESC LIMIT 7
+"""
 _EXPONENT: Final = 0.79
 """With 100 owners, the biggest has 12 % then."""
 _WINDOWS: Final = 4
@@ -153,8 +160,11 @@ def sizes(records: int, owners: int) -> dict[str, int]:
     }
 
 
-async def fill(store: OpenedStore, sessions: Mapping[str, int]) -> tuple[int, dict[str, list[str]]]:
-    """Write the sessions of all owners, mixed. The bytes of their texts, and of each owner a text of each session."""
+async def fill(
+    store: OpenedStore, sessions: Mapping[str, int], vacuum: Callable[[], Awaitable[None]]
+) -> tuple[int, dict[str, list[str]]]:
+    """Write the sessions of all owners, mixed, and vacuum ten times. The bytes of their texts, and of each owner a text
+    of each session."""
     corpus, text_bytes = Corpus(), 0
     said: dict[str, list[str]] = {owner: [""] * count for owner, count in sessions.items()}
     order = [(owner, number) for owner, count in sessions.items() for number in range(count)]
@@ -176,8 +186,9 @@ async def fill(store: OpenedStore, sessions: Mapping[str, int]) -> tuple[int, di
                 await transaction.conversations.add_summary(session, summary_draft(text, session.id, window, first))
         if place % 100 == 0:
             await store.maintenance.tidy()
-        if place % 2_000 == 0:
-            progress(f"team: {place} of {len(order)} sessions")
+        if place * 10 // len(order) != (place + 1) * 10 // len(order):
+            await vacuum()
+            progress(f"team: {place + 1} of {len(order)} sessions")
     await store.maintenance.tidy()
     return text_bytes, said
 
@@ -289,11 +300,12 @@ async def measure(folder: Path, *, records: int, owners: int, calls: int, kinds:
             )
             sides[name] = side = Side(store, memory, process_id if name == "postgres" else None, {})
             async with side.counted("filled", figures["records"]):
-                text_bytes, side.said = await fill(store, sessions)
-        await _vacuum(on, address.server.url)
+                vacuum = partial(_vacuum, on, address.server.url) if name == "postgres" else anyio.lowlevel.checkpoint
+                text_bytes, side.said = await fill(store, sessions, vacuum)
+        await _vacuum(on, address.server.url, "ANALYZE")
         figures["bytes_per_text_byte"] = {
             "sqlite": (folder / "memory.db").stat().st_size / text_bytes,
-            "postgres": await _database_bytes(on, address.server.url) / text_bytes,
+            "postgres": await _database_bytes(on, address.server.url, text_bytes) / text_bytes,
         }
         both = list(sides.values())
         drawn = random.Random(3).choices(list(sessions), list(sessions.values()), k=calls)
@@ -320,14 +332,19 @@ def _beside(sides: Mapping[str, Side], name: str) -> dict[str, Any]:
     return {**figures, "ratio": figures["postgres"]["both"] / figures["sqlite"]["both"]}
 
 
-async def _vacuum(on: Server, url: str) -> None:
+async def _vacuum(on: Server, url: str, also: str = "") -> None:
     async with connected(database_name(url), SUPERUSER, on) as connection:
-        await connection.execute("VACUUM ANALYZE")
+        await connection.execute(f"VACUUM {also}")
         await connection.execute("CHECKPOINT")
 
 
-async def _database_bytes(on: Server, url: str) -> int:
+async def _database_bytes(on: Server, url: str, text_bytes: int) -> int:
     async with connected(database_name(url), SUPERUSER, on) as connection:
+        for name, table, indexes, updated, hot in await connection.fetch(SELECT_BIGGEST):
+            progress(
+                f"team: {name}: {table / text_bytes:.2f} and indexes {indexes / text_bytes:.2f} times the text, "
+                f"{updated} rows updated, {hot} in their block"
+            )
         return int(await connection.fetchval("SELECT pg_database_size(current_database())"))
 
 

@@ -69,7 +69,7 @@ UNMOVED: Final[Mapping[str, str]] = {
     "text_rebuild": _REBUILT,
     "record_shapes": _REBUILT,
     "records_text": _REBUILT,
-    "term_lists": _REBUILT,
+    "term_pages": _REBUILT,
     "fresh_terms": _REBUILT,
     "superseded_records": "derived: `ArchiveWriter.finish` makes it of what records say",
     "record_changes": _DERIVED_AT_ONCE,

@@ -197,7 +197,7 @@ async def test_nothing_of_a_person_is_left_on_postgresql_but_in_its_log(tmp_path
         await two_people(memory, canary)
         await admin.execute("ANALYZE; CHECKPOINT")
         said = {table for table, rows in (await tables_of(admin)).items() if canary in rows}
-        assert {"records", "term_lists", "fresh_terms", "memory_edits", "graph_nodes", "sessions", "given"} & said
+        assert {"records", "term_pages", "fresh_terms", "memory_edits", "graph_nodes", "sessions", "given"} & said
         assert holding(server.data / "base", canary)
         before = await rows_of(memory.place.store, "ben")
         report = await memory.people.erase("anna")

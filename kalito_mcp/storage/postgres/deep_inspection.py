@@ -2,7 +2,7 @@
 it. Each owner is read in a snapshot of its own, under the policies, and nothing is changed."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -13,7 +13,8 @@ from kalito_mcp.storage.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUM
 from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.queries import Queries
-from kalito_mcp.storage.postgres.text_index import marked_terms
+from kalito_mcp.storage.postgres.term_pages import Page, unpacked
+from kalito_mcp.storage.postgres.text_index import COUNT_MARKS, marked_terms
 from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.record_rows import EDIT_COLUMNS
 from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
@@ -133,8 +134,9 @@ FROM records r LEFT JOIN record_shapes w ON w.owner_key = :owner AND w.record_ke
 WHERE r.owner_key = :owner AND r.deleted_at IS NULL ORDER BY r.key
 """
 SELECT_COUNT_OF_SHAPES: Final = "SELECT count(*) FROM record_shapes WHERE owner_key = :owner"
-SELECT_EVERY_LIST: Final = """
-SELECT agent_key, term, first, last, offsets FROM term_lists WHERE owner_key = :owner ORDER BY agent_key, term, first
+SELECT_EVERY_PAGE: Final = """
+SELECT agent_key, term, first, terms, keys FROM term_pages WHERE owner_key = :owner
+ORDER BY agent_key DESC, term DESC, first DESC
 """
 SELECT_EVERY_FRESH: Final = """
 SELECT agent_key, record_key, terms FROM fresh_terms WHERE owner_key = :owner ORDER BY agent_key, record_key
@@ -223,7 +225,7 @@ class Inspector(Queries):
 
     async def _compare_text_index(self) -> None:
         """Compare the records of each term with those of a rebuilt index. Of each term are kept how many they are, the
-        sum of their keys, and that of the squares: all lists would not fit into memory."""
+        sum of their keys, and that of the squares: all pages would not fit into memory."""
         said: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0, 0])
         records = 0
         async for key, agent_key, text, name, word_count, is_first_person in self._rows(SELECT_INDEXED):
@@ -231,24 +233,29 @@ class Inspector(Queries):
             records += word_count is not None
             if (word_count, is_first_person) != (indexed.word_count, int(indexed.is_first_person)):
                 self._add("text", f"the shape of record {key}")
-            for term in filter(None, marked_terms(indexed).split(" ")):
-                _count(said[agent_key, term], [key], 1)
+            for term in marked_terms(indexed).split():
+                _count(said[agent_key, term], key, 1)
         [[shapes]] = await self._all(SELECT_COUNT_OF_SHAPES, owner=self._owner)
         if shapes != records:
             self._add("text", f"the shapes of {plural(shapes - records, 'record')} not there")
-        async for agent_key, term, first, last, offsets in self._rows(SELECT_EVERY_LIST):
-            keys = [first + offset for offset in offsets]
-            if keys != sorted(set(keys)) or not keys or keys[-1] > last:
-                self._add("text", f"the order of the list {first}")
-            _count(said[agent_key, term], keys, -1)
+        next_of_agent, next_start = None, None
+        async for agent_key, *row in self._rows(SELECT_EVERY_PAGE):
+            page = Page(*row)
+            if not page.is_sound(next_start if next_of_agent == agent_key else None):
+                self._add("text", f"the order of the page {page.first}")
+            next_of_agent, next_start = agent_key, page.start
+            for term, packed in page.postings.items():
+                for key, times in unpacked(packed):
+                    for mark in [*COUNT_MARKS.values()][:times]:
+                        _count(said[agent_key, f"{mark}{term}"], key, -1)
         async for agent_key, key, terms in self._rows(SELECT_EVERY_FRESH):
-            for term in terms:
-                _count(said[agent_key, term], [key], -1)
+            for term in terms.split():
+                _count(said[agent_key, term], key, -1)
         if wrong := sum(any(sums) for sums in said.values()):
-            self._add("text", f"the lists of {plural(wrong, 'term')}")
+            self._add("text", f"the records of {plural(wrong, 'term')}")
 
 
-def _count(sums: list[int], keys: Sequence[int], sign: int) -> None:
-    sums[0] += sign * len(keys)
-    sums[1] += sign * sum(keys)
-    sums[2] += sign * sum(key * key for key in keys)
+def _count(sums: list[int], key: int, sign: int) -> None:
+    sums[0] += sign
+    sums[1] += sign * key
+    sums[2] += sign * key * key

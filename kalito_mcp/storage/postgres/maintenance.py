@@ -64,7 +64,7 @@ class MaintenanceOfPostgres(OwedWork):
         return claimed
 
     async def tidy(self) -> None:
-        """Fold the terms of new records into the lists, and make graphs of vectors where an agent has very many."""
+        """Fold the terms of new records into pages, and make graphs of vectors where an agent has very many."""
         owners, self._to_fold = self._to_fold, set()
         folded = [await self._fold(owner) for owner in sorted(owners)]
         if any(folded) and self._direct is not None:

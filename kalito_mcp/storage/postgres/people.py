@@ -41,7 +41,7 @@ DELETE_ACCESS: Final[Mapping[str, str]] = {
     "passphrases": "DELETE FROM passphrases WHERE owner = :whose",
 }
 DELETE_SLICES: Final[Mapping[str, str]] = {
-    "term_lists": _slice_of("term_lists", "agent_key", "term"),
+    "term_pages": _slice_of("term_pages", "agent_key", "term", "first"),
     "fresh_terms": _slice_of("fresh_terms", "agent_key", "record_key"),
     "record_shapes": _slice_of("record_shapes", "record_key"),
     "record_vectors": _slice_of("record_vectors", "record_key"),

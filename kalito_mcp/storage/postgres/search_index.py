@@ -1,8 +1,8 @@
 """`ports.search.SearchIndex`: the columns and postings of an agent, similar terms, and the texts of candidates."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any, Final
 
 import anyio.from_thread
@@ -12,60 +12,40 @@ from numpy.typing import NDArray
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate
 from kalito_mcp.storage import conversation_rows as rows
-from kalito_mcp.storage.kept_postings import Kept
 from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.postgres.column_rows import AgentOfScope
+from kalito_mcp.storage.postgres.posting_arrays import counts, postings
 from kalito_mcp.storage.postgres.queries import within
 from kalito_mcp.storage.postgres.record_columns import AgentColumns
 from kalito_mcp.storage.postgres.seen_records import CHECKED_COLUMNS, SeenRecords
-from kalito_mcp.storage.postgres.text_index import COUNT_MARKS
+from kalito_mcp.storage.postgres.text_index import COUNT_MARKS, SELECT_PAGES
 from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.queries import limits_of
 from kalito_mcp.storage.record_columns import ColumnsState, places_of
 from kalito_mcp.text.similar_terms import MOST_ENDING_LETTERS, meant_terms, most_frequent
 
-# For each term, the lists that may have keys after one. A list comes as it is sent: numpy reads it in no time.
-SELECT_LISTS: Final = """
-SELECT asked.term, l.first, array_send(l.offsets)
-FROM unnest(:terms, :after_keys::bigint[]) AS asked (term, after_key) CROSS JOIN LATERAL (
-    SELECT first, offsets FROM term_lists
-    WHERE owner_key = :owner AND agent_key = :agent_key AND term = asked.term AND last > asked.after_key
-    OFFSET 0
-) l
-UNION ALL
-SELECT asked.term, f.record_key, NULL
-FROM fresh_terms f CROSS JOIN LATERAL unnest(f.terms) AS said (term) JOIN unnest(:terms) AS asked (term) USING (term)
-WHERE f.owner_key = :owner AND f.agent_key = :agent_key
+# One row: the terms of each record in a line of its own, between spaces, and the keys of the records.
+SELECT_FRESH: Final = """
+SELECT NULL AS term, NULL AS first, string_agg(' ' || terms || ' ', E'\n' ORDER BY record_key),
+    string_agg(int8send(record_key), '' ORDER BY record_key)
+FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key
 """
-SELECT_COUNTS: Final = """
-SELECT term, sum(records)::bigint FROM (
-    SELECT term, cardinality(offsets) AS records FROM term_lists
-    WHERE owner_key = :owner AND agent_key = :agent_key AND term = ANY(:terms)
-    UNION ALL
-    SELECT asked.term, 1
-    FROM fresh_terms f CROSS JOIN LATERAL unnest(f.terms) AS said (term)
-        JOIN unnest(:terms) AS asked (term) USING (term)
-    WHERE f.owner_key = :owner AND f.agent_key = :agent_key
-) counted GROUP BY term
-"""
-# A term with a colon has a mark.
+SELECT_POSTINGS: Final = f"{SELECT_PAGES} UNION ALL {SELECT_FRESH}"
+# The page in which a term with the head may begin, and those that begin with one; without those that have only older or
+# newer keys of the term before.
 SELECT_TERMS_OF_HEADS: Final = """
-WITH asked AS (
-    SELECT head, head || chr(1114111) AS last, most
-    FROM unnest(:heads::text[], :lengths::integer[]) AS listed (head, most)
-)
-SELECT asked.head, l.term FROM asked CROSS JOIN LATERAL (
-    SELECT DISTINCT term FROM term_lists
-    WHERE owner_key = :owner AND agent_key = :agent_key AND term >= asked.head COLLATE "C"
-        AND term < asked.last COLLATE "C" AND length(term) <= asked.most AND strpos(term, ':') = 0
-    LIMIT :cap::bigint
-) l
-UNION
-SELECT asked.head, said.term
-FROM fresh_terms f CROSS JOIN LATERAL unnest(f.terms) AS said (term)
-    JOIN asked ON starts_with(said.term, asked.head) AND length(said.term) <= asked.most AND strpos(said.term, ':') = 0
-WHERE f.owner_key = :owner AND f.agent_key = :agent_key
-LIMIT :cap
+SELECT p.terms FROM unnest(:heads::text[]) AS asked (head) CROSS JOIN LATERAL (
+    (
+        SELECT terms FROM term_pages
+        WHERE owner_key = :owner AND agent_key = :agent_key AND term < asked.head
+        ORDER BY term DESC, first DESC LIMIT 1
+    ) UNION ALL (
+        SELECT terms FROM term_pages
+        WHERE owner_key = :owner AND agent_key = :agent_key AND term >= asked.head
+            AND term < (asked.head || chr(1114111)) AND (first = 0 OR strpos(terms, ' ') > 0)
+        LIMIT :cap::bigint
+    )
+) p
 """
 # Each record is looked up by its key (LIMIT): no plan may read all records of an agent, or all sessions of an owner.
 SELECT_CANDIDATES: Final = f"""
@@ -85,8 +65,11 @@ FROM unnest(:keys) AS asked (key) CROSS JOIN LATERAL (
 WHERE r.agent_key = :agent_key AND r.deleted_at IS NULL AND {within("r")}
 """
 _COMPARED_TERMS: Final = 4_000
-_LIST_HEADER: Final = 20
-"""Bytes before the first element of a list that is sent. An element is its length and itself, 4 bytes each."""
+_COMPARED_PAGES: Final = 500
+"""Of one head. A page has some fifty rare terms."""
+
+_LAST_CHARACTER: Final = chr(0x10FFFF)
+_EVERY_KEY: Final = 2**63 - 1
 
 
 class PostgresSearchIndex:
@@ -151,7 +134,7 @@ class PostgresSearchIndex:
         if not meant:
             return {}
         terms = sorted(set().union(*meant.values()))
-        known = dict(self._all(SELECT_COUNTS, terms=terms))
+        known = counts(frozenset(terms), self._postings(terms, [0] * len(terms)))
         if self._within is not None:
             # How often others say a word would decide which one is meant, and so be found out.
             known = {term: len(places) for term, places in self.places(known).items() if len(places)}
@@ -162,15 +145,21 @@ class PostgresSearchIndex:
         if not prefixes:
             return {}
         heads = list(dict.fromkeys(prefixes))
-        lengths = [len(head) + MOST_ENDING_LETTERS for head in heads]
-        found: dict[str, list[str]] = {}
-        for head, term in sorted(self._all(SELECT_TERMS_OF_HEADS, heads=heads, lengths=lengths, cap=_COMPARED_TERMS)):
-            found.setdefault(head, []).append(term)
-        if self._within is None:
-            return found
-        places = self.places(frozenset().union(*found.values()))
-        reached = {head: [term for term in terms if len(places[term])] for head, terms in found.items()}
-        return {head: terms for head, terms in reached.items() if terms}
+        pages = self._all(SELECT_TERMS_OF_HEADS, heads=heads, cap=_COMPARED_PAGES)
+        [[_, _, fresh, _]] = self._all(SELECT_FRESH)
+        terms = sorted(set(" ".join([*(of_page for [of_page] in pages), fresh or ""]).split()))
+        found = {
+            head: [
+                term
+                for term in terms[bisect_left(terms, head) : bisect_left(terms, f"{head}{_LAST_CHARACTER}")]
+                if len(term) <= len(head) + MOST_ENDING_LETTERS and ":" not in term
+            ][:_COMPARED_TERMS]
+            for head in heads
+        }
+        if self._within is not None:
+            places = self.places(frozenset().union(*found.values()))
+            found = {head: [term for term in terms if len(places[term])] for head, terms in found.items()}
+        return {head: terms for head, terms in found.items() if terms}
 
     def candidates(self, places: NDArray[np.int64]) -> Mapping[int, Candidate]:
         """The records at these places, with their texts, by place."""
@@ -182,40 +171,25 @@ class PostgresSearchIndex:
         return {place_of[key]: one for key, one in rows.candidates(found).items()}
 
     def _read(self, terms: Sequence[str]) -> None:
-        """Read the lists of terms with each of their marks, without the keys that are kept."""
-        marked = [f"{mark}{term}" for mark in COUNT_MARKS.values() for term in terms]
-        kept = self._columns.kept(marked, self._state)
-        lists: dict[str, list[tuple[int, NDArray[np.int64]]]] = {}
-        fresh: dict[str, list[int]] = {}
-        for term, first, sent in self._all(SELECT_LISTS, terms=marked, after_keys=[one.last_key for one in kept]):
-            if sent is None:
-                fresh.setdefault(term, []).append(first)
-            else:
-                offsets = np.frombuffer(sent, ">i4", offset=_LIST_HEADER)[1::2]
-                lists.setdefault(term, []).append((first, offsets + np.int64(first)))
-        for term, keys in fresh.items():
-            keys.sort()
-            lists.setdefault(term, []).append((keys[0], np.array(keys, np.int64)))
-        for term, before in zip(marked, kept, strict=True):
-            if before.last_key > self._state.last_key:  # a newer view kept it
-                places = before.places[: np.searchsorted(before.places, self.records.count)]
-            else:
-                places = self._merged(before, lists.get(term, []))
-                self._columns.keep(term, before, places, self._state)
-            self._places[term] = places if self._within is None else places[self._within[places]]
+        """Read the pages of terms, without most of the keys that are kept."""
+        marked = {term: [f"{mark}{term}" for mark in COUNT_MARKS.values()] for term in terms}
+        kept = {term: self._columns.kept(of_term, self._state) for term, of_term in marked.items()}
+        after = [min(one.last_key for one in of_term) for of_term in kept.values()]
+        found = postings(terms, self._postings(terms, after))
+        for term, of_term in marked.items():
+            keys, times = found[term]
+            for number, (one, before) in enumerate(zip(of_term, kept[term], strict=True), 1):
+                if before.last_key > self._state.last_key:  # a newer view kept it
+                    places = before.places[: np.searchsorted(before.places, self.records.count)]
+                else:
+                    new = keys[(times >= number) & (keys > before.last_key)]
+                    places = np.concatenate([before.places, self._places_of(new)]) if len(new) else before.places
+                    self._columns.keep(one, before, places, self._state)
+                self._places[one] = places if self._within is None else places[self._within[places]]
 
-    def _merged(self, before: Kept, lists: list[tuple[int, NDArray[np.int64]]]) -> NDArray[np.int32]:
-        """The places that were kept, and those of later records in the lists, each with its first key; ascending."""
-        if not lists:
-            return before.places
-        lists.sort(key=itemgetter(0))
-        keys = lists[0][1] if len(lists) == 1 else np.concatenate([keys for _, keys in lists])
-        if before.last_key:
-            keys = keys[keys > before.last_key]
-        if not (keys[1:] > keys[:-1]).all():  # an old record was indexed again
-            keys = np.unique(keys)
-        places = self._places_of(keys)
-        return np.concatenate([before.places, places]) if len(before.places) else places
+    def _postings(self, terms: Sequence[str], after_keys: Sequence[int]) -> list[Any]:
+        newest = [_EVERY_KEY] * len(terms)
+        return self._all(SELECT_POSTINGS, terms=list(terms), oldest_keys=list(after_keys), newest_keys=newest)
 
     def _places_of(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
         return places_of(keys, self._state, self._table)

@@ -1,13 +1,18 @@
-"""The text index: which records contain a term. New records wait in `fresh_terms` until they are folded into lists.
+"""The text index: which records contain a term. New records wait in `fresh_terms` until they are folded into the pages
+of their terms.
 
-Terms are sent as one text, parted by spaces, of which a term has none.
+Terms are one text, parted by spaces, of which a term has none.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
+import anyio.to_thread
+
 from kalito_mcp.storage.postgres.queries import Queries
 from kalito_mcp.storage.postgres.record_statements import INSERT_RECORDS, inserted
+from kalito_mcp.storage.postgres.term_pages import Changes, Page, by_page, changed, unpacked
 from kalito_mcp.storage.record_rows import Row
 from kalito_mcp.text.analysis import MANY, SEVERAL, IndexedText
 
@@ -19,118 +24,84 @@ _ENTRIES: Final = """added AS (
     SELECT :owner, key, word_count, is_first_person FROM added
 )
 INSERT INTO fresh_terms (owner_key, agent_key, record_key, terms)
-SELECT :owner, :agent_key, key, string_to_array(terms, ' ') FROM added
+SELECT :owner, :agent_key, key, terms FROM added
 """
 INSERT_ENTRIES: Final = f"WITH {_ENTRIES}"
 INSERT_INDEXED_RECORDS: Final = f"WITH stored AS ({INSERT_RECORDS}), {_ENTRIES}"
-# A list keeps its `first` and `last`, even if those records are taken out. One without records is removed: its term is
-# nobody's.
-# Lists are looked up one by one (OFFSET), and written by their key: no plan may read all lists of an agent.
-DELETE_ENTRIES: Final = """
+DELETE_FRESH_ENTRIES: Final = """
 WITH shapes AS (
     DELETE FROM record_shapes WHERE owner_key = :owner AND record_key = ANY(:keys)
-), fresh AS (
-    DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key = ANY(:keys)
-    RETURNING record_key
-), said AS (
-    SELECT said.term, array_agg(listed.key) AS keys
-    FROM unnest(:keys, :texts::text[]) AS listed (key, terms)
-        CROSS JOIN LATERAL unnest(string_to_array(listed.terms, ' ')) AS said (term)
-    WHERE listed.key NOT IN (SELECT record_key FROM fresh)
-    GROUP BY said.term
-), less AS (
-    SELECT l.term, l.first, l.last, CASE
-        WHEN cardinality(said.keys) = 1 THEN array_remove(l.offsets, (said.keys[1] - l.first)::integer)
-        ELSE ARRAY(
-            SELECT kept FROM unnest(l.offsets) WITH ORDINALITY AS listed (kept, place)
-            WHERE l.first + kept <> ALL (said.keys) ORDER BY place
-        )
-    END AS offsets
-    FROM said CROSS JOIN LATERAL (
-        SELECT term, first, last, offsets FROM term_lists
-        WHERE owner_key = :owner AND agent_key = :agent_key AND term = said.term AND EXISTS (
-            SELECT 1 FROM unnest(said.keys) AS gone (key)
-            WHERE gone.key BETWEEN first AND last AND gone.key - first = ANY (offsets)
-        )
-        OFFSET 0
-    ) l
-), emptied AS (
-    DELETE FROM term_lists
-    WHERE owner_key = :owner AND agent_key = :agent_key AND term = ANY (ARRAY(
-        SELECT term FROM less WHERE offsets = '{}'
-    )) AND (term, first) IN (SELECT term, first FROM less WHERE offsets = '{}')
 )
-INSERT INTO term_lists (owner_key, agent_key, term, first, last, offsets)
-SELECT :owner, :agent_key, term, first, last, offsets FROM less WHERE offsets <> '{}'
-ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE SET offsets = excluded.offsets
+DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key = ANY(:keys)
+RETURNING record_key
 """
-# All lists of the agent are read.
-DELETE_DECAYED_ENTRY: Final = """
-WITH fresh AS (
-    DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key = :key
-), shape AS (
-    DELETE FROM record_shapes WHERE owner_key = :owner AND record_key = :key
+# The page that begins last at or before the oldest key of a term, and those that begin within its keys. They are looked
+# up one by one (OFFSET): no plan may read all pages of an agent.
+SELECT_PAGES: Final = """
+SELECT found.term, found.first, p.terms, p.keys
+FROM (
+    SELECT DISTINCT at.term, at.first
+    FROM unnest(:terms, :oldest_keys::bigint[], :newest_keys::bigint[]) AS asked (term, oldest, newest)
+        CROSS JOIN LATERAL (
+            (
+                SELECT term, first FROM term_pages
+                WHERE owner_key = :owner AND agent_key = :agent_key AND (term, first) <= (asked.term, asked.oldest)
+                ORDER BY term DESC, first DESC LIMIT 1
+            ) UNION ALL (
+                SELECT term, first FROM term_pages
+                WHERE owner_key = :owner AND agent_key = :agent_key AND term = asked.term
+                    AND first > asked.oldest AND first <= asked.newest
+                OFFSET 0
+            )
+        ) at
+) found CROSS JOIN LATERAL (
+    SELECT terms, keys FROM term_pages
+    WHERE owner_key = :owner AND agent_key = :agent_key AND term = found.term AND first = found.first
+    LIMIT 1
+) p
+"""
+SELECT_STARTS: Final = """
+SELECT string_agg(term, ' ' ORDER BY term, first), array_agg(first ORDER BY term, first)
+FROM term_pages WHERE owner_key = :owner AND agent_key = :agent_key
+"""
+SELECT_ALL_PAGES: Final = """
+SELECT term, first, terms, keys FROM term_pages WHERE owner_key = :owner AND agent_key = :agent_key
+"""
+WRITE_PAGES: Final = """
+WITH emptied AS (
+    DELETE FROM term_pages WHERE owner_key = :owner AND agent_key = :agent_key AND term = ANY (:emptied_terms::text[])
+        AND (term, first) IN (SELECT * FROM unnest(:emptied_terms, :emptied_firsts::bigint[]))
 )
-UPDATE term_lists SET offsets = array_remove(offsets, (:key - first)::integer)
-WHERE owner_key = :owner AND agent_key = :agent_key AND :key - first = ANY(offsets)
+INSERT INTO term_pages (owner_key, agent_key, term, first, terms, keys)
+SELECT :owner, :agent_key, written.*
+FROM unnest(:page_terms::text[], :firsts::bigint[], :texts::text[], :packed::bytea[]) AS written
+ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE SET terms = excluded.terms, keys = excluded.keys
 """
 SELECT_DUE_AGENTS: Final = """
-SELECT agent_key FROM fresh_terms WHERE owner_key = :owner GROUP BY agent_key HAVING count(*) >= :least
+SELECT agent_key FROM fresh_terms f WHERE owner_key = :owner GROUP BY agent_key HAVING count(*) >= least(
+    :most::bigint, greatest(:least::bigint, (
+        SELECT record_count / :share::bigint FROM agents WHERE owner_key = :owner AND key = f.agent_key
+    ))
+)
 ORDER BY agent_key
 """
-# The oldest fresh records are added to the last list of each of their terms, if they fit there and are newer than what
-# is there; if not, they become lists of their own. A list begins at the key of its first record: a record that was
-# taken out and is indexed again may find the list still there. Keys of one list are close enough for their differences.
-# All rows are written by one upsert, so that no plan joins the lists, whatever PostgreSQL believes of their number.
-FOLD: Final = """
-WITH taken AS (
-    DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key = ANY (ARRAY(
-        SELECT record_key FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key
-        ORDER BY record_key LIMIT :most::bigint
-    )) RETURNING record_key, terms
-), said AS (
-    SELECT t.term COLLATE "C" AS term, array_agg(taken.record_key ORDER BY taken.record_key) AS keys
-    FROM taken CROSS JOIN LATERAL unnest(taken.terms) AS t (term)
-    GROUP BY t.term COLLATE "C", taken.record_key >> 31
-), placed AS (
-    SELECT said.term, said.keys, CASE
-        WHEN cardinality(l.offsets) + cardinality(said.keys) <= :list_keys::integer
-            AND said.keys[1] > l.last
-            AND said.keys[cardinality(said.keys)] - l.first < 2147483648
-        THEN l.first
-    END AS first
-    FROM said LEFT JOIN LATERAL (
-        SELECT first, last, offsets FROM term_lists
-        WHERE owner_key = :owner AND agent_key = :agent_key AND term = said.term
-        ORDER BY first DESC LIMIT 1
-    ) l ON true
-), written AS (
-    INSERT INTO term_lists (owner_key, agent_key, term, first, last, offsets)
-    SELECT :owner, :agent_key, placed.term, part.first, part.keys[cardinality(part.keys)],
-        ARRAY(SELECT (key - part.first)::integer FROM unnest(part.keys) WITH ORDINALITY AS one (key, at) ORDER BY at)
-    FROM placed CROSS JOIN LATERAL (
-        SELECT placed.keys[start : start + :list_keys - 1] AS keys, coalesce(placed.first, placed.keys[start]) AS first
-        FROM generate_series(1, cardinality(placed.keys), :list_keys) AS start
-    ) part
-    ON CONFLICT (owner_key, agent_key, term, first) DO UPDATE
-    SET last = greatest(term_lists.last, excluded.last), offsets = CASE
-        WHEN excluded.offsets[1] > term_lists.offsets[cardinality(term_lists.offsets)]
-        THEN term_lists.offsets || excluded.offsets
-        ELSE ARRAY(SELECT DISTINCT one FROM unnest(term_lists.offsets || excluded.offsets) AS one ORDER BY one)
-    END
-)
-SELECT count(*) FROM taken
+DELETE_OLDEST_FRESH: Final = """
+DELETE FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key AND record_key = ANY (ARRAY(
+    SELECT record_key FROM fresh_terms WHERE owner_key = :owner AND agent_key = :agent_key
+    ORDER BY record_key LIMIT :most::bigint
+)) RETURNING record_key, terms
 """
 
 COUNT_MARKS: Final = {1: "", SEVERAL: f"x{SEVERAL}:", MANY: f"x{MANY}:"}
 """The prefix of a term in the index, by the least number of times that the record contains it."""
 
-LIST_KEYS: Final = 512
-"""Records in one list: a new one of a frequent term rewrites two kilobytes at most."""
-
 FOLDED_AT_ONCE: Final = 1_000
-_FEWEST_FOLDED: Final = 100
-"""A search reads 1,000 fresh records of an agent in 1.6 ms, and folding a record costs less among many."""
+_FEWEST_DUE, _MOST_DUE, _DUE_SHARE = 100, 250, 4
+"""An agent's fresh records are folded when there are this many. A fold writes most pages of a small agent, so it waits
+for a quarter of its records; each search reads all fresh ones."""
+
+MANY_TERMS: Final = 200
+"""To read where all pages begin costs less than to look up the pages of so many terms."""
 
 
 def marked_terms(indexed: IndexedText) -> str:
@@ -162,30 +133,81 @@ class TextIndexStatements(Queries):
 
     async def remove(self, owner: str, agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> None:
         """Take records out of the index. Each text is the one that was added."""
-        if records:
-            await self._all(
-                DELETE_ENTRIES,
-                owner=owner,
-                agent_key=agent_key,
-                keys=[key for key, _ in records],
-                texts=[marked_terms(indexed) for _, indexed in records],
-            )
+        if not records:
+            return
+        keys = [key for key, _ in records]
+        found = await self._all(DELETE_FRESH_ENTRIES, owner=owner, agent_key=agent_key, keys=keys)
+        fresh = {key for [key] in found}
+        changes: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for key, indexed in records:
+            for term in () if key in fresh else indexed.terms:
+                changes[term][key] = 0
+        await self._change_pages(owner, agent_key, changes)
 
     async def replace_decayed(self, owner: str, agent_key: int, key: int, indexed: IndexedText | None) -> None:
-        """Index a record as its row says, which decayed: the index has other terms for it than the row gave."""
-        await self._all(DELETE_DECAYED_ENTRY, owner=owner, agent_key=agent_key, key=key)
+        """Index a record as its row says, which decayed: the index has other terms for it than the row gave. All pages
+        of the agent are read."""
+        await self._all(DELETE_FRESH_ENTRIES, owner=owner, agent_key=agent_key, keys=[key])
+        pages = [Page(*row) for row in await self._all(SELECT_ALL_PAGES, owner=owner, agent_key=agent_key)]
+        changes = {
+            term: {key: 0}
+            for page in pages
+            for term, packed in page.postings.items()
+            if any(key == found for found, _ in unpacked(packed))
+        }
+        await self._change_pages(owner, agent_key, changes)
         await self.add(owner, agent_key, [] if indexed is None else [(key, indexed)])
 
     async def fold_due(self, owner: str) -> Sequence[int]:
         """The keys of the owner's agents that have enough fresh records to fold."""
-        return [key for [key] in await self._all(SELECT_DUE_AGENTS, owner=owner, least=_FEWEST_FOLDED)]
+        bounds = {"least": _FEWEST_DUE, "most": _MOST_DUE, "share": _DUE_SHARE}
+        return [key for [key] in await self._all(SELECT_DUE_AGENTS, owner=owner, **bounds)]
 
     async def fold(self, owner: str, agent_key: int) -> int:
-        """Fold the oldest fresh records of an agent into the lists of their terms. How many those were; fewer than
+        """Fold the oldest fresh records of an agent into the pages of their terms. How many those were; fewer than
         FOLDED_AT_ONCE if no more are left."""
         names = {"owner": owner, "agent_key": agent_key}
-        [[folded]] = await self._all(FOLD, **names, most=FOLDED_AT_ONCE, list_keys=LIST_KEYS)
-        return int(folded)
+        fresh = await self._all(DELETE_OLDEST_FRESH, **names, most=FOLDED_AT_ONCE)
+        changes: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for key, terms in fresh:
+            for marked in terms.split():
+                if ":" in marked:
+                    changes[marked.rpartition(":")[2]][key] += 1
+                else:
+                    changes[marked][key] = 1
+        await self._change_pages(owner, agent_key, changes)
+        return len(fresh)
+
+    async def _change_pages(self, owner: str, agent_key: int, changes: Changes) -> None:
+        """Write the pages where a change belongs. The owner's row is locked, so nobody else writes them."""
+        if not changes:
+            return
+        names = {"owner": owner, "agent_key": agent_key}
+        placed = None
+        asked = [(term, min(records), max(records)) for term, records in changes.items()]
+        if len(asked) > MANY_TERMS:
+            [[terms, firsts]] = await self._all(SELECT_STARTS, **names)
+            starts = [] if terms is None else zip(terms.split(" "), firsts, strict=True)
+            placed = await anyio.to_thread.run_sync(by_page, starts, changes)
+            asked = [(term, first, first) for term, first in placed]
+        terms, oldest, newest = zip(*asked, strict=True)
+        rows = await self._all(SELECT_PAGES, **names, terms=terms, oldest_keys=oldest, newest_keys=newest)
+        found = [Page(*row) for row in rows]
+        if placed is None:
+            placed = by_page([page.start for page in found], changes)
+        pages = await anyio.to_thread.run_sync(lambda: list(changed(found, placed)))
+        written = [page for page in pages if page.terms or not page.term]
+        emptied = [page for page in pages if page.term and not page.terms]
+        await self._all(
+            WRITE_PAGES,
+            **names,
+            emptied_terms=[page.term for page in emptied],
+            emptied_firsts=[page.first for page in emptied],
+            page_terms=[page.term for page in written],
+            firsts=[page.first for page in written],
+            texts=[page.terms for page in written],
+            packed=[page.keys for page in written],
+        )
 
 
 def _entries(agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from kalito_mcp.storage.postgres.text_index import FOLDED_AT_ONCE, TextIndexStat
 from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.text.analysis import IndexedText, index_text
 
-DELETE_LISTS: Final = "DELETE FROM term_lists WHERE owner_key = :owner"
+DELETE_PAGES: Final = "DELETE FROM term_pages WHERE owner_key = :owner"
 DELETE_FRESH: Final = "DELETE FROM fresh_terms WHERE owner_key = :owner"
 DELETE_SHAPES: Final = "DELETE FROM record_shapes WHERE owner_key = :owner"
 # Who keeps columns in memory reads all of them again, and so needs none of these.
@@ -25,7 +25,7 @@ class TextRebuildStatements(Queries):
 
     async def rebuild_terms(self, owner: str) -> int:
         """Rebuild the index of an owner's records that are not forgotten. How many those are."""
-        for statement in (DELETE_LISTS, DELETE_FRESH, DELETE_SHAPES, DELETE_REMOVED, UPDATE_REINDEXED):
+        for statement in (DELETE_PAGES, DELETE_FRESH, DELETE_SHAPES, DELETE_REMOVED, UPDATE_REINDEXED):
             await self._count_changed(statement, owner=owner)
         index = TextIndexStatements(self._transaction)
         count, after_key = 0, 0

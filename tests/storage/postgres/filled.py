@@ -61,10 +61,10 @@ INSERT INTO imports (owner_key, source, place, size, modified_ns, read_to, finge
 SELECT key, 'source', 'place ' || g, 1, 1, 1, 'x', 1 FROM owners, generate_series(1, $records / 10) g;
 INSERT INTO given (owner_key, key, agent, kind, at, tokens, parts, left_out)
 SELECT key, g, 'default', 'context', g, 1, '[]', '[]' FROM owners, generate_series(1, $records / 10) g;
-INSERT INTO term_lists (owner_key, agent_key, term, first, last, offsets)
-SELECT key, key, 'term' || g, 1, 2, '{0,1}' FROM owners, generate_series(1, $records) g;
+INSERT INTO term_pages (owner_key, agent_key, term, first, terms, keys)
+SELECT key, key, 'term' || g, 0, 'term' || g, '\\x0905' FROM owners, generate_series(1, $records) g;
 INSERT INTO fresh_terms (owner_key, agent_key, record_key, terms)
-SELECT key, key, g, '{x}' FROM owners, generate_series(1, 100) g;
+SELECT key, key, g, 'x' FROM owners, generate_series(1, 100) g;
 INSERT INTO record_shapes (owner_key, record_key, word_count, is_first_person)
 SELECT owner_key, key, 3, 0 FROM records;
 INSERT INTO vector_indexes (fingerprint, dimension, state) VALUES ('scripted', 4, 'active');

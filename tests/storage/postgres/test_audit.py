@@ -20,7 +20,7 @@ ONLY_HERE: Final[Mapping[str, str]] = {
     "owners": "names and counters; what they own is noticed",
     "audit_noticed": "what the log is made of",
     "removed_records": "derived",
-    "term_lists": "derived",
+    "term_pages": "derived",
     "fresh_terms": "derived",
     "vector_debtors": "derived",
 }

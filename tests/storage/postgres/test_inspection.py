@@ -32,8 +32,8 @@ BROKEN: Final = {
     "audit log": ("UPDATE audit_log SET action = 'other' WHERE number = 1", "entry 1"),
 }
 IN_THE_INDEX: Final = (
-    "DELETE FROM term_lists WHERE term = 'ferry'",
-    "UPDATE fresh_terms SET terms = array_remove(terms, 'oslo')",
+    "UPDATE term_pages SET terms = replace(terms, 'ferry', 'fern')",
+    "UPDATE fresh_terms SET terms = replace(terms, 'oslo', 'rome')",
     "UPDATE record_shapes SET word_count = 99 WHERE record_key = {message}",
     "INSERT INTO record_shapes SELECT owner_key, 999999, 1, 0 FROM records WHERE key = {message}",
 )
@@ -75,7 +75,7 @@ async def test_a_deep_look_passes_a_sound_database_and_names_each_fault_of_a_dam
         message, edited = await fill(memory.of_owner("bob"))
         await memory.access.create_token(Permission.READ)  # for the audit log
     store = await PostgresStore.open(url)
-    await store.reindex()  # makes lists of the terms
+    await store.reindex()  # folds the terms into pages
     await store.close()
     async with open_memory(url) as memory:
         await memory.of_owner("bob").record_messages("later", [NewMessage(Role.USER, "We go to Oslo.")])
@@ -90,8 +90,8 @@ async def test_a_deep_look_passes_a_sound_database_and_names_each_fault_of_a_dam
             await damage(admin, statement.format(message=message))
         [detail] = [one.detail for one in await found(url) if one.verdict is Verdict.FAILED]
         assert detail == (
-            f"wrong: the lists of 1 term of ann; the shape of record {message} of bob; the shapes of 1 record not "
-            "there of bob; the lists of 2 terms of bob. To repair it, run `kalito-mcp reindex`"
+            f"wrong: the records of 2 terms of ann; the shape of record {message} of bob; the shapes of 1 record not "
+            "there of bob; the records of 4 terms of bob. To repair it, run `kalito-mcp reindex`"
         )
         for statement, _ in BROKEN.values():
             await damage(admin, statement.format(message=message, edited=edited))

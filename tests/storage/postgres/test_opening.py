@@ -42,7 +42,7 @@ async def test_a_role_that_bypasses_policies_or_may_become_the_owner_is_refused(
     [
         "ALTER TABLE records NO FORCE ROW LEVEL SECURITY",
         "ALTER TABLE sessions DISABLE ROW LEVEL SECURITY",
-        "DROP POLICY of_owner ON term_lists",
+        "DROP POLICY of_owner ON term_pages",
     ],
 )
 async def test_a_table_that_is_not_protected_is_refused(broken: str) -> None:
@@ -50,7 +50,7 @@ async def test_a_table_that_is_not_protected_is_refused(broken: str) -> None:
     owner = await asyncpg.connect(server.url(name, OWNER))
     await owner.execute(broken)
     await owner.close()
-    with pytest.raises(StorageError, match=r"no policy protects (records|sessions|term_lists)"):
+    with pytest.raises(StorageError, match=r"no policy protects (records|sessions|term_pages)"):
         await PostgresStore.open(server.url(name))
 
 

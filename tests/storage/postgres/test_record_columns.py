@@ -14,7 +14,7 @@ from kalito_mcp.errors import QueryTooLong
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.storage.postgres import column_rows, search, text_index
+from kalito_mcp.storage.postgres import column_rows, search, term_pages
 from kalito_mcp.storage.postgres.column_rows import ColumnQueries
 from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
@@ -104,7 +104,7 @@ class Changes:
 async def test_what_another_process_changes_is_seen_as_a_new_process_sees_it(
     opening: Opening, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(text_index, "LIST_KEYS", 4)
+    monkeypatch.setattr(term_pages, "PAGE_BYTES", 24)
     choose = random.Random(seed)
     searching, changes = await opening(), Changes(await opening(), choose)
     views: list[tuple[ReadView, list[Read]]] = []
@@ -180,7 +180,7 @@ async def test_what_one_view_kept_of_a_term_is_right_for_an_older_and_for_a_newe
 async def test_a_new_record_is_found_that_was_folded_with_an_older_one_that_had_come_back(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_index, "LIST_KEYS", 2)
+    monkeypatch.setattr(term_pages, "PAGE_BYTES", 24)
     store, texts = await opening(), dict[int, tuple[str, str | None]]()
 
     async def fold() -> None:

@@ -15,7 +15,9 @@ from tests.scripted import START_MS
 pytestmark = pytest.mark.anyio
 ANN, BOB = Scope(owner="ann"), Scope(owner="bob")
 ODD: Final = "a\0b\u2028c\uf8f0\uf8f0\0 \\u0000 \\\0 é"
-SELECT_INDEXED: Final = "SELECT record_key, cardinality(terms) FROM fresh_terms ORDER BY record_key"
+SELECT_INDEXED: Final = """
+SELECT record_key, cardinality(string_to_array(terms, ' ')) FROM fresh_terms ORDER BY record_key
+"""
 SELECT_SHAPES: Final = "SELECT record_key, word_count FROM record_shapes ORDER BY record_key"
 
 

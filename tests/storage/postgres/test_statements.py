@@ -50,7 +50,7 @@ OF_THE_FIRST: Final[Mapping[str, Any]] = {
 """Values that name what the first owner has."""
 
 BIG: Final = frozenset(
-    "records memory_edits record_usage graph_nodes graph_edges term_lists record_shapes record_vectors "
+    "records memory_edits record_usage graph_nodes graph_edges term_pages record_shapes record_vectors "
     "sessions feedback superseded_records tombstones forgotten_values vector_debts given imports "
     "removed_records fresh_terms space_members shared_copies".split()
 )

@@ -3,13 +3,15 @@
 import random
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from itertools import zip_longest
 from typing import Any, Final
 
 import pytest
 
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.storage.postgres import text_index
+from kalito_mcp.storage.postgres import term_pages, text_index
 from kalito_mcp.storage.postgres.database import PostgresStore
+from kalito_mcp.storage.postgres.term_pages import FIRST_PAGE, Page, unpacked
 from kalito_mcp.storage.postgres.text_index import COUNT_MARKS, marked_terms
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
 from kalito_mcp.text.analysis import index_text
@@ -21,11 +23,12 @@ pytestmark = pytest.mark.anyio
 OWNERS: Final = ("ann", "bob")
 AGENT: Final = 7
 WORDS: Final = ("ferry", "moss", "oslo", "pear", "plum", "fig", "quay", "harbour")
-SELECT_LISTS: Final = """
-SELECT term, first, last, offsets FROM term_lists WHERE owner_key = :owner ORDER BY term, first
+SELECT_PAGES: Final = """
+SELECT term, first, terms, keys FROM term_pages WHERE owner_key = :owner ORDER BY term, first
 """
 SELECT_FRESH: Final = "SELECT record_key, terms FROM fresh_terms WHERE owner_key = :owner"
 SELECT_AGENTS: Final = "SELECT agent_key FROM fresh_terms WHERE owner_key = :owner"
+UPDATE_RECORD_COUNT: Final = "UPDATE agents SET record_count = :records WHERE owner_key = :owner"
 DELETE_FRESH: Final = "DELETE FROM fresh_terms WHERE owner_key = :owner"
 UPDATE_SHAPES: Final = "UPDATE record_shapes SET word_count = 99 WHERE owner_key = :owner"
 
@@ -39,11 +42,11 @@ async def store() -> AsyncIterator[PostgresStore]:
 
 
 @pytest.fixture
-def small_lists(monkeypatch: pytest.MonkeyPatch) -> int:
-    """The most keys of a list, in a test where lists are short and few records are folded at once."""
-    monkeypatch.setattr(text_index, "LIST_KEYS", 4)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a test where pages are small and few records are folded at once."""
+    monkeypatch.setattr(term_pages, "PAGE_BYTES", 24)
     monkeypatch.setattr(text_index, "FOLDED_AT_ONCE", 7)
-    return 4
+    monkeypatch.setattr(text_index, "MANY_TERMS", 6)
 
 
 class Model:
@@ -93,17 +96,20 @@ class Model:
             case _:
                 await index.fold(self.owner, AGENT)
 
-    async def check(self, transaction: Any, *, most: int) -> None:
-        """The lists, and what is fresh, say together what the texts say."""
+    async def check(self, transaction: Any) -> None:
+        """The pages, and what is fresh, say together what the texts say."""
         found: dict[str, list[int]] = {}
-        for term, first, last, offsets in await transaction.transaction.all(SELECT_LISTS, owner=self.owner):
-            assert offsets, term
-            assert offsets == sorted(set(offsets)), term
-            assert len(offsets) <= most, term
-            assert first + offsets[-1] <= last, term
-            found.setdefault(term, []).extend(first + offset for offset in offsets)
+        pages = [Page(*row) for row in await transaction.transaction.all(SELECT_PAGES, owner=self.owner)]
+        ends = [page.start for page in pages[1:]]
+        for page, end in zip_longest(pages, ends):
+            assert page.is_sound(end), page
+            assert page.terms or page == FIRST_PAGE, page
+            for term, packed in page.postings.items():
+                for key, times in unpacked(packed):
+                    for mark in [*COUNT_MARKS.values()][:times]:
+                        found.setdefault(f"{mark}{term}", []).append(key)
         for key, terms in await transaction.transaction.all(SELECT_FRESH, owner=self.owner):
-            for term in terms:
+            for term in terms.split():
                 found.setdefault(term, []).append(key)
         assert {term: sorted(keys) for term, keys in found.items()} == self.postings
 
@@ -117,9 +123,10 @@ def some_of(texts: Mapping[int, str], choose: random.Random, most: int) -> dict[
     return {key: texts[key] for key in keys}
 
 
+@pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("seed", range(6))
-async def test_lists_say_what_the_texts_say_whatever_was_changed_and_folded_between(
-    store: PostgresStore, small_lists: int, seed: int
+async def test_pages_say_what_the_texts_say_whatever_was_changed_and_folded_between(
+    store: PostgresStore, seed: int
 ) -> None:
     choose = random.Random(seed)
     models = [Model(owner, choose) for owner in OWNERS]
@@ -128,13 +135,12 @@ async def test_lists_say_what_the_texts_say_whatever_was_changed_and_folded_betw
             await choose.choice(models).step(transaction)
         for model in models:
             async with store.view() as view:
-                # A list that a removed record began has a second one's keys too, when that record comes back.
-                await model.check(view, most=2 * small_lists)
+                await model.check(view)
     for model in models:
         async with store.transaction() as transaction:
             while await transaction.text.fold(model.owner, AGENT):
                 pass
-            await model.check(transaction, most=2 * small_lists)
+            await model.check(transaction)
             assert await transaction.transaction.all(SELECT_FRESH, owner=model.owner) == []
 
 
@@ -147,9 +153,8 @@ async def failing(store: PostgresStore) -> AsyncIterator[Any]:
             raise ZeroDivisionError
 
 
-async def test_a_fold_that_ends_halfway_changes_nothing_and_is_done_later(
-    store: PostgresStore, small_lists: int
-) -> None:
+@pytest.mark.usefixtures("small_pages")
+async def test_a_fold_that_ends_halfway_changes_nothing_and_is_done_later(store: PostgresStore) -> None:
     model = Model("ann", random.Random(3))
     model.texts = {key: model.text() for key in range(1, 30)}
     async with store.transaction() as transaction:
@@ -157,13 +162,13 @@ async def test_a_fold_that_ends_halfway_changes_nothing_and_is_done_later(
     async with failing(store) as transaction:
         assert await transaction.text.fold("ann", AGENT) == 7
     async with store.view() as view:
-        await model.check(view, most=small_lists)
-        assert await view.transaction.all(SELECT_LISTS, owner="ann") == []
+        await model.check(view)
+        assert await view.transaction.all(SELECT_PAGES, owner="ann") == []
     for left in (7, 7, 7, 7, 1, 0):
         async with store.transaction() as transaction:
             assert await transaction.text.fold("ann", AGENT) == left
         async with store.view() as view:
-            await model.check(view, most=small_lists)
+            await model.check(view)
 
 
 async def test_a_view_reads_the_same_terms_while_they_are_folded(store: PostgresStore) -> None:
@@ -190,7 +195,20 @@ async def test_an_agent_is_due_from_a_hundred_fresh_records_on(store: PostgresSt
             assert await transaction.text.fold_due("bob") == []
 
 
-async def test_keys_that_are_far_apart_are_in_lists_of_their_own(store: PostgresStore) -> None:
+async def test_an_agent_with_many_records_is_due_later(store: PostgresStore) -> None:
+    for owner, records, due in (("ann", 200, 100), ("bob", 800, 200), ("cleo", 10**6, 250)):
+        async with store.transaction() as transaction:
+            await Writer(transaction, owner, {}).say("ferry", scope=Scope(owner=owner, agent="default", session="trip"))
+            await transaction.transaction.count_changed(UPDATE_RECORD_COUNT, owner=owner, records=records)
+            [[agent_key]] = await transaction.transaction.all(SELECT_AGENTS, owner=owner)
+            fresh = {10**9 + n: "ferry" for n in range(due - 1)}
+            await transaction.text.add(owner, agent_key, indexed(dict(list(fresh.items())[1:])))
+            assert await transaction.text.fold_due(owner) == []
+            await transaction.text.add(owner, agent_key, indexed(dict(list(fresh.items())[:1])))
+            assert await transaction.text.fold_due(owner) == [agent_key]
+
+
+async def test_keys_that_are_far_apart_are_in_one_page(store: PostgresStore) -> None:
     texts = dict.fromkeys((1, 2, 1 << 31, (1 << 31) + 1, 1 << 40, (1 << 40) + 5), "ferry")
     async with store.transaction() as transaction:
         for key, text in texts.items():
@@ -200,16 +218,17 @@ async def test_keys_that_are_far_apart_are_in_lists_of_their_own(store: Postgres
         await transaction.text.fold("ann", AGENT)
         model = Model("ann", random.Random(0))
         model.texts = texts
-        await model.check(transaction, most=3)
+        await model.check(transaction)
 
 
-async def test_a_frequent_term_has_lists_of_bounded_length(store: PostgresStore) -> None:
-    texts = dict.fromkeys(range(1, 1_301), "ferry")
+async def test_a_frequent_term_has_full_pages_of_bounded_size(store: PostgresStore) -> None:
     async with store.transaction() as transaction:
-        await transaction.text.add("ann", AGENT, indexed(texts))
-        assert [await transaction.text.fold("ann", AGENT) for _ in range(2)] == [1_000, 300]
-        found = await transaction.transaction.all(SELECT_LISTS, owner="ann")
-    assert [len(offsets) for *_, offsets in found] == [512, 488, 300]
+        await transaction.text.add("ann", AGENT, indexed(dict.fromkeys(range(1, 2_501), "ferry")))
+        assert [await transaction.text.fold("ann", AGENT) for _ in range(3)] == [1_000, 1_000, 500]
+        found = await transaction.transaction.all(SELECT_PAGES, owner="ann")
+    sizes = [len(keys) for *_, keys in found]
+    assert sum(sizes) < 2_520
+    assert [900 < size <= term_pages.PAGE_BYTES for size in sizes] == [True, True, False]
 
 
 async def test_a_rebuilt_index_says_what_the_records_say_and_is_read_anew(store: PostgresStore) -> None:

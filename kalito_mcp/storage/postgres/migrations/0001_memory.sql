@@ -331,24 +331,24 @@ CREATE TABLE given (
 );
 CREATE INDEX given_newest ON given (owner_key, at, key);
 
--- Derived: which records contain a term, as the differences of their keys to `first`. No key is above `last`. A
--- term that a record contains several times is there again with a mark. New records wait in fresh_terms until they are folded in.
-CREATE TABLE term_lists (
+-- Derived: which records contain a term (see term_pages.py). New records wait in fresh_terms until they are folded in. A
+-- page that is written again finds room in its block, where the next one clears the old version away.
+CREATE TABLE term_pages (
     owner_key bigint NOT NULL,
     agent_key bigint NOT NULL,
     term text COLLATE "C" NOT NULL,
     first bigint NOT NULL,
-    last bigint NOT NULL,
-    offsets integer[] NOT NULL,
+    terms text NOT NULL,
+    keys bytea NOT NULL,
     PRIMARY KEY (owner_key, agent_key, term, first)
-) WITH (autovacuum_vacuum_scale_factor = 0.05);
+) WITH (fillfactor = 50);
 
 -- Vacuumed often: it stays small only if the rows that come take the place of those that are folded.
 CREATE TABLE fresh_terms (
     owner_key bigint NOT NULL,
     agent_key bigint NOT NULL,
     record_key bigint NOT NULL,
-    terms text[] NOT NULL,
+    terms text NOT NULL,
     PRIMARY KEY (owner_key, agent_key, record_key)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
@@ -367,7 +367,7 @@ BEGIN
     FOREACH protected IN ARRAY ARRAY[
         'agents', 'projects', 'sessions', 'records', 'removed_records', 'memory_edits', 'record_usage', 'feedback',
         'superseded_records', 'tombstones', 'forgotten_values', 'graphs', 'graph_nodes', 'graph_edges', 'imports',
-        'given', 'term_lists', 'fresh_terms', 'record_shapes'
+        'given', 'term_pages', 'fresh_terms', 'record_shapes'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', protected);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', protected);
