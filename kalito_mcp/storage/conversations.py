@@ -101,13 +101,19 @@ class ConversationStatements(ConversationQueries):
             if draft.supersedes:
                 await self._sql.superseded.supersede(self._transaction, session.owner, key, draft.supersedes)
 
-    async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
-        place = {"level": draft.level, "start_seq": draft.start_seq, "end_seq": draft.end_seq}
-        await self._all(self._sql.conversations.UPDATE_COVERED, **place, **_of(session))
-        statement = self._sql.conversations.UPDATE_COUNTERS_OF_SUMMARY
-        agent_key, project_key, [key] = await self._counted(statement, session, 1, **place)
-        row = rows.summary_row(key, agent_key, key_of(session), draft)
-        await self._insert(session, [((*row, project_key, None), draft.indexed)])
+    async def add_summaries(self, session: Session, drafts: Sequence[SummaryDraft]) -> None:
+        if not drafts:
+            return
+        place = {"level": drafts[0].level, "start_seq": drafts[0].start_seq, "end_seq": drafts[-1].end_seq}
+        if drafts[0].level:
+            await self._all(self._sql.conversations.UPDATE_COVERED, **place, **_of(session))
+        statement = self._sql.conversations.UPDATE_COUNTERS_OF_SUMMARIES
+        agent_key, project_key, keys = await self._counted(statement, session, len(drafts), **place)
+        entries = [
+            ((*rows.summary_row(key, agent_key, key_of(session), draft), project_key, None), draft.indexed)
+            for key, draft in zip(keys, drafts, strict=True)
+        ]
+        await self._insert(session, entries)
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         wanted = dict(scores)

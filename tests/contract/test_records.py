@@ -83,7 +83,7 @@ async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
     session = await session_of(store)
     async with store.transaction() as transaction:
         for draft in batch:
-            await transaction.conversations.add_summary(session, draft)
+            await transaction.conversations.add_summaries(session, [draft])
 
 
 async def read(store: Store, record_id: str, scope: Scope = TRIP) -> MemoryRecord:

@@ -99,7 +99,11 @@ class Conversations(Tables):
             updated_at = max(session.updated_at, *(draft.created_at for draft in drafts))
             self._state.update_session(session.owner, session.id, updated_at=updated_at)
 
-    async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
+    async def add_summaries(self, session: Session, drafts: Sequence[SummaryDraft]) -> None:
+        for draft in drafts:
+            self._add_summary(session, draft)
+
+    def _add_summary(self, session: Session, draft: SummaryDraft) -> None:
         for one in self._of_level(session, draft.level - 1):
             if draft.start_seq <= _start(one) <= draft.end_seq:
                 self._state.put(replace(one, is_covered=True))

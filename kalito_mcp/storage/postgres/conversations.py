@@ -87,10 +87,10 @@ UPDATE records SET is_covered = 1
 WHERE owner_key = :owner AND session_key = :session_key AND type = 'summary' AND level = :level::bigint - 1
     AND seq BETWEEN :start_seq AND :end_seq
 """
-UPDATE_COUNTERS_OF_SUMMARY: Final = f"""
+UPDATE_COUNTERS_OF_SUMMARIES: Final = f"""
 WITH counted AS (
     UPDATE sessions SET
-        summary_count = summary_count + 1,
+        summary_count = summary_count + :records::bigint,
         summarized_seq = CASE WHEN :level::bigint = 0 THEN :end_seq ELSE summarized_seq END,
         revision = revision + 1
     WHERE owner_key = :owner AND key = :session_key

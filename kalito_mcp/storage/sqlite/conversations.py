@@ -76,9 +76,9 @@ UPDATE_COUNTERS_OF_PINS: Final = f"""
 UPDATE sessions SET pin_count = pin_count + :records, updated_at = max(updated_at, :now_ms), revision = revision + 1
 WHERE key = :session_key {_TAKE_KEYS}
 """
-UPDATE_COUNTERS_OF_SUMMARY: Final = f"""
+UPDATE_COUNTERS_OF_SUMMARIES: Final = f"""
 UPDATE sessions SET
-    summary_count = summary_count + 1,
+    summary_count = summary_count + :records,
     summarized_seq = CASE WHEN :level = 0 THEN :end_seq ELSE summarized_seq END,
     revision = revision + 1
 WHERE key = :session_key {_TAKE_KEYS}
