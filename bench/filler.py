@@ -108,7 +108,7 @@ class Filler:
         async with store.transaction() as transaction:
             session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             for window, text in enumerate(summaries):
-                await transaction.conversations.add_summary(session, summary_draft(text, session.id, window, first))
+                await transaction.conversations.add_summaries(session, [summary_draft(text, session.id, window, first)])
         self.sessions += 1
         self.text_bytes += sum(map(len, texts)) + sum(map(len, summaries))
         return texts, summaries

@@ -182,8 +182,8 @@ async def fill(
             await transaction.conversations.append_messages(session, drafts, now_ms=START_MS)
             await transaction.sessions.set_pinned_seq(session, NEVER)
             await transaction.sessions.set_observed_seq(session, NEVER)
-            for window, text in enumerate(summaries):
-                await transaction.conversations.add_summary(session, summary_draft(text, session.id, window, first))
+            made = [summary_draft(text, session.id, window, first) for window, text in enumerate(summaries)]
+            await transaction.conversations.add_summaries(session, made)
         if place % 100 == 0:
             await store.maintenance.tidy()
         if place * 10 // len(order) != (place + 1) * 10 // len(order):

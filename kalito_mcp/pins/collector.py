@@ -1,7 +1,7 @@
 """Makes pins from stored messages, as owed work: after the call that recorded them was acknowledged."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -32,16 +32,15 @@ _MOST_COMPARED: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """What a search of a session's messages after the one numbered `after` found. `last` is the last one searched, and
-    the newest of the session if it `is_rest`."""
+class Unsearched:
+    """Messages of a session that were not searched for pins: those after number `after`, which is read with them, up to
+    `last`. If it `is_rest`, that is the newest of the session."""
 
     after: int
     last: int
     is_rest: bool
     has_project: bool = False
     messages: Sequence[MessageWithImportance] = ()
-    drafts: Sequence[PinDraft] = ()
 
 
 class PinCollector:
@@ -68,55 +67,59 @@ class PinCollector:
 
         If automatic pins are off, the messages only count as searched: turning them on later does not search them.
         """
+        return await self.add_found(scope, await self._read(scope))
+
+    async def add_found(self, scope: Scope, unsearched: Unsearched | None) -> int:
+        """As `collect`, beginning with what was just read."""
         made = 0
-        while (searched := await self._search(scope)) is not None:
-            added = await self._store.write(partial(self._add, scope, searched))
-            if added is not None:
-                made += added
-                if searched.is_rest:
-                    break
+        while unsearched is not None:
+            messages, after = unsearched.messages, unsearched.after
+            drafts = await self.drafts(messages, after, unsearched.has_project) if messages else ()
+            added = await self._store.write(partial(self._add, scope, unsearched, _newest(drafts)))
+            made += added or 0
+            if added is not None and unsearched.is_rest:
+                break
+            unsearched = await self._read(scope)
         return made
 
-    async def _search(self, scope: Scope) -> Searched | None:
-        """Search a piece of the messages that were not searched yet. None if there are no such messages, or if the
-        session takes no pins. Nothing is written."""
+    async def look(self, session: Session, view: ReadView) -> Unsearched | None:
+        """A piece of the session's messages that were not searched yet. None if there are no such messages, or if the
+        session takes no pins."""
+        if session.state is SessionState.FINALIZED or session.message_count <= session.pinned_seq:
+            return None
+        if not self._policy.enabled:
+            return Unsearched(session.pinned_seq, session.message_count, is_rest=True)
+        last = min(session.pinned_seq + _CHUNK, session.message_count)
+        # With the last one that was searched: the next message may confirm its code, or what it proposes.
+        first = session.pinned_seq or 1
+        messages = await view.conversations.messages(session, first_seq=first, last_seq=last)
+        is_rest = last == session.message_count
+        return Unsearched(session.pinned_seq, last, is_rest, session.project is not None, messages)
 
-        async def look(view: ReadView) -> Searched | None:
+    async def _read(self, scope: Scope) -> Unsearched | None:
+        async def look(view: ReadView) -> Unsearched | None:
             session = await view.sessions.get(scope)
-            if session is None or session.state is SessionState.FINALIZED:
-                return None
-            if session.message_count <= session.pinned_seq:
-                return None
-            last = min(session.pinned_seq + _CHUNK, session.message_count)
-            if not self._policy.enabled:
-                return Searched(session.pinned_seq, session.message_count, is_rest=True)
-            # With the last one that was searched: the next message may confirm its code, or what it proposes.
-            first = session.pinned_seq or 1
-            messages = await view.conversations.messages(session, first_seq=first, last_seq=last)
-            is_rest = last == session.message_count
-            return Searched(session.pinned_seq, last, is_rest, session.project is not None, messages)
+            return None if session is None else await self.look(session, view)
 
-        found = await self._store.read(look)
-        if found is None or not found.messages:
-            return found
-        drafts = await self.drafts(found.messages, found.after, found.has_project)
-        return replace(found, drafts=_newest(drafts))
+        return await self._store.read(look)
 
-    async def _add(self, scope: Scope, searched: Searched, transaction: WriteTransaction) -> int | None:
+    async def _add(
+        self, scope: Scope, searched: Unsearched, drafts: Sequence[PinDraft], transaction: WriteTransaction
+    ) -> int | None:
         """Add what was found, and return how many pins are new. None if a message or the session changed since it was
         searched: then nothing is added."""
         session = await transaction.sessions.get(scope)
         if session is None or session.state is SessionState.FINALIZED or session.pinned_seq != searched.after:
             return None
         made = 0
-        if searched.drafts:
+        if drafts:
             now = await transaction.conversations.messages(
                 session, first_seq=searched.messages[0].seq, last_seq=searched.messages[-1].seq
             )
             if list(now) != list(searched.messages):
                 return None
-            made = await add_new_pins(transaction, session, searched.drafts)
-            await self._forget_outdated(transaction, session, searched.drafts)
+            made = await add_new_pins(transaction, session, drafts)
+            await self._forget_outdated(transaction, session, drafts)
         await transaction.sessions.set_pinned_seq(session, searched.last)
         return made
 

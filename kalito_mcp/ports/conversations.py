@@ -149,9 +149,9 @@ class ConversationWriter(ConversationReader, Protocol):
     async def add_pins(self, session: Session, drafts: Sequence[PinDraft]) -> None:
         """Add pins."""
 
-    async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
-        """Add a summary, which begins right after `summarized_to`. It covers those of the level below in its range. One
-        of level 0 moves the session's `summarized_seq` to its end."""
+    async def add_summaries(self, session: Session, drafts: Sequence[SummaryDraft]) -> None:
+        """Add consecutive summaries of one level, the first of which begins right after `summarized_to`. They cover
+        those of the level below in their ranges. Those of level 0 move the session's `summarized_seq` to their end."""
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         """Replace the importance of messages: (number, score in [0, 1]). Each is an edit by the memory itself.

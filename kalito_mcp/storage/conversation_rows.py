@@ -43,8 +43,8 @@ _COLUMN_DETAILS: Final = frozenset({"tags", "visibility", "critical"})
 Row = Sequence[Any]
 
 
-def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: MessageDraft, *, now_ms: int) -> Row:
-    """The parameters of INSERT_RECORD for a message, without its project and its reach."""
+def message_row(session_key: int, seq: int, draft: MessageDraft, *, now_ms: int) -> Row:
+    """The columns of a message, for `placed`."""
     attributes, is_internal, is_critical, tags = None, 0, 0, None
     if draft.model_id is not None or draft.token_usage is not None or draft.details:
         kept = {"model_id": draft.model_id, "token_usage": draft.token_usage}
@@ -61,16 +61,16 @@ def message_row(key: int, agent_key: int, session_key: int, seq: int, draft: Mes
     said = (session_key, "message", None, seq, None, None, role, draft.name, draft.text, importance)
     hashed = (*said, draft.created_at, draft.client_key, attributes, recorded_at, draft.client, origin)
     return (
-        *(key, agent_key, session_key, "message", None, seq, None, None, None),
+        *(session_key, "message", None, seq, None, None, None),
         *(role, draft.name, draft.text, importance, draft.tokens, draft.created_at, draft.client_key, attributes),
         record_hash((*hashed, is_internal, is_critical, tags)),
-        *(origin, draft.client, recorded_at, is_internal, is_critical, tags, None, None, None),
+        *(origin, draft.client, recorded_at, is_internal, is_critical, tags, None, None, None, None),
     )
 
 
-def pin_row(key: int, agent_key: int, session_key: int, project_key: int | None, draft: PinDraft) -> Row:
-    """The parameters of INSERT_RECORD for a pin of a session of this project."""
-    reach = stored_reach(draft.reach, has_project=project_key is not None)
+def pin_row(session_key: int, draft: PinDraft, *, has_project: bool) -> Row:
+    """The columns of a pin, for `placed`. `has_project` says whether its session is of one."""
+    reach = stored_reach(draft.reach, has_project=has_project)
     attributes = packed(
         {
             "pin_type": str(draft.pin_type),
@@ -82,15 +82,14 @@ def pin_row(key: int, agent_key: int, session_key: int, project_key: int | None,
     hashed = (session_key, "pin", draft.id, None, None, None, None, None, draft.content)
     kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
     return (
-        *(key, agent_key, session_key, "pin", draft.id, None, None, None, None, None, None),
+        *(session_key, "pin", draft.id, None, None, None, None, None, None),
         *(draft.content, real(draft.importance), draft.tokens, draft.created_at, draft.client_key, attributes),
         *_hash_and_origin((*hashed, *kept), draft.origin, draft.client, reach),
-        *(None if reach == Reach.PERSON else project_key, reach),
     )
 
 
-def summary_row(key: int, agent_key: int, session_key: int, draft: SummaryDraft) -> Row:
-    """The parameters of INSERT_RECORD for a summary, without its project and its reach."""
+def summary_row(session_key: int, draft: SummaryDraft) -> Row:
+    """The columns of a summary, for `placed`."""
     attributes = packed(
         {
             "start_message_id": draft.start_message_id,
@@ -105,10 +104,19 @@ def summary_row(key: int, agent_key: int, session_key: int, draft: SummaryDraft)
     hashed = (session_key, "summary", *place, None, None, draft.text)
     kept = (real(draft.importance), draft.created_at, draft.client_key, attributes)
     return (
-        *(key, agent_key, session_key, "summary", *place, 0, None, None),
+        *(session_key, "summary", *place, 0, None, None),
         *(draft.text, real(draft.importance), draft.tokens, draft.created_at, draft.client_key, attributes),
         *_hash_and_origin((*hashed, *kept), draft.origin, None),
     )
+
+
+def placed(rows: Iterable[Row], keys: Iterable[int], agent_key: int, project_key: int | None) -> list[Row]:
+    """The parameters of INSERT_RECORD for rows of a session of this agent and project. What reaches the person has no
+    project."""
+    return [
+        (key, agent_key, *row[:-1], None if row[-1] == Reach.PERSON else project_key, row[-1])
+        for key, row in zip(keys, rows, strict=True)
+    ]
 
 
 def message_counters(drafts: Sequence[MessageDraft]) -> dict[str, Any]:
@@ -260,11 +268,11 @@ def _candidate(row: Row) -> Candidate:
 
 
 def _hash_and_origin(hashed: Sequence[Any], origin: Origin, client: str | None, reach: str | None = None) -> Row:
-    """The end of a row that sets only origin and client of the columns of the third schema."""
+    """The end of a row that sets only origin, client and reach of the columns of the third schema and later ones."""
     kept = stored_origin(None, origin)
     return (
         record_hash((*hashed, None, client, kept, *UNCHANGED[3:-1], reach)),
-        *(kept, client, None, 0, 0, None, None, None, None),
+        *(kept, client, None, 0, 0, None, None, None, None, reach),
     )
 
 

@@ -70,16 +70,15 @@ class ConversationStatements(ConversationQueries):
     ) -> Sequence[AppendedMessage]:
         if not drafts:
             return []
+        first_seq, key = session.message_count + 1, key_of(session)
+        entries = [
+            (rows.message_row(key, seq, draft, now_ms=now_ms), draft.indexed)
+            for seq, draft in enumerate(drafts, first_seq)
+        ]
         counters = {**rows.message_counters(drafts), "now_ms": now_ms}
-        agent_key, project_key, keys = await self._counted(
-            self._sql.conversations.UPDATE_COUNTERS_OF_MESSAGES, session, len(drafts), **counters
-        )
-        appended = [AppendedMessage(key, seq) for seq, key in enumerate(keys, session.message_count + 1)]
-        entries: list[tuple[rows.Row, IndexedText]] = []
-        for one, draft in zip(appended, drafts, strict=True):
-            row = rows.message_row(one.id, agent_key, key_of(session), one.seq, draft, now_ms=now_ms)
-            entries.append(((*row, project_key, None), draft.indexed))
-        await self._insert(session, entries)
+        statement = self._sql.conversations.UPDATE_COUNTERS_OF_MESSAGES
+        keys = await self._store(statement, session, entries, **counters)
+        appended = [AppendedMessage(key, seq) for seq, key in enumerate(keys, first_seq)]
         for one, draft in zip(appended, drafts, strict=True):
             if draft.details and (named := draft.details.get("supersedes")):
                 await self._sql.superseded.supersede(self._transaction, session.owner, one.id, named)
@@ -89,25 +88,24 @@ class ConversationStatements(ConversationQueries):
         if not drafts:
             return
         counters = {"now_ms": max(draft.created_at for draft in drafts)}
-        agent_key, project_key, keys = await self._counted(
-            self._sql.conversations.UPDATE_COUNTERS_OF_PINS, session, len(drafts), **counters
-        )
         entries = [
-            (rows.pin_row(key, agent_key, key_of(session), project_key, draft), draft.indexed)
-            for key, draft in zip(keys, drafts, strict=True)
+            (rows.pin_row(key_of(session), draft, has_project=session.project is not None), draft.indexed)
+            for draft in drafts
         ]
-        await self._insert(session, entries)
+        keys = await self._store(self._sql.conversations.UPDATE_COUNTERS_OF_PINS, session, entries, **counters)
         for key, draft in zip(keys, drafts, strict=True):
             if draft.supersedes:
                 await self._sql.superseded.supersede(self._transaction, session.owner, key, draft.supersedes)
 
-    async def add_summary(self, session: Session, draft: SummaryDraft) -> None:
-        place = {"level": draft.level, "start_seq": draft.start_seq, "end_seq": draft.end_seq}
-        await self._all(self._sql.conversations.UPDATE_COVERED, **place, **_of(session))
-        statement = self._sql.conversations.UPDATE_COUNTERS_OF_SUMMARY
-        agent_key, project_key, [key] = await self._counted(statement, session, 1, **place)
-        row = rows.summary_row(key, agent_key, key_of(session), draft)
-        await self._insert(session, [((*row, project_key, None), draft.indexed)])
+    async def add_summaries(self, session: Session, drafts: Sequence[SummaryDraft]) -> None:
+        if not drafts:
+            return
+        place = {"level": drafts[0].level, "start_seq": drafts[0].start_seq, "end_seq": drafts[-1].end_seq}
+        if drafts[0].level:
+            await self._all(self._sql.conversations.UPDATE_COVERED, **place, **_of(session))
+        statement = self._sql.conversations.UPDATE_COUNTERS_OF_SUMMARIES
+        entries = [(rows.summary_row(key_of(session), draft), draft.indexed) for draft in drafts]
+        await self._store(statement, session, entries, **place)
 
     async def set_importance(self, session: Session, scores: Sequence[tuple[int, float]], *, now_ms: int) -> None:
         wanted = dict(scores)
@@ -117,19 +115,13 @@ class ConversationStatements(ConversationQueries):
         await self._many(self._sql.record_statements.INSERT_EDIT, edits, owner=session.owner)
         await self._all(self._sql.conversations.UPDATE_IMPORTANCE_SUM, change=change, **_of(session))
 
-    async def _counted(
-        self, statement: str, session: Session, records: int, **counters: Any
-    ) -> tuple[int, int | None, Sequence[int]]:
-        """Count new records. The keys of the session's agent and project, and a key for each record."""
-        parameters = {**counters, **_of(session), "records": records}
-        counted: tuple[int, int | None, Sequence[int]]
-        counted = await self._sql.conversations.counted(self._transaction, statement, parameters)
-        return counted
-
-    async def _insert(self, session: Session, entries: Sequence[tuple[rows.Row, IndexedText]]) -> None:
-        """Insert rows, all of one agent, with their index entries."""
-        index = self._sql.text_index.TextIndexStatements(self._transaction)
-        await index.insert(session.owner, [row for row, _ in entries], [indexed for _, indexed in entries])
+    async def _store(
+        self, statement: str, session: Session, entries: Sequence[tuple[rows.Row, IndexedText]], **counters: Any
+    ) -> Sequence[int]:
+        """Store new records of the session, rows with their index entries, and count them. Returns their keys."""
+        parameters = {**counters, **_of(session), "records": len(entries)}
+        keys: Sequence[int] = await self._sql.conversations.stored(self._transaction, statement, parameters, entries)
+        return keys
 
 
 def _of(session: Session) -> dict[str, Any]:

@@ -14,15 +14,9 @@ from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.storage.queries import Queries, places_of
 from kalito_mcp.storage.tombstones import SELECT_IDENTITY
 
-# The order makes PostgreSQL look into the index, where an owner without any is found at once.
-
 
 class ForgottenValues(Queries):
     """The forgotten values of an owner. The scopes name the agent (else it is the default one) and the project."""
-
-    async def is_empty(self, owner: str) -> bool:
-        """Whether the owner forgot nothing yet."""
-        return not await self._all(self._sql.forgotten_values.SELECT_ANY_FORGOTTEN, owner=owner)
 
     async def of(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         """Which of the keys are forgotten in the scope."""

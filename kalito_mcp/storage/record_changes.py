@@ -123,9 +123,11 @@ class RecordStatements(RecordQueries):
 
     async def forget_values(self, scope: Scope, keys: Collection[str], *, now_ms: int, is_erased: bool = False) -> None:
         await ForgottenValues(self._transaction).add(scope, keys, now_ms=now_ms, is_erased=is_erased)
+        self._has_forgotten.clear()
 
     async def bring_back_values(self, scope: Scope, keys: Collection[str]) -> None:
         await ForgottenValues(self._transaction).remove(scope, keys)
+        self._has_forgotten.clear()
 
     async def count_uses(self, owner: str, uses: Mapping[str, int], *, used_at: int) -> None:
         if uses:

@@ -14,7 +14,7 @@ from kalito_mcp.storage import record_rows as rows
 from kalito_mcp.storage.forgotten_values import ForgottenValues
 from kalito_mcp.storage.intact_rows import intact_rows
 from kalito_mcp.storage.numbered import key_of, message_key, owner_of
-from kalito_mcp.storage.queries import Queries, places_of
+from kalito_mcp.storage.queries import Queries, SqlTransaction, places_of
 from kalito_mcp.storage.row_hash import record_hash
 from kalito_mcp.storage.tombstones import Tombstones
 
@@ -24,6 +24,11 @@ _NEWEST: Final = (1 << 63) - 1
 
 class RecordQueries(Queries):
     """`ports.records.RecordReader`."""
+
+    def __init__(self, transaction: SqlTransaction) -> None:
+        super().__init__(transaction)
+        self._has_forgotten: dict[str, bool] = {}
+        """Of owners who were asked about: nobody else changes it before the transaction ends."""
 
     async def record(self, scope: Scope, record_id: str) -> MemoryRecord | None:
         number = message_key(record_id)
@@ -137,7 +142,13 @@ class RecordQueries(Queries):
     async def erased_texts(
         self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str] = ()
     ) -> Sequence[ErasedText]:
-        return await Tombstones(self._transaction).of_texts(scope, record_type, texts, client_keys)
+        if not texts:
+            return []
+        tombstones = Tombstones(self._transaction)
+        secret, has_erased, self._has_forgotten[scope.owner] = await tombstones.gone(scope.owner)
+        if not has_erased:
+            return []
+        return await tombstones.of_texts(scope, record_type, texts, client_keys, secret)
 
     async def tombstone(self, scope: Scope, record_id: str) -> Tombstone | None:
         return await Tombstones(self._transaction).of_record(scope, record_id)
@@ -161,7 +172,9 @@ class RecordQueries(Queries):
         ]
 
     async def has_forgotten_values(self, owner: str) -> bool:
-        return not await ForgottenValues(self._transaction).is_empty(owner)
+        if owner not in self._has_forgotten:
+            _, _, self._has_forgotten[owner] = await Tombstones(self._transaction).gone(owner)
+        return self._has_forgotten[owner]
 
     async def forgotten_values(self, scope: Scope, keys: Collection[str]) -> Mapping[str, ForgottenValue]:
         return await ForgottenValues(self._transaction).of(scope, keys)

@@ -54,14 +54,16 @@ class Tombstones(Queries):
         keys = frozenset(key for _, text_keys in found for key in json.loads(text_keys))
         return OwedErasures(found[-1][0] if found else 0, keys)
 
+    async def gone(self, owner: str) -> tuple[bytes, bool, bool]:
+        """The secret of the database, and whether the owner erased and forgot anything. If only other owners did, a
+        store may say so, too."""
+        [[secret, has_erased, has_forgotten]] = await self._all(self._sql.tombstones.SELECT_GONE, owner=owner)
+        return bytes(secret), bool(has_erased), bool(has_forgotten)
+
     async def of_texts(
-        self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str]
+        self, scope: Scope, record_type: RecordType, texts: Collection[str], client_keys: Collection[str], secret: bytes
     ) -> list[ErasedText]:
         """As `ports.records.RecordReader.erased_texts`."""
-        identity = await self._all(self._sql.tombstones.SELECT_IDENTITY_IF_ERASED, owner=scope.owner) if texts else ()
-        if not identity:
-            return []
-        secret = bytes(identity[0][0])
         by_hash = {hashed_text(secret, text): text for text in texts}
         keys_by_hash = {hashed_text(secret, key): key for key in client_keys}
         found = await self._all(

@@ -7,7 +7,6 @@ from kalito_mcp.domain.records import (
     CreateSummaryRequest,
     MessageWithImportance,
     RecordType,
-    Visibility,
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
@@ -32,19 +31,20 @@ async def made_before(
     return await view.conversations.summary_by_client_key(session, key)
 
 
-async def add_next(transaction: WriteTransaction, session: Session, draft: SummaryDraft) -> None:
-    """Add a summary that begins right after the last one of its level.
+async def add_next(transaction: WriteTransaction, session: Session, drafts: Sequence[SummaryDraft]) -> None:
+    """Add consecutive summaries of one level that begin right after its last one.
 
     Raises:
-        SummaryRangeConflict: it begins elsewhere; nothing was written.
+        SummaryRangeConflict: they begin elsewhere; nothing was written.
     """
-    next_seq = await transaction.conversations.summarized_to(session, draft.level) + 1
-    if draft.start_seq != next_seq:
+    first = drafts[0]
+    next_seq = await transaction.conversations.summarized_to(session, first.level) + 1
+    if first.start_seq != next_seq:
         raise SummaryRangeConflict(
-            f"the next summary of session {session.id!r} begins at its message {next_seq}, not {draft.start_seq}: "
+            f"the next summary of session {session.id!r} begins at its message {next_seq}, not {first.start_seq}: "
             "summaries may not overlap or leave gaps; begin there"
         )
-    await transaction.conversations.add_summary(session, draft)
+    await transaction.conversations.add_summaries(session, drafts)
 
 
 async def made_of(
@@ -65,14 +65,12 @@ async def are_unchanged(
     session: Session,
     parts: Sequence[MessageWithImportance | ConversationSummary],
 ) -> bool:
-    """Whether these consecutive messages or summaries are unchanged since they were read."""
+    """Whether these consecutive messages, or summaries of one level, are unchanged since they were read."""
     messages = [part for part in parts if isinstance(part, MessageWithImportance)]
     if messages:
         first_seq, last_seq = messages[0].seq, messages[-1].seq
         return list(await view.conversations.messages(session, first_seq=first_seq, last_seq=last_seq)) == messages
-    for part in (part for part in parts if isinstance(part, ConversationSummary)):
-        record = await view.records.record(Scope(owner=session.owner, session=session.id), part.id)
-        is_shown = record is not None and not record.is_deleted and record.visibility is Visibility.CHAT
-        if (record.text if record is not None and is_shown else "") != part.summary:
-            return False
-    return True
+    summaries = [part for part in parts if isinstance(part, ConversationSummary)]
+    level, after_seq = summaries[0].level, summaries[0].start_seq - 1
+    stored = await view.conversations.summaries(session, level=level, after_seq=after_seq)
+    return [(one.id, one.summary) for one in stored[: len(summaries)]] == [(one.id, one.summary) for one in summaries]

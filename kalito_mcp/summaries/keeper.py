@@ -14,13 +14,10 @@ from dataclasses import replace
 from typing import Final
 
 from kalito_mcp.domain.records import (
-    SUMMARY_IMPORTANCE,
     ConversationSummary,
     CreateSummaryRequest,
     MessageWithImportance,
-    Origin,
     SummaryMethod,
-    least_trusted,
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
@@ -33,15 +30,15 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.retrieval.known_names import find_session
 from kalito_mcp.runtime.long_texts import read_aside
-from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import cleaned
+from kalito_mcp.summaries.drafts import SummaryDrafts, over, to_summary
 from kalito_mcp.summaries.existing import add_next, are_unchanged, made_before, made_of
 from kalito_mcp.summaries.summarizer import Summarizer, WrittenSummary
-from kalito_mcp.summaries.window import SummaryWindowPolicy, summary_window
-from kalito_mcp.text.analysis import index_text
+from kalito_mcp.summaries.window import SummaryWindowPolicy, summary_windows
 from kalito_mcp.text.repetition import keys_of
 
-_WITHOUT_MODEL: Final = "the model gave no usable summary, so this one was made without it; the server's log says why"
+_AT_ONCE: Final = 16
+"""Windows that are summarised before they are stored: an import has very many."""
 
 
 class SummaryKeeper:
@@ -61,9 +58,7 @@ class SummaryKeeper:
     ) -> None:
         self._store = store
         self._summarizer = summarizer
-        self._counter = counter
-        self._clock = clock
-        self._ids = ids
+        self._drafts = SummaryDrafts(counter, clock, ids)
         self._max_per_level = max_per_level
         self._window = window
         self._limits = limits
@@ -72,21 +67,13 @@ class SummaryKeeper:
         """Whether a full window of messages has no summary yet."""
 
         async def look(view: ReadView) -> bool:
-            return bool(await self._next_window(view, await find_session(view, scope), is_partial_due=False))
-
-        return await self._store.read(look)
-
-    async def owes(self, scope: Scope) -> bool:
-        """Whether a summary or a fold is due. One look costs less than to look for each."""
-
-        async def look(view: ReadView) -> bool:
-            return await self.owes_in(view, await find_session(view, scope))
+            return bool(await self._next_windows(view, await find_session(view, scope), most=1))
 
         return await self._store.read(look)
 
     async def owes_in(self, view: ReadView | WriteTransaction, session: Session) -> bool:
-        """As `owes`, within a transaction."""
-        if await self._next_window(view, session, is_partial_due=False):
+        """Whether a summary or a fold is due. One look costs less than to look for each."""
+        if await self._next_windows(view, session, most=1):
             return True
         return bool(self._foldable(await view.conversations.uncovered_summaries(session)))
 
@@ -95,18 +82,34 @@ class SummaryKeeper:
 
         With `is_partial_due`, a window shorter than the threshold counts too.
         """
+        return next(iter(await self._summarize(scope, most=1, is_partial_due=is_partial_due)), None)
 
-        async def look(view: ReadView) -> tuple[Session, Sequence[MessageWithImportance]]:
+    async def catch_up(self, scope: Scope) -> None:
+        """Summarise every full window without a summary, and fold what is due."""
+        while await self._summarize(scope, most=_AT_ONCE):
+            pass
+        while await self.fold_due(scope) is not None:
+            pass
+
+    async def _summarize(
+        self, scope: Scope, *, most: int, is_partial_due: bool = False
+    ) -> Sequence[ConversationSummary]:
+        """Summarise at most this many of the oldest windows without a summary, and store these summaries together. What
+        a model wrote is stored at once."""
+
+        async def look(view: ReadView) -> tuple[Session, Sequence[Sequence[MessageWithImportance]]]:
             session = await find_session(view, scope)
-            return session, await self._next_window(view, session, is_partial_due=is_partial_due)
+            at_once = 1 if self._summarizer.has_model(session.model) else most
+            return session, await self._next_windows(view, session, most=at_once, is_partial_due=is_partial_due)
 
         while True:
-            session, window = await self._store.read(look)
-            if not window:
-                return None
-            written = await self._summarizer.summarize(window, session_model=session.model)
+            session, windows = await self._store.read(look)
+            if not windows:
+                return ()
+            written = [await self._summarizer.summarize(one, session_model=session.model) for one in windows]
+            drafts = list(map(self._drafts.of_messages, windows, written))
             try:
-                return await self._store_or_drop(scope, self._draft_of_messages(window, written), window)
+                return await self._store_or_drop(scope, drafts, [one for window in windows for one in window])
             except Conflict:
                 continue
 
@@ -132,7 +135,9 @@ class SummaryKeeper:
                 return None
             written = await self._summarizer.fold(parts, session_model=session.model)
             try:
-                return await self._store_or_drop(scope, self._draft_of_summaries(parts, written), parts)
+                return next(
+                    iter(await self._store_or_drop(scope, [self._drafts.of_summaries(parts, written)], parts)), None
+                )
             except Conflict:
                 continue
 
@@ -169,12 +174,12 @@ class SummaryKeeper:
                     return before
                 # The caller's text stays valid if the messages have changed.
                 await _must_not_repeat(transaction, session, scope, keys)
-                await add_next(transaction, session, draft)
-                return _to_summary(session.id, draft)
+                await add_next(transaction, session, [draft])
+                return to_summary(session.id, draft)
 
             return replace(await self._store.write(add_given), redacted=redacted)
         written = await self._summarizer.summarize(messages, session_model=session.model)
-        draft = replace(self._draft_of_messages(messages, written), client_key=kept.client_key)
+        draft = replace(self._drafts.of_messages(messages, written), client_key=kept.client_key)
 
         async def add(transaction: WriteTransaction) -> ConversationSummary:
             if (before := await made_before(transaction, session, kept)) is not None:
@@ -183,8 +188,8 @@ class SummaryKeeper:
             is_due = await made_of(transaction, await find_session(transaction, scope), messages) is None
             if not is_due or not await are_unchanged(transaction, session, messages):
                 raise Overtaken
-            await add_next(transaction, session, draft)
-            return replace(_to_summary(session.id, draft), redacted=redacted)
+            await add_next(transaction, session, [draft])
+            return replace(to_summary(session.id, draft), redacted=redacted)
 
         try:
             return await self._store.write(add)
@@ -223,24 +228,22 @@ class SummaryKeeper:
             left = [message for message in messages if message.seq > session.summarized_seq]
             if not left:
                 return None
-            of_left = _over(left, draft)
-            await add_next(transaction, session, of_left)
-            return replace(_to_summary(session.id, of_left), redacted=redacted)
+            of_left = over(left, draft)
+            await add_next(transaction, session, [of_left])
+            return replace(to_summary(session.id, of_left), redacted=redacted)
 
         return await self._store.write(add)
 
-    async def _next_window(
-        self, view: ReadView | WriteTransaction, session: Session, *, is_partial_due: bool
-    ) -> Sequence[MessageWithImportance]:
-        first = session.summarized_seq + 1
+    async def _next_windows(
+        self, view: ReadView | WriteTransaction, session: Session, *, most: int, is_partial_due: bool = False
+    ) -> Sequence[Sequence[MessageWithImportance]]:
+        first, last = session.summarized_seq + 1, session.summarized_seq + most * self._window.threshold
         pending = session.message_count - session.summarized_seq
         if pending <= 0 or (pending < min(self._window.threshold, self._window.dense_threshold) and not is_partial_due):
             return ()
-        messages = await view.conversations.messages(
-            session, first_seq=first, last_seq=first + self._window.threshold - 1
-        )
-        size = summary_window(messages, self._window)
-        return messages[:size] if len(messages) >= size or is_partial_due else ()
+        messages = await view.conversations.messages(session, first_seq=first, last_seq=last)
+        has_more = last < session.message_count
+        return summary_windows(messages, self._window, most=most, has_more=has_more, is_partial_due=is_partial_due)
 
     def _foldable(self, uncovered: Sequence[ConversationSummary]) -> Sequence[ConversationSummary]:
         for level in range(max((summary.level for summary in uncovered), default=-1) + 1):
@@ -264,88 +267,35 @@ class SummaryKeeper:
         return await view.conversations.messages(session, first_seq=start.seq, last_seq=end.seq)
 
     async def _store_or_drop(
-        self, scope: Scope, draft: SummaryDraft, sources: Sequence[MessageWithImportance | ConversationSummary]
-    ) -> ConversationSummary | None:
-        """Store the summary. Return None if the session is closed or another summary has the range. Raises Conflict if
-        a source changed since it was read."""
+        self,
+        scope: Scope,
+        drafts: Sequence[SummaryDraft],
+        sources: Sequence[MessageWithImportance | ConversationSummary],
+    ) -> Sequence[ConversationSummary]:
+        """Store consecutive summaries, and return them; none if the session is closed or another summary has the range.
+        Raises Conflict if a source changed since it was read."""
 
-        async def add(transaction: WriteTransaction) -> ConversationSummary | None:
+        async def add(transaction: WriteTransaction) -> Sequence[ConversationSummary]:
             session = await transaction.sessions.get(scope)
             if session is None or session.state is SessionState.FINALIZED:
-                return None
-            await add_next(transaction, session, draft)
+                return ()
+            await add_next(transaction, session, drafts)
             if not await are_unchanged(transaction, session, sources):
                 raise Conflict("the summarised records changed meanwhile; summarise them again")
-            return _to_summary(session.id, draft)
+            return [to_summary(session.id, draft) for draft in drafts]
 
         try:
             return await self._store.write(add)
         except SummaryRangeConflict:
-            return None
+            return ()
 
     async def _draft_of_given(
         self, text: str, messages: Sequence[MessageWithImportance], client_key: str | None = None
     ) -> tuple[SummaryDraft, frozenset[str]]:
         """The caller's text as the summary of these messages, and its keys (see `keys_of`)."""
         written = WrittenSummary(text, SummaryMethod.CALLER, None, None)
-        draft, keys = await read_aside(len(text), lambda: (self._draft_of_messages(messages, written), keys_of(text)))
+        draft, keys = await read_aside(len(text), lambda: (self._drafts.of_messages(messages, written), keys_of(text)))
         return replace(draft, client_key=client_key), keys
-
-    def _draft_of_messages(self, messages: Sequence[MessageWithImportance], written: WrittenSummary) -> SummaryDraft:
-        first, last = messages[0], messages[-1]
-        moments = [message.created_at for message in messages]
-        return self._draft(
-            written,
-            level=0,
-            seqs=(first.seq, last.seq),
-            message_ids=(first.record_id, last.record_id),
-            moments=(min(moments), max(moments)),
-            # Hidden messages count too, because they may be restored.
-            origins=[message.origin for message in messages],
-        )
-
-    def _draft_of_summaries(self, parts: Sequence[ConversationSummary], written: WrittenSummary) -> SummaryDraft:
-        first, last = parts[0], parts[-1]
-        return self._draft(
-            written,
-            level=first.level + 1,
-            seqs=(first.start_seq, last.end_seq),
-            message_ids=(first.start_message_id, last.end_message_id),
-            moments=(min(part.started_at for part in parts), max(part.ended_at for part in parts)),
-            origins=[part.origin for part in parts],
-        )
-
-    def _draft(
-        self,
-        written: WrittenSummary,
-        *,
-        level: int,
-        seqs: tuple[int, int],
-        message_ids: tuple[str, str],
-        moments: tuple[int, int],
-        origins: Sequence[Origin],
-    ) -> SummaryDraft:
-        now_ms = self._clock.now_ms()
-        writers = (Origin.ASSISTANT,) if written.method is SummaryMethod.CALLER else ()
-        return SummaryDraft(
-            id=self._ids.record_id("summary", now_ms),
-            text=written.text,
-            level=level,
-            start_seq=seqs[0],
-            end_seq=seqs[1],
-            start_message_id=message_ids[0],
-            end_message_id=message_ids[1],
-            started_at=moments[0],
-            ended_at=moments[1],
-            importance=SUMMARY_IMPORTANCE,
-            tokens=self._counter.count(as_data(written.text)),
-            method=written.method,
-            model_id=written.model_id,
-            created_at=now_ms,
-            note=None if written.flaw is None else _WITHOUT_MODEL,
-            indexed=index_text(written.text),
-            origin=least_trusted((*writers, *origins)),
-        )
 
 
 def _must_be_open(session: Session) -> None:
@@ -358,43 +308,8 @@ async def _must_not_repeat(writes: WriteTransaction, session: Session, caller: S
         raise repetition_refused()
 
 
-def _over(messages: Sequence[MessageWithImportance], draft: SummaryDraft) -> SummaryDraft:
-    """The caller's summary, of these messages instead of more of them."""
-    return replace(
-        draft,
-        start_seq=messages[0].seq,
-        start_message_id=messages[0].record_id,
-        started_at=min(message.created_at for message in messages),
-        ended_at=max(message.created_at for message in messages),
-        origin=least_trusted((Origin.ASSISTANT, *(message.origin for message in messages))),
-    )
-
-
 async def _find_message(view: ReadView, scope: Scope, message_id: str, field: str) -> MessageWithImportance:
     message = await view.conversations.message(scope, message_number(message_id, field))
     if message is None:
         raise RecordNotFound(f"{field}={message_id!r} is not a message of session {scope.session!r}; use another id")
     return message
-
-
-def _to_summary(session_id: str, draft: SummaryDraft) -> ConversationSummary:
-    return ConversationSummary(
-        id=draft.id,
-        session_id=session_id,
-        summary=draft.text,
-        message_count=draft.end_seq - draft.start_seq + 1,
-        start_message_id=draft.start_message_id,
-        end_message_id=draft.end_message_id,
-        importance_score=draft.importance,
-        created_at=draft.created_at,
-        tokens=draft.tokens,
-        level=draft.level,
-        start_seq=draft.start_seq,
-        end_seq=draft.end_seq,
-        started_at=draft.started_at,
-        ended_at=draft.ended_at,
-        method=draft.method,
-        model_id=draft.model_id,
-        origin=draft.origin,
-        note=draft.note,
-    )

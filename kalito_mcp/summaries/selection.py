@@ -10,6 +10,7 @@ Source: coverage under a budget, Lin and Bilmes, NAACL 2010.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from kalito_mcp.domain.kinds import DIGEST, Kind
@@ -213,10 +214,16 @@ class _Choice:
         if len(waiting) > _MAX_POOL:
             waiting = sorted(sorted(waiting, key=self._density, reverse=True)[:_MAX_POOL], key=_order)
         has_kept = False
-        while waiting:
-            # max returns the first, so ties go to the earlier sentence.
-            best = max(waiting, key=self._density)
-            waiting.remove(best)
+        # What is kept only lowers the density of the others. So one that still has the density it is listed with is the
+        # densest, and the earlier of ties.
+        listed = [(-self._density(one), at) for at, one in enumerate(waiting)]
+        heapify(listed)
+        while listed:
+            density, at = heappop(listed)
+            best = waiting[at]
+            if (now := -self._density(best)) != density:
+                heappush(listed, (now, at))
+                continue
             is_kept = self.keep(best, ceiling)
             if limit is not None and has_kept and not is_kept:
                 break

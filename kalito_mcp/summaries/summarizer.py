@@ -102,6 +102,10 @@ class Summarizer:
             return session_model
         return self._policy.cloud_model
 
+    def has_model(self, session_model: str | None) -> bool:
+        """Whether a language model is asked for the summaries of a session."""
+        return self._models.find(self.summarization_model(session_model)) is not None
+
     async def summarize(
         self, messages: Sequence[MessageWithImportance], *, session_model: str | None
     ) -> WrittenSummary:

@@ -79,6 +79,27 @@ def summary_window(
     return policy.threshold
 
 
+def summary_windows(
+    messages: Sequence[MessageWithImportance],
+    policy: SummaryWindowPolicy,
+    *,
+    most: int,
+    has_more: bool,
+    is_partial_due: bool = False,
+) -> list[Sequence[MessageWithImportance]]:
+    """Divide the messages, oldest first, into at most `most` windows. `has_more`: messages follow that may belong to
+    the last window. With `is_partial_due`, the last window may be shorter than it should be."""
+    windows: list[Sequence[MessageWithImportance]] = []
+    left = messages
+    while left and len(windows) < most and not (has_more and len(left) < policy.threshold):
+        size = summary_window(left, policy)
+        if len(left) < size and not is_partial_due:
+            break
+        windows.append(left[:size])
+        left = left[size:]
+    return windows
+
+
 def technicality(texts: Iterable[str]) -> float:
     """Return how technical the texts are together, in [0, 1]. Prose is near 0; empty texts are 0."""
     technical = total = 0

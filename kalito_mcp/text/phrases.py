@@ -12,9 +12,17 @@ class Phrases:
     def __init__(self, by_language: Mapping[str, str]) -> None:
         each = [fold(one.strip()) for row in by_language.values() for one in row.split(",")]
         self._spaced = tuple(f" {' '.join(words(one))} " for one in each if is_spelled_with_spaces(one))
+        self._first_words = frozenset(one.split()[0] for one in self._spaced)
         self._unspaced = tuple(one for one in each if not is_spelled_with_spaces(one))
 
     def are_in(self, text: str) -> bool:
         """Whether the text has one of them."""
-        said, letters = f" {' '.join(words(text))} ", fold(text)
-        return any(one in said for one in self._spaced) or any(one in letters for one in self._unspaced)
+        said = words(text)
+        if not self._first_words.isdisjoint(said):
+            spaced = f" {' '.join(said)} "
+            if any(one in spaced for one in self._spaced):
+                return True
+        if text.isascii():
+            return False
+        letters = fold(text)
+        return any(one in letters for one in self._unspaced)

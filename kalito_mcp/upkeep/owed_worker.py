@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Collection, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -19,7 +20,7 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.editing.eraser import Eraser
 from kalito_mcp.errors import KalitoError
-from kalito_mcp.pins.collector import PinCollector
+from kalito_mcp.pins.collector import PinCollector, Unsearched
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.upkeep.store_layers import background_work
@@ -133,18 +134,23 @@ class OwedWorker:
     async def pay(self, scope: Scope) -> None:
         """Do all work that one session owes. Raises nothing except cancellation."""
         try:
-            await self._pins.collect(scope)
-            if await self._summaries.owes(scope):
-                while await self._summaries.summarize_due(scope) is not None:
-                    pass
-                while await self._summaries.fold_due(scope) is not None:
-                    pass
+            found, owes_summary = await self._store.read(partial(self._owed_by, scope))
+            await self._pins.add_found(scope, found)
+            if owes_summary:
+                await self._summaries.catch_up(scope)
         except Exception as error:
             if (scope.owner, scope.session) not in self._failing:
                 _report(error, f"owed work of session {scope.session!r} failed; it stays owed")
             self._failing.add((scope.owner, scope.session))
         else:
             self._failing.discard((scope.owner, scope.session))
+
+    async def _owed_by(self, scope: Scope, view: ReadView) -> tuple[Unsearched | None, bool]:
+        """The messages of the session that were not searched for pins, and whether it owes a summary or a fold."""
+        session = await view.sessions.get(scope)
+        if session is None:
+            return None, False
+        return await self._pins.look(session, view), await self._summaries.owes_in(view, session)
 
     async def _finish_erasures(self) -> float:
         try:

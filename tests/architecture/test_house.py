@@ -86,7 +86,7 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "records/named.py": 2,
     "records/repetitions.py": 1,
     "records/sessions.py": 1,
-    "summaries/existing.py": 2,
+    "summaries/existing.py": 1,
     "upkeep/answer_log.py": 2,
     "upkeep/finalizer.py": 1,
     "upkeep/owed_worker.py": 1,

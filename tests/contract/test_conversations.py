@@ -52,7 +52,7 @@ async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
     async with store.transaction() as transaction:
         session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         for draft in batch:
-            await transaction.conversations.add_summary(session, draft)
+            await transaction.conversations.add_summaries(session, [draft])
 
 
 async def texts(store: Store, scope: Scope = TRIP, first: int = 1, last: int = 10_000) -> list[str]:

@@ -83,7 +83,7 @@ async def add_summaries(store: Store, *batch: SummaryDraft) -> None:
     session = await session_of(store)
     async with store.transaction() as transaction:
         for draft in batch:
-            await transaction.conversations.add_summary(session, draft)
+            await transaction.conversations.add_summaries(session, [draft])
 
 
 async def read(store: Store, record_id: str, scope: Scope = TRIP) -> MemoryRecord:
@@ -736,8 +736,10 @@ async def test_forgotten_values_are_of_an_agent_and_a_project_until_they_are_bro
     harbour, quay, personal = Scope(project="harbour"), Scope(project="quay"), Scope(project=PERSONAL)
     async with store.transaction() as transaction:
         records = transaction.records
+        assert await records.erased_texts(harbour, RecordType.MESSAGE, ["boat"]) == []
         assert not await records.has_forgotten_values(LOCAL_OWNER)
         await records.forget_values(harbour, {"boat"}, now_ms=START_MS)
+        assert await records.has_forgotten_values(LOCAL_OWNER)
         await records.forget_values(Scope(), {"oar"}, now_ms=START_MS)
         await records.forget_values(Scope(), {"oar"}, now_ms=START_MS + 5, is_erased=True)
         await records.forget_values(Scope(), {"oar"}, now_ms=START_MS + 9)

@@ -39,7 +39,7 @@ async def add(store: Store, *batch: PinDraft | SummaryDraft, scope: Scope = TRIP
             if isinstance(draft, PinDraft):
                 await transaction.conversations.add_pins(session, [draft])
             else:
-                await transaction.conversations.add_summary(session, draft)
+                await transaction.conversations.add_summaries(session, [draft])
 
 
 async def said(store: Store, *texts: str, scope: Scope = TRIP) -> list[int]:

@@ -124,7 +124,7 @@ async def test_pins_are_found_among_many_messages_when_the_types_are_narrowed(st
     async with store.transaction() as transaction:
         session = await ensure_session(transaction.sessions, Scope(session="trip"), now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("pear pin")])
-        await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="pear summary"))
+        await transaction.conversations.add_summaries(session, [drafts.summary(1, 1, text="pear summary")])
     await append(store, Scope(session="trip"), *["pear message"] * 30)
     pins = frozenset({RecordType.PIN})
     derived = frozenset({RecordType.PIN, RecordType.SUMMARY})

@@ -96,9 +96,9 @@ async def test_each_kind_of_record_moves_its_own_counter(store: Store) -> None:
     async with store.transaction() as transaction:
         session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("a"), drafts.pin("b")])
-        await transaction.conversations.add_summary(session, drafts.summary(1, 2))
-        await transaction.conversations.add_summary(session, drafts.summary(3, 4))
-        await transaction.conversations.add_summary(session, drafts.summary(1, 4, level=1))
+        await transaction.conversations.add_summaries(session, [drafts.summary(1, 2)])
+        await transaction.conversations.add_summaries(session, [drafts.summary(3, 4)])
+        await transaction.conversations.add_summaries(session, [drafts.summary(1, 4, level=1)])
         await transaction.sessions.set_pinned_seq(session, 3)
     session = await found(store)
     assert (session.message_count, session.pin_count, session.summary_count) == (4, 2, 3)
@@ -135,7 +135,7 @@ async def test_every_write_to_a_session_changes_its_revision(store: Store) -> No
             elif what == "pin":
                 await transaction.conversations.add_pins(session, [drafts.pin("a")])
             elif what == "summary":
-                await transaction.conversations.add_summary(session, drafts.summary(1, 1))
+                await transaction.conversations.add_summaries(session, [drafts.summary(1, 1)])
             elif what == "state":
                 await transaction.sessions.set_state(session, SessionState.FINALIZING, now_ms=START_MS)
             else:
@@ -277,7 +277,7 @@ async def test_a_session_owes_a_fold_when_one_level_has_more_than_the_most(
     async with store.transaction() as transaction:
         session = await ensure_session(transaction.sessions, TRIP, now_ms=0)
         for seq in range(1, summaries + 1):
-            await transaction.conversations.add_summary(session, drafts.summary(seq, seq))
+            await transaction.conversations.add_summaries(session, [drafts.summary(seq, seq)])
     assert await owing(store) == (["trip"] if owes else [])
 
 
@@ -287,8 +287,8 @@ async def test_a_fold_that_was_made_is_no_longer_owed(store: Store) -> None:
     async with store.transaction() as transaction:
         session = await ensure_session(transaction.sessions, TRIP, now_ms=0)
         for seq in range(1, 5):
-            await transaction.conversations.add_summary(session, drafts.summary(seq, seq))
-        await transaction.conversations.add_summary(session, drafts.summary(1, 4, level=1))
+            await transaction.conversations.add_summaries(session, [drafts.summary(seq, seq)])
+        await transaction.conversations.add_summaries(session, [drafts.summary(1, 4, level=1)])
     assert await owing(store) == []
 
 

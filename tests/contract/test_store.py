@@ -33,7 +33,7 @@ async def write_everything(transaction: WriteTransaction, word: str = "abandoned
         session, [drafts.pin(f"{word} pin", record_id=f"pin_{word}_{session.message_count}")]
     )
     end = session.message_count
-    await transaction.conversations.add_summary(session, drafts.summary(end, end, text=f"{word} summary"))
+    await transaction.conversations.add_summaries(session, [drafts.summary(end, end, text=f"{word} summary")])
     for kind in (RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK):
         text = f"{word} {kind}"
         draft = drafts.record(kind, text, record_id=f"{text} {end}", source=f"{word} {end}")

@@ -82,7 +82,7 @@ async def test_the_notes_of_sessions_are_their_uncovered_summaries_and_most_impo
             session = await transaction.sessions.get(Scope(session="a"))
             assert session is not None
             made = drafts.summary(first, first + 1, text=f"summary {first}")
-            await transaction.conversations.add_summary(session, made)
+            await transaction.conversations.add_summaries(session, [made])
     pins = [
         drafts.pin("less", importance=0.1, kind=Kind.DECISION),
         drafts.pin("more", importance=0.9, kind=Kind.OUTCOME),

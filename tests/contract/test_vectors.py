@@ -157,7 +157,7 @@ async def test_records_of_every_type_have_vectors_also_internal_ones(store: Stor
     async with store.transaction() as transaction:
         session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("pinned")])
-        await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="summed"))
+        await transaction.conversations.add_summaries(session, [drafts.summary(1, 1, text="summed")])
         own = [
             drafts.record(RecordType.THOUGHT, "thought", visibility="internal"),
             drafts.record(RecordType.DOCUMENT, "written", title="Notes", source="a.md", chunk_index=0, document_id="d"),

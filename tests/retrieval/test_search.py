@@ -193,7 +193,7 @@ async def test_filters_admit_by_type_role_and_time_and_search_within_a_session_o
     async with store.transaction() as transaction:
         session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
         await transaction.conversations.add_pins(session, [drafts.pin("ferry pin")])
-        await transaction.conversations.add_summary(session, drafts.summary(1, 2, text="ferry summary"))
+        await transaction.conversations.add_summaries(session, [drafts.summary(1, 2, text="ferry summary")])
 
     async def texts(scope: Scope, filters: SearchFilters | None = None) -> set[str]:
         return {hit.text for hit in await search(store, "ferry", scope=scope, filters=filters)}

@@ -58,7 +58,7 @@ async def _fill(path: Path) -> None:
             for start in range(1, MESSAGES, 15):
                 text = f"The messages from {start} on were about the ferry."
                 draft = drafts.summary(start, start + 14, text=text, record_id=f"summary_{name}_{start}")
-                await transaction.conversations.add_summary(session, draft)
+                await transaction.conversations.add_summaries(session, [draft])
         for scope in (Scope(session="trip"), Scope()):
             await transaction.graphs.save(scope, GRAPH, embedder="test")
     await store.close()

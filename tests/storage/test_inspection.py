@@ -420,7 +420,7 @@ async def _fill_with_edits(path: Path) -> None:
         appended = await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
         pin = drafts.pin("pin", origin=Origin.TOOL, client="host")
         await transaction.conversations.add_pins(session, [pin])
-        await transaction.conversations.add_summary(session, replace(drafts.summary(1, 3), origin=Origin.TOOL))
+        await transaction.conversations.add_summaries(session, [replace(drafts.summary(1, 3), origin=Origin.TOOL)])
         records = [await transaction.records.record(TRIP, f"msg_{one.id}") for one in appended]
         kinds = (RecordType.THOUGHT, RecordType.DOCUMENT, RecordType.TASK)
         own = [drafts.record(kind, f"own {kind}", source="a.md", document_id="d", chunk_index=3) for kind in kinds]

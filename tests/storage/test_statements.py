@@ -46,7 +46,7 @@ from kalito_mcp.storage.sqlite.conversations import (
     SELECT_VIEW,
     UPDATE_COUNTERS_OF_MESSAGES,
     UPDATE_COUNTERS_OF_PINS,
-    UPDATE_COUNTERS_OF_SUMMARY,
+    UPDATE_COUNTERS_OF_SUMMARIES,
     UPDATE_COVERED,
 )
 from kalito_mcp.storage.sqlite.graphs import (
@@ -164,7 +164,7 @@ HOT = {
     "scanned records": records.SELECT_SCANNED,
     "count messages": UPDATE_COUNTERS_OF_MESSAGES,
     "count pins": UPDATE_COUNTERS_OF_PINS,
-    "count summary": UPDATE_COUNTERS_OF_SUMMARY,
+    "count summaries": UPDATE_COUNTERS_OF_SUMMARIES,
     "session": SELECT_SESSION,
     "recent sessions": SELECT_RECENT_SESSIONS,
     "first texts of sessions": SELECT_FIRST_TEXTS,

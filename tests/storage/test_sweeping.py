@@ -91,7 +91,7 @@ async def remember_everywhere(store: SqliteStore, mark: str) -> list[MemoryRecor
         await transaction.conversations.add_pins(session, [pin])
         end = session.message_count
         summary = drafts.summary(session.summarized_seq + 1, end, text=f"{mark} summary", model_id=f"{mark}model")
-        await transaction.conversations.add_summary(session, summary)
+        await transaction.conversations.add_summaries(session, [summary])
         made += await transaction.records.add_records(TRIP, own, now_ms=START_MS)
         for record_id in (pin.id, summary.id):
             found = await transaction.records.record(TRIP, record_id)

@@ -32,7 +32,7 @@ async def add_summaries(store: SqliteStore, *batch: SummaryDraft) -> None:
     session = await session_of(store)
     async with store.transaction() as transaction:
         for draft in batch:
-            await add_next(transaction, session, draft)
+            await add_next(transaction, session, [draft])
 
 
 @pytest.mark.parametrize("start", [1, 2, 3, 5, 0, -1])

@@ -115,15 +115,19 @@ def assert_tiled(summaries: Sequence[ConversationSummary], last_seq: int | None 
     assert last_seq is None or next_seq == last_seq + 1
 
 
-@pytest.mark.parametrize("batches", [[1], [14], [15], [16, 1, 13], [100], [7] * 9, [210, 3], [1] * 33])
-async def test_summaries_tile_the_conversation_however_it_came_in(store: SqliteStore, batches: list[int]) -> None:
+@pytest.mark.parametrize("batches", [[1], [14], [15], [16, 1, 13], [100], [7] * 9, [210, 3], [1] * 33, [300]])
+@pytest.mark.parametrize("is_one_by_one", [True, False])
+async def test_summaries_tile_the_conversation_however_it_came_in(
+    store: SqliteStore, batches: list[int], *, is_one_by_one: bool
+) -> None:
     keeping = keeper(store)
     for size in batches:
         await record(store, size)
-        while await keeping.summarize_due(TRIP):
+        while is_one_by_one and await keeping.summarize_due(TRIP):
             pass
-        while await keeping.fold_due(TRIP):
+        while is_one_by_one and await keeping.fold_due(TRIP):
             pass
+        await keeping.catch_up(TRIP)
     levels = await all_summaries(store)
     total = sum(batches)
     assert_tiled(levels.get(0, []), total - total % 15)

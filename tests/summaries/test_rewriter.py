@@ -309,7 +309,7 @@ async def test_a_summary_does_not_take_in_what_is_trusted_less_than_itself(store
     await record(store, FACTS[:3], [Origin.USER, Origin.TOOL, Origin.USER])
     async with store.transaction() as transaction:
         session = await session_of(transaction)
-        await transaction.conversations.add_summary(session, drafts.summary(1, 3, text="Three parcels."))
+        await transaction.conversations.add_summaries(session, [drafts.summary(1, 3, text="Three parcels.")])
     await rewrite(store, 1)
     [[summary]] = (await all_summaries(store)).values()
     assert summary.origin is Origin.ASSISTANT

@@ -1,15 +1,19 @@
 """Statements on the messages, pins and summaries of a session."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kalito_mcp.storage.conversation_rows import RECORD_COLUMNS
+from kalito_mcp.storage.conversation_rows import RECORD_COLUMNS, Row
 from kalito_mcp.storage.postgres.queries import within
 from kalito_mcp.storage.postgres.record_statements import (
     STORED_COLUMNS,
 )
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
-from kalito_mcp.storage.queries import SqlTransaction
+from kalito_mcp.storage.postgres.text_index import TextIndexStatements, storing
+from kalito_mcp.text.analysis import IndexedText
+
+if TYPE_CHECKING:
+    from kalito_mcp.storage.postgres.transactions import Transaction
 
 _OF_SESSION: Final = (
     f"SELECT {RECORD_COLUMNS} FROM records r WHERE r.owner_key = :owner AND r.session_key = :session_key"
@@ -51,51 +55,26 @@ SELECT end_seq FROM records
 WHERE owner_key = :owner AND session_key = :session_key AND type = 'summary' AND level = :level
 ORDER BY seq DESC LIMIT 1
 """
-# The owner is locked before this statement, so the keys of one owner ascend. It returns them with the keys of the
-# session's agent and project.
-_TAKE_KEYS: Final = """
-, of_agent AS (
-    UPDATE agents SET record_count = record_count + :records::bigint
-    WHERE owner_key = :owner AND key = (SELECT agent_key FROM counted)
-)
-SELECT agent_key, project_key, ARRAY(SELECT nextval('record_keys') FROM generate_series(1, :records::bigint))
-FROM counted
-"""
-UPDATE_COUNTERS_OF_MESSAGES: Final = f"""
-WITH counted AS (
-    UPDATE sessions SET
-        message_count = message_count + :records::bigint,
-        importance_sum = importance_sum + :importance,
-        model = coalesce(:model, model),
-        oldest_message_at = least(oldest_message_at, :oldest),
-        newest_message_at = greatest(newest_message_at, :newest),
-        updated_at = :now_ms, revision = revision + 1
-    WHERE owner_key = :owner AND key = :session_key
-    RETURNING agent_key, project_key
-){_TAKE_KEYS}
-"""
-UPDATE_COUNTERS_OF_PINS: Final = f"""
-WITH counted AS (
-    UPDATE sessions SET
-        pin_count = pin_count + :records::bigint, updated_at = greatest(updated_at, :now_ms), revision = revision + 1
-    WHERE owner_key = :owner AND key = :session_key
-    RETURNING agent_key, project_key
-){_TAKE_KEYS}
-"""
+# They store the records, too.
+UPDATE_COUNTERS_OF_MESSAGES: Final = storing("""
+    message_count = message_count + :records::bigint,
+    importance_sum = importance_sum + :importance,
+    model = coalesce(:model, model),
+    oldest_message_at = least(oldest_message_at, :oldest),
+    newest_message_at = greatest(newest_message_at, :newest),
+    updated_at = :now_ms
+""")
+UPDATE_COUNTERS_OF_PINS: Final = storing("""
+    pin_count = pin_count + :records::bigint, updated_at = greatest(updated_at, :now_ms)
+""")
+UPDATE_COUNTERS_OF_SUMMARIES: Final = storing("""
+    summary_count = summary_count + :records::bigint,
+    summarized_seq = CASE WHEN :level::bigint = 0 THEN :end_seq ELSE summarized_seq END
+""")
 UPDATE_COVERED: Final = """
 UPDATE records SET is_covered = 1
 WHERE owner_key = :owner AND session_key = :session_key AND type = 'summary' AND level = :level::bigint - 1
     AND seq BETWEEN :start_seq AND :end_seq
-"""
-UPDATE_COUNTERS_OF_SUMMARY: Final = f"""
-WITH counted AS (
-    UPDATE sessions SET
-        summary_count = summary_count + 1,
-        summarized_seq = CASE WHEN :level::bigint = 0 THEN :end_seq ELSE summarized_seq END,
-        revision = revision + 1
-    WHERE owner_key = :owner AND key = :session_key
-    RETURNING agent_key, project_key
-){_TAKE_KEYS}
 """
 SELECT_SCORED: Final = f"""
 SELECT {STORED_COLUMNS} FROM {_OF_KEYS}
@@ -107,9 +86,11 @@ WHERE owner_key = :owner AND key = :session_key
 """
 
 
-async def counted(
-    transaction: SqlTransaction, statement: str, parameters: Mapping[str, Any]
-) -> tuple[int, int | None, Sequence[int]]:
-    """Count new records. The keys of the session's agent and project, and a key for each record."""
-    [[agent_key, project_key, keys]] = await transaction.all(statement, **parameters)
-    return agent_key, project_key, keys
+async def stored(
+    transaction: "Transaction",
+    statement: str,
+    parameters: Mapping[str, Any],
+    entries: Sequence[tuple[Row, IndexedText]],
+) -> Sequence[int]:
+    """Store new records of a session with their index entries, and count them. Returns their keys."""
+    return await TextIndexStatements(transaction).store(statement, entries, **parameters)

@@ -13,12 +13,3 @@ class Lease:
 
     seconds: float = LEASE_S
     holder: UUID = field(default_factory=uuid4)
-
-    def taken(self) -> str:
-        """What takes or prolongs the lease of a row of `owners`, for the SET of an UPDATE."""
-        is_others = f"owes AND holder <> '{self.holder}' AND leased_until > statement_timestamp()"
-        until = f"statement_timestamp() + make_interval(secs => {self.seconds})"
-        return (
-            f"holder = CASE WHEN {is_others} THEN holder ELSE '{self.holder}' END, "
-            f"leased_until = CASE WHEN {is_others} THEN leased_until ELSE {until} END"
-        )

@@ -49,6 +49,21 @@ INSERT INTO records (owner_key, {", ".join(_INSERTED)})
 SELECT :owner, listed.* FROM unnest({", ".join(f":all_{name}::{of_type}[]" for name, of_type in _INSERTED.items())})
     AS listed
 """
+_OF_SESSION: Final = [name for name in _INSERTED if name not in ("key", "agent_key", "project_key")]
+"""The columns that are given for a record of a session; the others follow from it."""
+
+_LISTED: Final = f"""unnest(
+    {", ".join(f":all_{name}::{_INSERTED[name]}[]" for name in _OF_SESSION)},
+    :texts::text[], :word_counts::bigint[], :first_persons::smallint[]
+) AS listed ({", ".join(_OF_SESSION)}, terms, word_count, is_first_person)"""
+_INSERT_LISTED: Final = f"""
+INSERT INTO records (owner_key, key, agent_key, project_key, {", ".join(_OF_SESSION)})
+SELECT :owner, added.key, counted.agent_key, CASE WHEN added.reach = 'person' THEN NULL ELSE counted.project_key END,
+    {", ".join(f"added.{name}" for name in _OF_SESSION)} FROM added CROSS JOIN counted
+"""
+INSERTING_OF_SESSION: Final = f"""added AS (
+    SELECT nextval('record_keys') AS key, listed.* FROM {_LISTED}
+), stored AS ({_INSERT_LISTED})"""
 SELECT_OWNERSHIP: Final = "SELECT agent_key, project_key FROM sessions WHERE owner_key = :owner AND key = :session_key"
 UPDATE_AGENT_COUNT: Final = """
 UPDATE agents SET record_count = record_count + :records WHERE owner_key = :owner AND key = :agent_key
@@ -65,6 +80,12 @@ def inserted(rows: Iterable[Row]) -> dict[str, list[Any]]:
     """The parameters of INSERT_RECORDS, for rows of `record_rows` or `conversation_rows`."""
     columns = zip(*rows, strict=True)
     return {f"all_{name}": list(values) for name, values in zip(_INSERTED, columns, strict=True)}
+
+
+def inserted_of_session(rows: Iterable[Row]) -> dict[str, list[Any]]:
+    """The parameters of INSERTING_OF_SESSION, for columns of `conversation_rows`."""
+    columns = zip(*rows, strict=True)
+    return {f"all_{name}": list(values) for name, values in zip(_OF_SESSION, columns, strict=True)}
 
 
 def new_keys(taken: Sequence[int], count: int) -> Sequence[int]:

@@ -16,9 +16,14 @@ SESSION_COLUMNS: Final = """
     (SELECT p.id FROM projects p WHERE p.owner_key = s.owner_key AND p.key = s.project_key), s.is_placed
 """
 SESSIONS_WITH_AGENTS: Final = "sessions s JOIN agents a ON a.owner_key = s.owner_key AND a.key = s.agent_key"
+# The limits are compared with what is joined: with a subquery for each, a plan for all values looks more expensive than
+# one for these, and PostgreSQL plans each time, for 0.2 ms.
 SELECT_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS} FROM {SESSIONS_WITH_AGENTS}
-WHERE s.owner_key = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
+    LEFT JOIN projects q ON q.owner_key = :owner AND q.key = s.project_key
+WHERE s.owner_key = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent)
+    AND (:limit_agent IS NULL OR a.id = :limit_agent)
+    AND (:limit_project IS NULL OR s.project_key IS NULL OR q.id = :limit_project)
 """
 IN_SCOPE: Final = f"""(:project IS NULL OR s.project_key IS NULL OR s.project_key = (
         SELECT key FROM projects WHERE owner_key = :owner AND id = :project

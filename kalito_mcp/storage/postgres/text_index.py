@@ -11,23 +11,46 @@ from typing import Any, Final
 import anyio.to_thread
 
 from kalito_mcp.storage.postgres.queries import Queries
-from kalito_mcp.storage.postgres.record_statements import INSERT_RECORDS, inserted
+from kalito_mcp.storage.postgres.record_statements import (
+    INSERT_RECORDS,
+    INSERTING_OF_SESSION,
+    inserted,
+    inserted_of_session,
+)
 from kalito_mcp.storage.postgres.term_pages import Changes, Page, by_page, changed, unpacked
 from kalito_mcp.storage.record_rows import Row
 from kalito_mcp.text.analysis import MANY, SEVERAL, IndexedText
 
-_ENTRIES: Final = """added AS (
+_ADDED: Final = """
     SELECT * FROM unnest(:keys, :texts::text[], :word_counts::bigint[], :first_persons::smallint[])
         AS listed (key, terms, word_count, is_first_person)
-), shapes AS (
+"""
+_ENTRIES: Final = """shapes AS (
     INSERT INTO record_shapes (owner_key, record_key, word_count, is_first_person)
     SELECT :owner, key, word_count, is_first_person FROM added
 )
 INSERT INTO fresh_terms (owner_key, agent_key, record_key, terms)
 SELECT :owner, :agent_key, key, terms FROM added
 """
-INSERT_ENTRIES: Final = f"WITH {_ENTRIES}"
-INSERT_INDEXED_RECORDS: Final = f"WITH stored AS ({INSERT_RECORDS}), {_ENTRIES}"
+INSERT_ENTRIES: Final = f"WITH added AS ({_ADDED}), {_ENTRIES}"
+INSERT_INDEXED_RECORDS: Final = f"WITH stored AS ({INSERT_RECORDS}), added AS ({_ADDED}), {_ENTRIES}"
+
+
+def storing(counters: str) -> str:
+    """A statement that stores records of a session with their entries, and counts them: in the session with these
+    counters, and in its agent. It returns their keys, which ascend as the records do: the owner is locked before."""
+    return f"""
+WITH counted AS (
+    UPDATE sessions SET {counters}, revision = revision + 1 WHERE owner_key = :owner AND key = :session_key
+    RETURNING agent_key, project_key
+), of_agent AS (
+    UPDATE agents SET record_count = record_count + :records::bigint
+    WHERE owner_key = :owner AND key = (SELECT agent_key FROM counted)
+), {INSERTING_OF_SESSION}, {_ENTRIES.replace(":agent_key", "(SELECT agent_key FROM counted)")}
+RETURNING record_key
+"""
+
+
 DELETE_FRESH_ENTRIES: Final = """
 WITH shapes AS (
     DELETE FROM record_shapes WHERE owner_key = :owner AND record_key = ANY(:keys)
@@ -131,6 +154,17 @@ class TextIndexStatements(Queries):
             with self._transaction.stored_once():
                 await self._all(INSERT_INDEXED_RECORDS, owner=owner, **records, **entries)
 
+    async def store(self, statement: str, entries: Sequence[tuple[Row, IndexedText]], **counted: Any) -> Sequence[int]:
+        """Run a statement of `storing` for columns of `conversation_rows`. Returns the keys of the records.
+
+        Raises:
+            AlreadyStored: as `insert`.
+        """
+        records = inserted_of_session(row for row, _ in entries)
+        with self._transaction.stored_once():
+            found = await self._all(statement, **counted, **records, **_shapes([indexed for _, indexed in entries]))
+        return sorted(key for [key] in found)
+
     async def remove(self, owner: str, agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> None:
         """Take records out of the index. Each text is the one that was added."""
         if not records:
@@ -212,10 +246,13 @@ class TextIndexStatements(Queries):
 
 def _entries(agent_key: int, records: Sequence[tuple[int, IndexedText]]) -> dict[str, Any]:
     """The parameters of the entries of records, by key."""
+    shapes = _shapes([indexed for _, indexed in records])
+    return {"agent_key": agent_key, "keys": [key for key, _ in records], **shapes}
+
+
+def _shapes(indexed: Sequence[IndexedText]) -> dict[str, Any]:
     return {
-        "agent_key": agent_key,
-        "keys": [key for key, _ in records],
-        "texts": [marked_terms(indexed) for _, indexed in records],
-        "word_counts": [indexed.word_count for _, indexed in records],
-        "first_persons": [int(indexed.is_first_person) for _, indexed in records],
+        "texts": [marked_terms(one) for one in indexed],
+        "word_counts": [one.word_count for one in indexed],
+        "first_persons": [int(one.is_first_person) for one in indexed],
     }

@@ -2,12 +2,14 @@
 
 from typing import Final
 
+from kalito_mcp.storage.postgres.forgotten_values import SELECT_ANY_FORGOTTEN
 from kalito_mcp.storage.postgres.queries import within
 
 # The order makes PostgreSQL look into the index, where an owner without any is found at once.
-SELECT_IDENTITY_IF_ERASED: Final = """
-SELECT secret FROM identity
-WHERE (SELECT record_id FROM tombstones WHERE owner_key = :owner ORDER BY record_id LIMIT 1) IS NOT NULL
+SELECT_GONE: Final = f"""
+SELECT secret, (SELECT record_id FROM tombstones WHERE owner_key = :owner ORDER BY record_id LIMIT 1) IS NOT NULL,
+    ({SELECT_ANY_FORGOTTEN}) IS NOT NULL
+FROM identity
 """
 # Messages and summaries leave a row that says where they were. Of others it is not known, so that within limits they
 # are as if they had never been there.

@@ -212,12 +212,13 @@ class Transaction:
         await self._set(self._writing_as(owner, key))
 
     def _writing_as(self, owner: str, key: int) -> str:
-        setting = f"SELECT set_config('kalito.owner', '{key}', true)"
         if owner not in self.locked:
             self.locked.add(owner)
-            setting += f"; UPDATE owners SET revision = revision + 1, owes = true, {self.lease.taken()}"
-            setting += f" WHERE key = {key}"
-        return f"{setting}; SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}"
+            return f"SELECT FROM write_as({key}, '{self.lease.holder}', {self.lease.seconds})"
+        return f"""
+            SELECT set_config('kalito.owner', '{key}', true);
+            SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}
+        """
 
     def _key_of(self, owner: str) -> int | None:
         return self._owners.get(owner) or self._met.get(owner)

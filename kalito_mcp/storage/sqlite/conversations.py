@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kalito_mcp.storage.conversation_rows import RECORD_COLUMNS
-from kalito_mcp.storage.queries import SqlTransaction
-from kalito_mcp.storage.sqlite.queries import within
+from kalito_mcp.storage.conversation_rows import RECORD_COLUMNS, Row, placed
+from kalito_mcp.storage.sqlite.queries import Transaction, within
 from kalito_mcp.storage.sqlite.record_statements import NEXT_KEY, STORED_COLUMNS, UPDATE_AGENT_COUNT, new_keys
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
+from kalito_mcp.storage.sqlite.text_index import TextIndexStatements
+from kalito_mcp.text.analysis import IndexedText
 
 SELECT_VIEW: Final = f"""
 SELECT * FROM (
@@ -76,9 +77,9 @@ UPDATE_COUNTERS_OF_PINS: Final = f"""
 UPDATE sessions SET pin_count = pin_count + :records, updated_at = max(updated_at, :now_ms), revision = revision + 1
 WHERE key = :session_key {_TAKE_KEYS}
 """
-UPDATE_COUNTERS_OF_SUMMARY: Final = f"""
+UPDATE_COUNTERS_OF_SUMMARIES: Final = f"""
 UPDATE sessions SET
-    summary_count = summary_count + 1,
+    summary_count = summary_count + :records,
     summarized_seq = CASE WHEN :level = 0 THEN :end_seq ELSE summarized_seq END,
     revision = revision + 1
 WHERE key = :session_key {_TAKE_KEYS}
@@ -101,10 +102,16 @@ UPDATE sessions SET importance_sum = importance_sum + :change, revision = revisi
 """
 
 
-async def counted(
-    transaction: SqlTransaction, statement: str, parameters: Mapping[str, Any]
-) -> tuple[int, int | None, Sequence[int]]:
-    """Count new records. The keys of the session's agent and project, and a key for each record."""
+async def stored(
+    transaction: Transaction,
+    statement: str,
+    parameters: Mapping[str, Any],
+    entries: Sequence[tuple[Row, IndexedText]],
+) -> Sequence[int]:
+    """Store new records of a session with their index entries, and count them. Returns their keys."""
     [[agent_key, project_key, first]] = await transaction.all(statement, **parameters)
-    await transaction.all(UPDATE_AGENT_COUNT, agent_key=agent_key, records=parameters["records"])
-    return agent_key, project_key, new_keys(first, parameters["records"])
+    await transaction.all(UPDATE_AGENT_COUNT, agent_key=agent_key, records=len(entries))
+    keys = new_keys(first, len(entries))
+    rows = placed([row for row, _ in entries], keys, agent_key, project_key)
+    await TextIndexStatements(transaction).insert(parameters["owner"], rows, [indexed for _, indexed in entries])
+    return keys

@@ -4,7 +4,6 @@ from typing import Final
 
 from kalito_mcp.storage.sqlite.queries import within
 
-SELECT_ANY_FORGOTTEN: Final = "SELECT 1 FROM forgotten_values LIMIT 1"
 SELECT_IDENTITY_IF_FORGOTTEN: Final = "SELECT secret FROM identity WHERE EXISTS (SELECT 1 FROM forgotten_values)"
 _AGENT: Final = "(SELECT key FROM agents WHERE owner = :owner AND id = :agent)"
 _PROJECT: Final = "(SELECT key FROM projects WHERE owner = :owner AND id = :project)"

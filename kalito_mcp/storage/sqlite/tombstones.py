@@ -4,7 +4,9 @@ from typing import Final
 
 from kalito_mcp.storage.sqlite.queries import within
 
-SELECT_IDENTITY_IF_ERASED: Final = "SELECT secret FROM identity WHERE EXISTS (SELECT 1 FROM tombstones)"
+SELECT_GONE: Final = """
+SELECT secret, EXISTS (SELECT 1 FROM tombstones), EXISTS (SELECT 1 FROM forgotten_values) FROM identity
+"""
 # Messages and summaries leave a row that says where they were. Of others it is not known, so that within limits they
 # are as if they had never been there.
 WITHIN: Final = f"""

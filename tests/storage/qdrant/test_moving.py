@@ -107,7 +107,7 @@ async def test_each_type_has_its_collection_and_no_point_says_a_name_or_a_text(
             session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
             await transaction.conversations.append_messages(session, [drafts.message("said")], now_ms=START_MS)
             await transaction.conversations.add_pins(session, [drafts.pin("pinned")])
-            await transaction.conversations.add_summary(session, drafts.summary(1, 1, text="summed"))
+            await transaction.conversations.add_summaries(session, [drafts.summary(1, 1, text="summed")])
             own = [
                 drafts.record(RecordType.THOUGHT, "thought"),
                 drafts.record(RecordType.DOCUMENT, "written", source="a.md", chunk_index=0, document_id="d"),

@@ -19,6 +19,27 @@ CREATE TABLE owners (
 ) WITH (fillfactor = 70);
 CREATE INDEX owners_owing ON owners (key) WHERE owes;
 
+-- Lets a transaction write for an owner: with the setting that the policies compare, the lock of the owner's row, and the
+-- lease of the owner's owed work unless another process has it. The new revision; no row if the owner is gone.
+CREATE FUNCTION write_as(of_owner bigint, by uuid, lease_s double precision) RETURNS SETOF bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    written bigint;
+BEGIN
+    PERFORM set_config('kalito.owner', of_owner::text, true);
+    UPDATE owners SET revision = revision + 1, owes = true,
+        holder = CASE WHEN owes AND holder <> by AND leased_until > statement_timestamp() THEN holder ELSE by END,
+        leased_until = CASE
+            WHEN owes AND holder <> by AND leased_until > statement_timestamp() THEN leased_until
+            ELSE statement_timestamp() + make_interval(secs => lease_s)
+        END
+    WHERE key = of_owner RETURNING revision INTO written;
+    IF FOUND THEN
+        PERFORM set_config('kalito.revision', written::text, true);
+        RETURN NEXT written;
+    END IF;
+END $$;
+
 -- Keys ascend within an owner. They are not unique across owners: a memory that is moved here keeps its own.
 CREATE SEQUENCE record_keys;
 CREATE SEQUENCE session_keys;
