@@ -126,3 +126,21 @@ async def test_a_project_without_anything_is_dropped_and_no_other(store: Store, 
             "forgotten",
         }
         await memory.of_owner("anna").restore(kept["forgotten"])
+
+
+async def test_a_write_asks_whether_somebody_has_anything_without_making_them_an_owner(
+    store: Store, tmp_path: Path
+) -> None:
+    async def has(owner: str) -> bool:
+        return await store.write(lambda transaction: transaction.people.has(owner))
+
+    assert not await has("anna")
+    assert await owners(store) == {}
+    async with memory_of(store, tmp_path) as memory:
+        await fill(memory, "anna", "zanzibarquokka")
+    assert await has("anna")
+    assert not await has("ben")
+    assert (await owners(store)).keys() == {"anna"}
+    await erase(store, "anna", 10_000)
+    assert not await has("anna")
+    assert await owners(store) == {}

@@ -20,6 +20,10 @@ SELECT_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS} FROM {SESSIONS_WITH_AGENTS}
 WHERE s.owner_key = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
 """
+SELECT_SESSIONS_NAMED: Final = f"""
+SELECT {SESSION_COLUMNS} FROM {SESSIONS_WITH_AGENTS}
+WHERE s.owner_key = :owner AND s.id = ANY(:ids) AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
+"""
 IN_SCOPE: Final = f"""(:project IS NULL OR s.project_key IS NULL OR s.project_key = (
         SELECT key FROM projects WHERE owner_key = :owner AND id = :project
     )) AND {within("s")}"""

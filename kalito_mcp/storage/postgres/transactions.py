@@ -138,6 +138,21 @@ class Transaction:
             self._owner = owner
         return self._key_of(owner) or _NOBODY
 
+    async def is_known(self, owner: str) -> bool:
+        """Go on as this owner of a write if they have a row already. Whether they have."""
+        if self._owner == owner:
+            return True
+        key = self._key_of(owner)
+        if key is not None and _rows(await self._set(self._writing_as(owner, key))):
+            self._owner = owner
+            return True
+        self.forget(owner)
+        found = await self.all(SELECT_OWNER, name=owner)
+        if found:
+            [[self._met[owner]]] = found
+            await self.of(owner)
+        return bool(found)
+
     def is_in_no_space(self, owner: str) -> bool:
         """Whether this read has begun as this owner, and has seen that they are in no space."""
         return owner in self._alone
