@@ -3,6 +3,7 @@
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
@@ -298,7 +299,8 @@ async def test_more_changes_than_are_read_as_such_are_all_seen(
 async def test_an_agent_that_was_dropped_from_the_caches_is_read_again(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_MOST_AGENTS", 1)
+    monkeypatch.setattr(search, "_LEAST_AGENTS", 1)
+    monkeypatch.setattr(search, "_MOST_BYTES", 0)
     searching, writing = await opening(), await opening()
     for _ in range(2):
         for scope in SCOPES:
@@ -306,6 +308,38 @@ async def test_an_agent_that_was_dropped_from_the_caches_is_read_again(
                 await Writer(transaction, "local", {}).say("ferry moss", scope=scope)
         for scope in AGENTS:
             assert await answer(searching, scope) == await answer(await opening(), scope)
+
+
+async def test_agents_stay_in_the_caches_as_long_as_there_is_memory_for_them(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read = await opening(), list[str]()
+    everything = ColumnQueries.everything
+
+    async def noted(queries: ColumnQueries, owner: str, agent: Any, **options: Any) -> Any:
+        read.append(owner)
+        return await everything(queries, owner, agent, **options)
+
+    monkeypatch.setattr(ColumnQueries, "everything", noted)
+    monkeypatch.setattr(search, "_LEAST_AGENTS", 2)
+    owners = [f"owner {number}" for number in range(5)]
+    for owner in owners:
+        async with store.transaction() as transaction:
+            await Writer(transaction, owner, {}).say("ferry moss", scope=replace(SCOPES[0], owner=owner))
+
+    async def search_all() -> None:
+        read.clear()
+        for owner in owners:
+            async with store.view() as view:
+                assert await view.search.in_index(Scope(owner), searched) == 0
+
+    await search_all()
+    assert read == owners
+    await search_all()
+    assert read == []
+    monkeypatch.setattr(search, "_MOST_BYTES", 1)
+    await search_all()
+    assert read == owners[1:], "the first search drops all but its own and the last"
 
 
 async def test_a_record_with_a_key_between_those_that_are_known_is_seen(opening: Opening) -> None:
