@@ -85,6 +85,10 @@ FROM unnest(:keys) AS asked (key) CROSS JOIN LATERAL (
 WHERE r.agent_key = :agent_key AND r.deleted_at IS NULL AND {within("r")}
 """
 _COMPARED_TERMS: Final = 4_000
+_READ_AHEAD: Final = 20
+"""Of how many records the turns beside are read with them. Of 40 searches for ten hits, 39 needed no other then, and a
+search read 39 records instead of 35."""
+
 _LIST_HEADER: Final = 20
 """Bytes before the first element of a list that is sent. An element is its length and itself, 4 bytes each."""
 
@@ -175,14 +179,15 @@ class PostgresSearchIndex:
         return {head: terms for head, terms in reached.items() if terms}
 
     def candidates(self, places: NDArray[np.int64]) -> Mapping[int, Candidate]:
-        """The records at these places, with their texts, by place."""
+        """The records at these places, with their texts, by place. What has to be read for that is read together with
+        the turns next to the first of them, which are what a search asks for next."""
         asked = places.tolist()
-        place_of = {
-            key: at
-            for key, at in zip(self._state.keys[places].tolist(), asked, strict=True)
-            if at not in self._candidates
-        }
-        if place_of:
+        if any(at not in self._candidates for at in asked):
+            first = places[:_READ_AHEAD]
+            beside = np.concatenate([self.records.previous_turns[first], self.records.next_turns[first]])
+            ahead = beside[(beside >= 0) & (beside < self.records.count)].tolist()
+            new = [at for at in dict.fromkeys([*asked, *ahead]) if at not in self._candidates]
+            place_of = dict(zip(self._state.keys[new].tolist(), new, strict=True))
             found = self._all(SELECT_CANDIDATES, keys=list(place_of), **self._limits)
             self._seen.add(self._owner, found)
             read = rows.candidates(found)

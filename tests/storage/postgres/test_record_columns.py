@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import anyio
 import asyncpg
+import numpy as np
 import pytest
 
 from kalito_mcp.domain.scope import Scope
@@ -252,26 +253,25 @@ async def test_a_search_takes_four_round_trips_five_after_a_write_and_the_first_
     assert [await taken(Scope(), 3) for _ in range(2)] == [5, 4]
 
 
-async def test_a_record_that_was_read_in_a_view_is_not_read_again(
+async def test_what_was_read_in_a_view_is_not_read_again_nor_are_the_turns_beside_it(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = await opening()
     async with store.transaction() as transaction:
-        await Writer(transaction, "local", {}).say("ferry ferry", "moss ferry ferry")
+        await Writer(transaction, "local", {}).say("oslo", "ferry ferry", "moss ferry ferry", "pear")
 
-    def twice(index: SearchIndex) -> tuple[Any, Any, int]:
-        places = index.places(["ferry"])["ferry"].astype("int64")
-        first, before = index.candidates(places[:1]), len(trips.asked)
-        again, after = index.candidates(places[:1]), len(trips.asked)
-        return first, again, after - before
+    def read(index: SearchIndex) -> tuple[list[str], list[int]]:
+        [place] = np.setdiff1d(index.places(["ferry"])["ferry"], index.places(["moss"])["moss"]).astype("int64")
+        texts, counts = list[str](), [len(trips.asked)]
+        for places in ([place], [place - 1, place, place + 1], [place + 2]):
+            texts += [one.text for one in index.candidates(np.array(places)).values()]
+            counts.append(len(trips.asked))
+        return texts, np.diff(counts).tolist()
 
     trips = Trips(monkeypatch)
     async with store.view() as view:
-        found = await view.search.in_index(Scope(), twice)
-    assert found is not None
-    assert found[0] == found[1]
-    assert len(found[0]) == 1
-    assert found[2] == 0
+        found = await view.search.in_index(Scope(), read)
+    assert found == (["ferry ferry", "oslo", "ferry ferry", "moss ferry ferry", "pear"], [1, 0, 1])
 
 
 async def test_more_changes_than_are_read_as_such_are_all_seen(
