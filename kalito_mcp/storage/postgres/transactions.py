@@ -72,6 +72,7 @@ class Transaction:
         self._is_begun = False
         self._owner: str | None = None
         self._alone: set[str] = set()
+        """Those whom a read has begun as and who are in no space."""
         self.locked: set[str] = set()
 
     async def all(self, statement: str, **parameters: Any) -> list[Any]:
@@ -147,6 +148,7 @@ class Transaction:
             self._owner = owner
             return True
         self.forget(owner)
+        self._owner = None  # the setting may be of the one who is gone
         found = await self.all(SELECT_OWNER, name=owner)
         if found:
             [[self._met[owner]]] = found
