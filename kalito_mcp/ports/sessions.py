@@ -14,6 +14,9 @@ class SessionReader(Protocol):
     async def get(self, scope: Scope) -> Session | None:
         """The session that the scope names; None if the owner has no such session."""
 
+    async def named(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Session]:
+        """Those of these sessions that `get` would find in the scope, by id."""
+
     async def list_recent(
         self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
     ) -> Sequence[Session]:

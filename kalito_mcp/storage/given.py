@@ -54,8 +54,7 @@ class GivenStatements(GivenQueries):
             for one, of_entry in zip(entries, revisions, strict=True)
         ]
         await self._many(self._sql.given.INSERT_GIVEN, rows, owner=owner)
-        await self._all(self._sql.given.DELETE_OLD_GIVEN, owner=owner, since_ms=since_ms)
-        await self._all(self._sql.given.DELETE_MOST_GIVEN, owner=owner, most=most)
+        await self._all(self._sql.given.DELETE_GIVEN, owner=owner, before_ms=since_ms - 1, most=most)
 
     async def _revisions(self, owner: str, entries: Sequence[GivenEntry]) -> Sequence[Mapping[str, int]]:
         """For each entry, the revisions that its records had then, by id."""

@@ -35,12 +35,13 @@ class KeptPostings:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Kept] = OrderedDict()
-        self._bytes = 0
+        self.nbytes = 0
+        """What is kept."""
 
     def clear(self) -> None:
         """Forget all: a record has changed."""
         self._kept.clear()
-        self._bytes = 0
+        self.nbytes = 0
 
     def get(self, marked: str) -> Kept:
         """What is kept of a term."""
@@ -56,8 +57,8 @@ class KeptPostings:
             return
         self._kept[marked] = now
         self._kept.move_to_end(marked)
-        self._bytes += now.size - (0 if before is NOTHING_KEPT else before.size)
+        self.nbytes += now.size - (0 if before is NOTHING_KEPT else before.size)
         most = max(_KEPT_BYTES, _KEPT_BYTES_OF_RECORD * records)
-        while self._bytes > most:
+        while self.nbytes > most:
             _, dropped = self._kept.popitem(last=False)
-            self._bytes -= dropped.size
+            self.nbytes -= dropped.size

@@ -102,6 +102,13 @@ class ColumnArrays:
         return ColumnsState(columns, keys, last_key, self.generation if is_newest else _NONE)
 
     @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return sum(one.nbytes for one in self._arrays.values()) + (
+            0 if self._place_of is None else self._place_of.nbytes
+        )
+
+    @property
     def last_key(self) -> int:
         """The key of the last record; 0 without records."""
         return int(self._arrays["keys"][self.count - 1]) if self.count else 0

@@ -23,6 +23,10 @@ class SessionQueries(Queries):
     async def get(self, scope: Scope) -> Session | None:
         return next(iter(await self._sessions(self._sql.sessions.SELECT_SESSION, scope)), None)
 
+    async def named(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Session]:
+        found = await self._sessions(self._sql.sessions.SELECT_SESSIONS_NAMED, scope, ids=list(session_ids))
+        return {one.id: one for one in found}
+
     async def list_recent(
         self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
     ) -> Sequence[Session]:

@@ -87,14 +87,14 @@ class AnswerLog:
 
     async def _write(self, owner: str, uses: Mapping[str, int], given: Sequence[tuple[Scope, GivenEntry]]) -> None:
         """Write an owner's notes in a transaction. Of somebody who has nothing, as after being erased, none."""
-        if not await self._store.read(lambda view: view.sessions.agents(Scope(owner), limit=1)):
-            return
         now_ms = self._clock.now_ms()
 
         async def write(transaction: WriteTransaction) -> None:
+            if not await transaction.people.has(owner):
+                return
             await transaction.records.count_uses(owner, uses, used_at=now_ms)
             if given:
-                placed = [await _placed(transaction, scope, one) for scope, one in given]
+                placed = await _placed(transaction, given)
                 await transaction.given.add(owner, placed, since_ms=now_ms - KEPT_DAYS * DAY_MS, most=MOST_KEPT)
 
         await self._store.write(write)
@@ -105,18 +105,33 @@ class AnswerLog:
         del self._given[:-MOST_KEPT]
 
 
-async def _placed(transaction: WriteTransaction, scope: Scope, entry: GivenEntry) -> GivenEntry:
-    """The entry with its agent, and with the session that the caller meant, if there is one within the limits. Hooks
-    add to the first prompt of a session before it is recorded. Names that only the caller knows are stored without
-    secrets."""
-    agent, named = redact(scope.agent or scope.limits.agent or DEFAULT_AGENT).text, entry.session_id
-    entry = replace(entry, client=entry.client and redact(entry.client).text)
-    if named is None:
-        return replace(entry, agent=agent)
-    own = scope.limits.own_session(named)
-    for session_id in dict.fromkeys((named, own)):
-        session = await transaction.sessions.get(scope.of_session(session_id))
-        if session is not None:
-            return replace(entry, session_id=session.id, agent=session.agent)
-    is_new = entry.kind in OF_HOOKS and await transaction.sessions.get(Scope(scope.owner, session=own)) is None
-    return replace(entry, session_id=redact(own).text if is_new else None, agent=agent)
+async def _placed(transaction: WriteTransaction, given: Sequence[tuple[Scope, GivenEntry]]) -> Sequence[GivenEntry]:
+    """The entries with their agents, and with the sessions that the callers meant, if there are such within the limits.
+    Hooks add to the first prompt of a session before it is recorded. Names that only the caller knows are stored
+    without secrets."""
+    asked: dict[Scope, dict[str, None]] = {}
+    for scope, entry in given:
+        if entry.session_id is not None:
+            asked.setdefault(scope, {}).update(dict.fromkeys(_names(scope, entry.session_id)))
+    known = {scope: await transaction.sessions.named(scope, list(names)) for scope, names in asked.items()}
+    placed: list[GivenEntry] = []
+    for scope, entry in given:
+        agent = redact(scope.agent or scope.limits.agent or DEFAULT_AGENT).text
+        session_id = None
+        if entry.session_id is not None:
+            names = _names(scope, entry.session_id)
+            session = next((known[scope][one] for one in names if one in known[scope]), None)
+            if session is not None:
+                session_id, agent = session.id, session.agent
+            elif (
+                entry.kind in OF_HOOKS and await transaction.sessions.get(Scope(scope.owner, session=names[-1])) is None
+            ):
+                session_id = redact(names[-1]).text
+        client = entry.client and redact(entry.client).text
+        placed.append(replace(entry, session_id=session_id, agent=agent, client=client))
+    return placed
+
+
+def _names(scope: Scope, session_id: str) -> tuple[str, str]:
+    """The ids that a session may have that a caller names so."""
+    return session_id, scope.limits.own_session(session_id)

@@ -87,7 +87,7 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "records/repetitions.py": 1,
     "records/sessions.py": 1,
     "summaries/existing.py": 1,
-    "upkeep/answer_log.py": 2,
+    "upkeep/answer_log.py": 1,
     "upkeep/finalizer.py": 1,
     "upkeep/owed_worker.py": 1,
     "upkeep/store_layers.py": 1,

@@ -11,7 +11,7 @@ from kalito_mcp import Memory
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.audit import NewEntry
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.wiring import memory_over
 from tests.people import fill, rows_of
@@ -126,3 +126,29 @@ async def test_a_project_without_anything_is_dropped_and_no_other(store: Store, 
             "forgotten",
         }
         await memory.of_owner("anna").restore(kept["forgotten"])
+
+
+async def test_a_write_asks_whether_somebody_has_anything_without_making_them_an_owner(
+    store: Store, tmp_path: Path
+) -> None:
+    async def has(owner: str) -> bool:
+        return await store.write(lambda transaction: transaction.people.has(owner))
+
+    assert not await has("anna")
+    assert await owners(store) == {}
+    async with memory_of(store, tmp_path) as memory:
+        await fill(memory, "anna", "zanzibarquokka")
+        assert await has("anna")
+        assert not await has("ben")
+        assert (await owners(store)).keys() == {"anna"}
+        await fill(memory, "ben", "timbuktunumbat")
+    await erase(store, "anna", 10_000)
+
+    async def writes_on(transaction: WriteTransaction) -> str:
+        assert await transaction.people.has("ben")
+        assert not await transaction.people.has("anna")
+        [agent, *_] = await transaction.sessions.agents(Scope("ben"), limit=1)
+        return agent
+
+    assert await store.write(writes_on)
+    assert (await owners(store)).keys() == {"ben"}

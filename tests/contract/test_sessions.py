@@ -52,6 +52,24 @@ async def test_a_new_session_is_open_empty_and_of_the_default_agent(store: Store
     assert (session.created_at, session.updated_at) == (START_MS, START_MS)
 
 
+async def test_sessions_are_found_by_their_names_as_one_is(store: Store) -> None:
+    for scope in (TRIP, Scope(agent="coach", session="gym"), Scope(owner="ann", session="hers")):
+        await opened(store, scope)
+    names = ["gym", "trip", "hers", "none", "trip"]
+
+    async def named(scope: Scope) -> set[str]:
+        async with store.view() as view:
+            found = await view.sessions.named(scope, names)
+            for name in names:
+                assert found.get(name) == await view.sessions.get(scope.of_session(name))
+        return set(found)
+
+    assert await named(Scope()) == {"trip", "gym"}
+    assert await named(Scope(agent="coach")) == {"gym"}
+    assert await named(Scope(limits=Limits(agent="default"))) == {"trip"}
+    assert await named(Scope("ann")) == {"hers"}
+
+
 async def test_one_name_of_two_owners_is_two_sessions(store: Store) -> None:
     ann = await opened(store, Scope(owner="ann", session="trip"))
     bob = await opened(store, Scope(owner="bob", agent="coach", session="trip"))

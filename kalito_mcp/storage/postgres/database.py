@@ -72,6 +72,7 @@ class PostgresStore:
         lease_s: float = LEASE_S,
     ) -> None:
         self.place = place
+        self._name = str(place)
         self._lease = Lease(lease_s)
         self._listening_url = listening_url
         self.maintenance = MaintenanceOfPostgres(
@@ -209,7 +210,7 @@ class PostgresStore:
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         """A connection of the pool. After a failover, earlier connections are replaced: they lead nowhere, or to a
         server that takes no writes now."""
-        with explained(str(self.place)):
+        with explained(self._name):
             connection = await self._acquired()
             try:
                 yield connection

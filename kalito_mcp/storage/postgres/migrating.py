@@ -11,6 +11,7 @@ _LOCK: Final = 0x6B61_6C69  # "kali": of this session, so not through a pooler
 GRANTS: Final = (
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
     "GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
+    "GRANT EXECUTE ON FUNCTION {schema}.read_as(bigint) TO {role}",
     "REVOKE INSERT, UPDATE, DELETE ON migrations FROM {role}",
 )
 

@@ -19,8 +19,6 @@ def stored_text(text: str) -> str:
 
 def said_text(stored: str) -> str:
     """The text again."""
-    if _MARK not in stored:
-        return stored
     return _MARK.join(part.replace(_NUL, "\0") for part in stored.split(_MARK * 2))
 
 
@@ -31,7 +29,8 @@ def encoded(text: str) -> bytes:
 
 def decoded(sent: bytes) -> str:
     """The text from the wire."""
-    return said_text(bytes(sent).decode())
+    text = str(sent, "utf-8")
+    return said_text(text) if _MARK in text else text
 
 
 def storable(value: Any) -> Any:

@@ -90,6 +90,9 @@ class PeopleQueries(Queries):
 class PeopleStatements(PeopleQueries):
     """`ports.people.PeopleWriter`."""
 
+    async def has(self, owner: str) -> bool:
+        return await self._transaction.is_known(owner)
+
     async def erase(self, owner: str, *, most: int) -> Mapping[str, int]:
         # A write for an owner who is not there would make them.
         if not await self._all(SELECT_OWNER, name=owner):

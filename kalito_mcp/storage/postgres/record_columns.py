@@ -31,6 +31,11 @@ class AgentColumns:
         """The owner's revision up to which they are read; None if they are not."""
         return self._revision
 
+    @property
+    def nbytes(self) -> int:
+        """What they take, with the terms that are kept."""
+        return self._arrays.nbytes + self._kept.nbytes
+
     def current(self, agent: AgentOfScope, reading: ColumnReading | None) -> ColumnsState | None:
         """The columns as the view has them that found the agent and has read this, or newer. None if that is not
         enough: everything is to be read."""

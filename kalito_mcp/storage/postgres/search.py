@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from kalito_mcp.storage.postgres.record_columns import AgentColumns
     from kalito_mcp.storage.postgres.search_index import PostgresSearchIndex
 
-_MOST_AGENTS: Final = 32
+_LEAST_AGENTS: Final = 32
+_MOST_BYTES: Final = 256_000_000
+"""The columns of the agents that were searched last are kept: of this many in any case, of more within this memory."""
+
 T = TypeVar("T")
 
 
@@ -30,6 +33,10 @@ class ColumnCaches:
     def __init__(self) -> None:
         self._lock = Lock()
         self._agents: OrderedDict[tuple[int, int], AgentColumns] = OrderedDict()
+        self._of_owners: dict[int, dict[int, AgentColumns]] = {}
+        self._bytes: dict[tuple[int, int], int] = {}
+        """What each took when it was last searched."""
+        self._all_bytes = 0
 
     def of(self, owner_key: int, agent_key: int) -> "AgentColumns":
         """The columns of an agent."""
@@ -39,17 +46,30 @@ class ColumnCaches:
 
         place = (owner_key, agent_key)
         with self._lock:
-            found = self._agents.setdefault(place, AgentColumns())
+            found = self._agents.get(place)
+            if found is None:
+                found = self._agents[place] = AgentColumns()
+                self._of_owners.setdefault(owner_key, {})[agent_key] = found
             self._agents.move_to_end(place)
-            if len(self._agents) > _MOST_AGENTS:
-                self._agents.popitem(last=False)
+            before, self._bytes[place] = self._bytes.get(place, 0), found.nbytes
+            self._all_bytes += self._bytes[place] - before
+            while len(self._agents) > _LEAST_AGENTS and self._all_bytes > _MOST_BYTES:
+                self._drop_oldest()
             return found
 
     def known(self, owner_key: int) -> dict[int, int]:
         """The revisions of the columns of an owner's agents."""
         with self._lock:
-            known = {agent: one.revision for (owner, agent), one in self._agents.items() if owner == owner_key}
+            known = {agent: one.revision for agent, one in self._of_owners.get(owner_key, {}).items()}
         return {agent: revision for agent, revision in known.items() if revision is not None}
+
+    def _drop_oldest(self) -> None:
+        place, _ = self._agents.popitem(last=False)
+        owner_key, agent_key = place
+        self._all_bytes -= self._bytes.pop(place)
+        del self._of_owners[owner_key][agent_key]
+        if not self._of_owners[owner_key]:
+            del self._of_owners[owner_key]
 
 
 class _NotEnough(Exception):

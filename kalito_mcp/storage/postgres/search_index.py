@@ -70,6 +70,9 @@ _COMPARED_PAGES: Final = 500
 
 _LAST_CHARACTER: Final = chr(0x10FFFF)
 _EVERY_KEY: Final = 2**63 - 1
+_READ_AHEAD: Final = 20
+"""Of how many records the turns beside are read with them. Of 40 searches for ten hits, 39 needed no other then, and a
+search read 39 records instead of 35."""
 
 
 class PostgresSearchIndex:
@@ -97,6 +100,8 @@ class PostgresSearchIndex:
         self._limits = limits_of(scope)
         self._places: dict[str, NDArray[np.int32]] = {}
         """Of the terms that were asked for, by marked term."""
+        self._candidates: dict[int, Candidate | None] = {}
+        """The records that were read, by place; None if one is not there."""
         project, limit = ([] if key is None else [key] for key in (agent.project_key, agent.limit_project_key))
         self._within = None if scope.limits.project is None else state.columns.of_projects(limit)
         self.records = state.columns.narrowed(scope.session, None if scope.project is None else project, self._within)
@@ -109,8 +114,8 @@ class PostgresSearchIndex:
 
     def places(self, terms: Collection[str], *, times: int = 1) -> Mapping[str, NDArray[np.int32]]:
         """For each term, the places of the agent's records that contain it this often; see the port. One trip for all
-        terms that were not asked for before, with each of their marks."""
-        new = [term for term in terms if term not in self._places]
+        terms that were not asked for before, with each of their marks, unless nothing new can have them."""
+        new = [term for term in terms if term not in self._places and not self._is_kept(term)]
         if new:
             self._read(new)
         mark = COUNT_MARKS[times]
@@ -162,13 +167,30 @@ class PostgresSearchIndex:
         return {head: terms for head, terms in found.items() if terms}
 
     def candidates(self, places: NDArray[np.int64]) -> Mapping[int, Candidate]:
-        """The records at these places, with their texts, by place."""
-        place_of = dict(zip(self._state.keys[places].tolist(), places.tolist(), strict=True))
-        if not place_of:
-            return {}
-        found = self._all(SELECT_CANDIDATES, keys=list(place_of), **self._limits)
-        self._seen.add(self._owner, found)
-        return {place_of[key]: one for key, one in rows.candidates(found).items()}
+        """The records at these places, with their texts, by place. What has to be read for that is read together with
+        the turns next to the first of them, which are what a search asks for next."""
+        asked = places.tolist()
+        if any(at not in self._candidates for at in asked):
+            first = places[:_READ_AHEAD]
+            beside = np.concatenate([self.records.previous_turns[first], self.records.next_turns[first]])
+            ahead = beside[(beside >= 0) & (beside < self.records.count)].tolist()
+            new = [at for at in dict.fromkeys([*asked, *ahead]) if at not in self._candidates]
+            place_of = dict(zip(self._state.keys[new].tolist(), new, strict=True))
+            found = self._all(SELECT_CANDIDATES, keys=list(place_of), **self._limits)
+            self._seen.add(self._owner, found)
+            read = rows.candidates(found)
+            self._candidates.update((at, read.get(key)) for key, at in place_of.items())
+        return {at: one for at in asked if (one := self._candidates[at]) is not None}
+
+    def _is_kept(self, term: str) -> bool:
+        """Take the places of a term that are kept for these columns. Whether all are."""
+        marked = [f"{mark}{term}" for mark in COUNT_MARKS.values()]
+        kept = self._columns.kept(marked, self._state)
+        if any(one.last_key != self._state.last_key for one in kept):
+            return False
+        for name, one in zip(marked, kept, strict=True):
+            self._places[name] = one.places if self._within is None else one.places[self._within[one.places]]
+        return True
 
     def _read(self, terms: Sequence[str]) -> None:
         """Read the pages of terms, without most of the keys that are kept."""

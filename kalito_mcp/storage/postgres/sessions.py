@@ -25,6 +25,10 @@ WHERE s.owner_key = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :ag
     AND (:limit_agent IS NULL OR a.id = :limit_agent)
     AND (:limit_project IS NULL OR s.project_key IS NULL OR q.id = :limit_project)
 """
+SELECT_SESSIONS_NAMED: Final = f"""
+SELECT {SESSION_COLUMNS} FROM {SESSIONS_WITH_AGENTS}
+WHERE s.owner_key = :owner AND s.id = ANY(:ids) AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
+"""
 IN_SCOPE: Final = f"""(:project IS NULL OR s.project_key IS NULL OR s.project_key = (
         SELECT key FROM projects WHERE owner_key = :owner AND id = :project
     )) AND {within("s")}"""

@@ -30,9 +30,6 @@ INSERT_OWNER: Final = """
 INSERT INTO owners (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key
 """
 _SPARE_S: Final = 2.0
-_NO_ROW: Final = "SELECT 0"
-"""What PostgreSQL says of a SELECT that found nothing."""
-
 _NOBODY: Final = 0
 """The key of an owner who has nothing yet."""
 
@@ -74,6 +71,8 @@ class Transaction:
         self._begin_s = wait_s + _SPARE_S
         self._is_begun = False
         self._owner: str | None = None
+        self._alone: set[str] = set()
+        """Those whom a read has begun as and who are in no space."""
         self.locked: set[str] = set()
 
     async def all(self, statement: str, **parameters: Any) -> list[Any]:
@@ -99,8 +98,7 @@ class Transaction:
         """Run the statement; how many rows it changed or removed."""
         text, names = positional(statement)
         values = await self._prepared(names, parameters)
-        status: str = await self.connection.execute(text, *values)
-        return int(status.rpartition(" ")[2])
+        return _rows(await self.connection.execute(text, *values))
 
     async def many(self, statement: str, rows: Iterable[Mapping[str, Any]], *, owner: str | None) -> None:
         """Run the statement for each row of parameters of one owner, or of none, in few round trips."""
@@ -140,6 +138,26 @@ class Transaction:
             await (self._write_as(owner, key) if self.is_write else self._read_as(owner, key))
             self._owner = owner
         return self._key_of(owner) or _NOBODY
+
+    async def is_known(self, owner: str) -> bool:
+        """Go on as this owner of a write if they have a row already. Whether they have."""
+        if self._owner == owner:
+            return True
+        key = self._key_of(owner)
+        if key is not None and _rows(await self._set(self._writing_as(owner, key))):
+            self._owner = owner
+            return True
+        self.forget(owner)
+        self._owner = None  # the setting may be of the one who is gone
+        found = await self.all(SELECT_OWNER, name=owner)
+        if found:
+            [[self._met[owner]]] = found
+            await self.of(owner)
+        return bool(found)
+
+    def is_in_no_space(self, owner: str) -> bool:
+        """Whether this read has begun as this owner, and has seen that they are in no space."""
+        return owner in self._alone
 
     def forget(self, owner: str) -> None:
         """Know nothing of an owner, who is erased: by this transaction, or by another process earlier."""
@@ -187,7 +205,10 @@ class Transaction:
 
     async def _read_as(self, owner: str, key: int | None) -> None:
         if key is not None:
-            if await self._set(f"SELECT set_config('kalito.owner', key::text, true) FROM owners WHERE key = {key}"):
+            rows = _rows(await self._set(f"SELECT FROM read_as({key})"))
+            if rows == 1:
+                self._alone.add(owner)
+            if rows:
                 return
             self.forget(owner)
         if not self._is_begun:
@@ -202,7 +223,7 @@ class Transaction:
 
     async def _write_as(self, owner: str, key: int | None) -> None:
         if key is not None:
-            if await self._set(self._writing_as(owner, key)):
+            if _rows(await self._set(self._writing_as(owner, key))):
                 return
             self.forget(owner)
         if not self._is_begun:
@@ -227,14 +248,18 @@ class Transaction:
         self._is_begun = True  # a BEGIN that is cancelled is rolled back, too
         await self.connection.execute(self._begin, timeout=self._begin_s)
 
-    async def _set(self, settings: str) -> bool:
-        """Run settings, which have no parameters but keys, in one round trip, and begin if that is not done. Whether
-        the last one found the row that it names."""
+    async def _set(self, settings: str) -> str:
+        """Run settings, which have no parameters but keys, in one round trip, and begin if that is not done. The status
+        of the last one."""
         if self._is_begun:
-            return await self._run(settings) != _NO_ROW
+            return await self._run(settings)
         self._is_begun = True
-        found = await self.connection.execute(f"{self._begin}; {settings}", timeout=self._begin_s)
-        return str(found) != _NO_ROW
+        return str(await self.connection.execute(f"{self._begin}; {settings}", timeout=self._begin_s))
 
     async def _run(self, statements: str) -> str:
         return str(await self.connection.execute(statements))
+
+
+def _rows(status: str) -> int:
+    """How many rows a statement with this status found or changed."""
+    return int(status.rpartition(" ")[2])

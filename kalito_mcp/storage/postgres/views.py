@@ -15,13 +15,14 @@ from kalito_mcp.storage.postgres.seen_records import RecordQueriesOfView, SeenRe
 from kalito_mcp.storage.postgres.session_changes import SessionStatements
 from kalito_mcp.storage.postgres.sessions import SessionQueries
 from kalito_mcp.storage.postgres.sign_in import SignInStatements
+from kalito_mcp.storage.postgres.spaces import SpaceQueries
 from kalito_mcp.storage.postgres.text_index import TextIndexStatements
 from kalito_mcp.storage.postgres.transactions import Transaction
 from kalito_mcp.storage.postgres.transfer import TransferQueries, TransferStatements
 from kalito_mcp.storage.postgres.vectors import VectorQueries, VectorStatements
 from kalito_mcp.storage.record_changes import RecordStatements
 from kalito_mcp.storage.sign_in import SignInQueries
-from kalito_mcp.storage.spaces import SpaceQueries, SpaceStatements
+from kalito_mcp.storage.spaces import SpaceStatements
 from kalito_mcp.storage.timeline import TimelineQueries
 
 

@@ -2,6 +2,9 @@
 
 from typing import Final
 
+_NEWEST: Final = (1 << 63) - 1
+"""A key that no entry reaches."""
+
 _PROJECT: Final = "CASE WHEN s.key IS NULL THEN g.project ELSE coalesce(p.id, 'personal') END"
 _COLUMNS: Final = f"""
     g.kind, g.at, g.tokens, g.parts, g.left_out, g.agent, {_PROJECT}, g.session, g.client, g.budget, g.key
@@ -37,9 +40,14 @@ INSERT_GIVEN: Final = """
 INSERT INTO given (owner, agent, project, session, kind, at, client, budget, tokens, parts, left_out)
 VALUES (:owner, :agent, :project, :session, :kind, :at, :client, :budget, :tokens, :parts, :left_out)
 """
-DELETE_OLD_GIVEN: Final = "DELETE FROM given WHERE owner = :owner AND at < :since_ms"
-DELETE_MOST_GIVEN: Final = """
+# Those of this moment and before, and of more than `most` the oldest.
+DELETE_GIVEN: Final = f"""
 DELETE FROM given WHERE owner = :owner AND (at, key) <= (
-    SELECT at, key FROM given WHERE owner = :owner ORDER BY at DESC, key DESC LIMIT 1 OFFSET :most
+    SELECT at, key FROM (
+        SELECT :before_ms AS at, {_NEWEST} AS key
+        UNION ALL SELECT * FROM (
+            SELECT at, key FROM given WHERE owner = :owner ORDER BY at DESC, key DESC LIMIT 1 OFFSET :most
+        ) AS last
+    ) AS either ORDER BY at DESC, key DESC LIMIT 1
 )
 """

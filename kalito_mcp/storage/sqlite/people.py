@@ -35,6 +35,7 @@ SELECT n.owner, (SELECT count(*) FROM sessions s WHERE s.owner = n.owner),
     (SELECT max(s.updated_at) FROM sessions s WHERE s.owner = n.owner)
 FROM names n ORDER BY n.owner
 """
+SELECT_HAS_AGENT: Final = "SELECT 1 FROM agents WHERE owner = :owner LIMIT 1"
 UPDATE_CLOSED: Final = "UPDATE sessions SET state = 'FINALIZED' WHERE owner = :owner AND state <> 'FINALIZED'"
 DELETE_ACCESS: Final[Mapping[str, str]] = {
     "access_tokens": "DELETE FROM access_tokens WHERE owner = :owner",
@@ -99,6 +100,9 @@ class PeopleQueries(Queries):
 
 class PeopleStatements(PeopleQueries):
     """`ports.people.PeopleWriter`."""
+
+    async def has(self, owner: str) -> bool:
+        return bool(await self._all(SELECT_HAS_AGENT, owner=owner))
 
     async def erase(self, owner: str, *, most: int) -> Mapping[str, int]:
         erased = Counter[str]()

@@ -20,6 +20,11 @@ SELECT_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key
 WHERE s.owner = :owner AND s.id = :session AND (:agent IS NULL OR a.id = :agent) AND {within("s")}
 """
+SELECT_SESSIONS_NAMED: Final = f"""
+SELECT {SESSION_COLUMNS} FROM json_each(:ids) named
+CROSS JOIN sessions s ON s.owner = :owner AND s.id = named.value JOIN agents a ON a.key = s.agent_key
+WHERE (:agent IS NULL OR a.id = :agent) AND {within("s")}
+"""
 _IN_SCOPE: Final = f"""(:project IS NULL OR s.project_key IS NULL OR s.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
     )) AND {within("s")}"""

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.postgres.people import DELETE_ACCESS, DELETE_SLICES
 from kalito_mcp.storage.sqlite import people as sqlite
@@ -71,3 +72,23 @@ async def test_chores_of_another_process_do_not_bring_the_name_back() -> None:
     finally:
         for store in (first, second):
             await store.close()
+
+
+async def test_a_process_that_knew_somebody_finds_out_that_they_have_nothing(
+    database: str, store: PostgresStore
+) -> None:
+    other = await PostgresStore.open(shared_server().url(database))
+    for name in ("anna", "ben"):
+        await append(store, name, "words")
+        await append(other, name, "more words")
+    while await other.write(lambda transaction: transaction.people.erase("anna", most=100)):
+        pass
+
+    async def write(transaction: WriteTransaction) -> int:
+        assert await transaction.people.has("ben")
+        assert not await transaction.people.has("anna")
+        return (await transaction.sessions.totals(Scope("ben")))["messages"]
+
+    assert await store.write(write) == 2, "it is the write of the other owner again"
+    assert [one.owner for one in await store.read(lambda view: view.people.owners())] == ["ben"]
+    await other.close()

@@ -3,10 +3,12 @@
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
 import asyncpg
+import numpy as np
 import pytest
 
 from kalito_mcp.domain.scope import Scope
@@ -229,18 +231,47 @@ def searched(index: SearchIndex) -> int:
     return len(index.candidates(found.astype("int64")))
 
 
-async def test_a_search_takes_five_round_trips_and_the_first_one_of_an_agent_six(
+async def test_a_search_takes_four_round_trips_five_after_a_write_and_the_first_one_of_an_agent_six(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await opening()
+    trips = Trips(monkeypatch)
+
+    async def say(*texts: str) -> None:
+        async with store.transaction() as transaction:
+            await Writer(transaction, "local", {}).say(*texts)
+
+    async def taken(scope: Scope, found: int) -> int:
+        trips.asked.clear()
+        async with store.view() as view:
+            assert await view.search.in_index(scope, searched) == found
+        return len(trips.asked)
+
+    await say("ferry ferry", "moss ferry ferry")
+    assert [await taken(scope, 2) for scope in (Scope(), Scope(), SCOPES[0], Scope(session="trip"))] == [6, 4, 4, 4]
+    await say("ferry ferry again")
+    assert [await taken(Scope(), 3) for _ in range(2)] == [5, 4]
+
+
+async def test_what_was_read_in_a_view_is_not_read_again_nor_are_the_turns_beside_it(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = await opening()
     async with store.transaction() as transaction:
-        await Writer(transaction, "local", {}).say("ferry ferry", "moss ferry ferry")
+        await Writer(transaction, "local", {}).say("oslo", "ferry ferry", "moss ferry ferry", "pear")
+
+    def read(index: SearchIndex) -> tuple[list[str], list[int]]:
+        [place] = np.setdiff1d(index.places(["ferry"])["ferry"], index.places(["moss"])["moss"]).astype("int64")
+        texts, counts = list[str](), [len(trips.asked)]
+        for places in ([place], [place - 1, place, place + 1], [place + 2]):
+            texts += [one.text for one in index.candidates(np.array(places)).values()]
+            counts.append(len(trips.asked))
+        return texts, np.diff(counts).tolist()
+
     trips = Trips(monkeypatch)
-    for scope, most in ((Scope(), 6), (Scope(), 5), (SCOPES[0], 5), (Scope(session="trip"), 5)):
-        trips.asked.clear()
-        async with store.view() as view:
-            assert await view.search.in_index(scope, searched) == 2
-        assert len(trips.asked) == most, trips.asked
+    async with store.view() as view:
+        found = await view.search.in_index(Scope(), read)
+    assert found == (["ferry ferry", "oslo", "ferry ferry", "moss ferry ferry", "pear"], [1, 0, 1])
 
 
 async def test_more_changes_than_are_read_as_such_are_all_seen(
@@ -268,7 +299,8 @@ async def test_more_changes_than_are_read_as_such_are_all_seen(
 async def test_an_agent_that_was_dropped_from_the_caches_is_read_again(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_MOST_AGENTS", 1)
+    monkeypatch.setattr(search, "_LEAST_AGENTS", 1)
+    monkeypatch.setattr(search, "_MOST_BYTES", 0)
     searching, writing = await opening(), await opening()
     for _ in range(2):
         for scope in SCOPES:
@@ -276,6 +308,38 @@ async def test_an_agent_that_was_dropped_from_the_caches_is_read_again(
                 await Writer(transaction, "local", {}).say("ferry moss", scope=scope)
         for scope in AGENTS:
             assert await answer(searching, scope) == await answer(await opening(), scope)
+
+
+async def test_agents_stay_in_the_caches_as_long_as_there_is_memory_for_them(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read = await opening(), list[str]()
+    everything = ColumnQueries.everything
+
+    async def noted(queries: ColumnQueries, owner: str, agent: Any, **options: Any) -> Any:
+        read.append(owner)
+        return await everything(queries, owner, agent, **options)
+
+    monkeypatch.setattr(ColumnQueries, "everything", noted)
+    monkeypatch.setattr(search, "_LEAST_AGENTS", 2)
+    owners = [f"owner {number}" for number in range(5)]
+    for owner in owners:
+        async with store.transaction() as transaction:
+            await Writer(transaction, owner, {}).say("ferry moss", scope=replace(SCOPES[0], owner=owner))
+
+    async def search_all() -> None:
+        read.clear()
+        for owner in owners:
+            async with store.view() as view:
+                assert await view.search.in_index(Scope(owner), searched) == 0
+
+    await search_all()
+    assert read == owners
+    await search_all()
+    assert read == []
+    monkeypatch.setattr(search, "_MOST_BYTES", 1)
+    await search_all()
+    assert read == owners[1:], "the first search drops all but its own and the last"
 
 
 async def test_a_record_with_a_key_between_those_that_are_known_is_seen(opening: Opening) -> None:

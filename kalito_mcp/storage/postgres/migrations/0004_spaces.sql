@@ -15,6 +15,14 @@ CREATE TABLE space_members (
 );
 CREATE INDEX space_members_by_member ON space_members (member, space);
 
+-- Lets a transaction read as the owner with this key: a row, and one for each space that the owner is in. Without rows,
+-- the owner is gone. The driver counts them. A statement in its place would be planned each time.
+CREATE FUNCTION read_as(owner_key bigint) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT set_config('kalito.owner', key::text, true) FROM owners WHERE key = owner_key
+        UNION ALL SELECT space FROM space_members WHERE member = (SELECT name FROM owners WHERE key = owner_key);
+END $$;
+
 -- member shared the record source_id of their own. They may have left the space. It does not refer to spaces: that would
 -- lock a row of spaces after the lock of an owner, and so in the wrong order.
 CREATE TABLE shared_copies (
