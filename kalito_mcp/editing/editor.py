@@ -87,7 +87,7 @@ class RecordEditor:
         around: Around | None = None,
     ) -> Sequence[MemoryRecord]:
         """Store a thought, a document or a task; see `Memory.remember`. No `created_at` means now. `around` is called
-        in the transaction that adds the records, to do so."""
+        in the transaction that adds the records, to do so; records of the same words do not count then."""
         if record_type not in _REMEMBERED:
             raise InvalidInput(
                 f"type={str(record_type)!r} cannot be created with remember; use thought, document or task"
@@ -134,7 +134,7 @@ class RecordEditor:
                     raise SessionFinalized(session.id, session.state)
                 place = scope_of_session(session, scope.limits).of_session(session.id)
             repeated = await self._forgotten.repeated(records, place, drafts, keys)
-            if known := await known_already(records, place, drafts):
+            if around is None and (known := await known_already(records, place, drafts)):
                 return [known]
             if record_type is RecordType.DOCUMENT:
                 texts = [str(draft.content["text"]) for draft in drafts]

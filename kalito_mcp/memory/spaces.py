@@ -41,9 +41,9 @@ class Spaces(Part):
         self, record_id: str, space: str | None = None, *, editor: Editor = PROGRAM
     ) -> tuple[MemoryRecord, SharedCopy]:
         """Copy a record into a space; without a name, into the only one in which the owner may write. What was shared
-        there before is brought up to date. A copy is a note: short words of a person or an assistant are known to all
-        members, others are found by their searches. Returns the copy, or the first part of a long one, and what is
-        noted of it, with the id of all parts.
+        there before is brought up to date. Somebody else's copy of the same words is another one. A copy is a note:
+        short words of a person or an assistant are known to all members, others are found by their searches. Returns
+        the copy, or the first part of a long one, and what is noted of it, with the id of all parts.
 
         Raises:
             RecordNotFound: no such record, or it was erased.

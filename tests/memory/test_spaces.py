@@ -274,13 +274,45 @@ async def test_what_was_shared_once_is_shared_again_as_the_same_record(memory: M
     assert await found_by(memory, "ben") == [(RULE, "team")]
 
 
-async def test_the_same_words_of_two_people_are_in_a_space_once(memory: Memory) -> None:
-    _, copy = await shared(memory, "ann")
-    ben = memory.of_owner("ben")
-    pin = await ben.create_pin(CreatePinRequest(None, RULE, scope=Reach.PERSON))
-    again, noted = await ben.spaces.share(pin.id)
-    assert (again.id, noted.user) == (copy, "ann")
-    assert await found_by(memory, "rae") == [(RULE, "team")]
+async def test_the_same_words_of_two_people_are_shown_once(memory: Memory) -> None:
+    copies = {(await shared(memory, user))[1] for user in ("ann", "ben")}
+    [hit] = (await memory.of_owner("rae").search_memory("deploy to production")).hits
+    assert (hit.text, {hit.record_id, *hit.same}) == (RULE, copies)
+    assert await known_to(memory, "rae") == [(RULE, "team")]
+    assert len((await memory.of_owner("rae").records.profile()).lines) == 1
+    [own] = (await memory.of_owner("ann").search_memory("deploy to production")).hits
+    assert (own.space, {*own.same}) == (None, copies)
+
+
+@pytest.mark.parametrize("end", ["taken back", "erased", "corrected", "somebody erased"])
+async def test_one_who_shared_the_same_words_changes_nothing_of_the_other_s(memory: Memory, end: str) -> None:
+    (pin, of_ann), (_, of_ben) = await shared(memory, "ann"), await shared(memory, "ben")
+    ann = memory.of_owner("ann")
+    if end == "taken back":
+        await ann.forget(of_ann)
+    elif end == "erased":
+        assert set((await ann.purge([pin])).erased) == {pin, of_ann}
+    elif end == "corrected":
+        await ann.update_memory(pin, {"text": "Releases are on Fridays."}, expected_revision=1)
+    else:
+        assert (await memory.people.erase("ann")).spaces == {"team": 1}
+    [hit] = (await memory.of_owner("rae").search_memory("production only on Tuesdays")).hits
+    assert (hit.text, hit.record_id, hit.same) == (RULE, of_ben, ())
+    [made] = await memory.of_owner("rae").records.history(of_ben)
+    assert made["editor_id"] == "ben by terminal"
+    await memory.of_owner("ben").forget(of_ben)
+    assert await found_by(memory, "rae", "production only on Tuesdays") == []
+
+
+async def test_words_that_many_shared_take_no_hit_from_a_page(memory: Memory) -> None:
+    users = [f"user {number}" for number in range(6)]
+    for user in users:
+        await memory.spaces.set_member("team", user, Role.WRITER)
+        await shared(memory, user)
+    await shared(memory, text="The deploy key is kept in drawer three.")
+    page = await memory.of_owner("rae").search_memory(SearchRequest("deploy to production", k=2))
+    assert {one.text for one in page.hits} == {RULE, "The deploy key is kept in drawer three."}
+    assert page.next_cursor is None
 
 
 async def test_a_space_of_a_project_is_seen_in_that_project_alone(memory: Memory) -> None:
