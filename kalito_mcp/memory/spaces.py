@@ -5,16 +5,18 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from kalito_mcp.access.users import check_user
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.records import Visibility
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, checked_user
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.memory.sharing import Sharing
 from kalito_mcp.runtime.acting import acting_as_host
 from kalito_mcp.safety.redaction import checked_handle
+from kalito_mcp.text.look_alikes import alike
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 _LONGEST_NAME: Final = 60
@@ -95,12 +97,16 @@ class Spaces(Part):
         """Make a space: of a project, as `Memory.in_project` names it, or of a team. It has no members yet.
 
         Raises:
-            InvalidInput: the name is not acceptable. Conflict: there is one of this name.
+            InvalidInput: the name is not acceptable, or looks like the one of another space.
+            Conflict: there is one of this name.
         """
         self.place.limits.check_none("making a space")
         checked_handle(name, "the name of a space")
         if len(name) > _LONGEST_NAME:
             raise InvalidInput(f"the name of a space has {len(name)} characters; take at most {_LONGEST_NAME}")
+        other = alike(name, [one.name for one in await self.all()])
+        if other is not None:
+            raise InvalidInput(f"there is a space {other!r} already, which looks the same; take another name")
         of_project = None if project is None else await self.place.target(project)
         space = Space(name, of_project, self.place.clock.now_ms())
         with no_new_words(), acting_as_host("create_space"):
@@ -110,10 +116,11 @@ class Spaces(Part):
         return space
 
     async def set_member(self, name: str, user: str, role: Role) -> Membership:
-        """Let somebody into a space, or give a member another role. Raises NotFound without such a space."""
+        """Let somebody into a space, or give a member another role. Raises NotFound without such a space, and
+        InvalidInput if nobody should get that name, or it looks like somebody else's."""
         self.place.limits.check_none("the members of a space")
-        checked_user(user, "user")
         membership = Membership(await self._existing(name), user, role, self.place.clock.now_ms())
+        await check_user(self.place.store, user)
         with no_new_words(), acting_as_host("set_member"):
             is_there = await self.place.store.write(lambda transaction: transaction.spaces.set_member(membership))
         if not is_there:
@@ -138,10 +145,13 @@ class Spaces(Part):
             return await self._services.people.erase_space(name)
 
     async def _existing(self, name: str) -> Space:
-        found = await self.place.store.read(lambda view: view.spaces.space(name))
-        if found is None:
-            raise NotFound(f"no space {name!r}; `kalito-mcp space list` shows them")
-        return found
+        found = await self.place.store.read(lambda view: view.spaces.spaces())
+        for one in found:
+            if one.name == name:
+                return one
+        other = alike(name, [one.name for one in found])
+        meant = "`kalito-mcp space list` shows them" if other is None else f"did you mean {other!r}?"
+        raise NotFound(f"no space {name!r}; {meant}")
 
     async def _shared_again(self, space: Space, source: MemoryRecord, editor: Editor) -> MemoryRecord | None:
         """The copy that was made of this record before, with the words that the record has now; None without one."""

@@ -9,6 +9,7 @@ import pytest
 
 from kalito_mcp import CreatePinRequest, Memory, NewMessage, open_memory
 from kalito_mcp.config.settings import Settings
+from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import Origin, Reach
 from kalito_mcp.domain.records import Role as Sender
@@ -405,6 +406,29 @@ async def test_spaces_and_members_are_checked(memory: Memory) -> None:
         ("cora", "curator"),
         ("rae", "reader"),
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["Team", "team ", "te\u200bam", "t\u0435am"], ids=["case", "blank", "hidden", "Cyrillic"]
+)
+async def test_a_space_that_looks_like_another_is_not_made(memory: Memory, name: str) -> None:
+    with pytest.raises(InvalidInput, match="there is a space 'team' already, which looks the same; take another name"):
+        await memory.spaces.create(name)
+    with pytest.raises(NotFound, match="did you mean 'team'"):
+        await memory.spaces.members(name)
+
+
+async def test_nobody_is_let_in_by_a_name_that_looks_like_somebody_else_s(memory: Memory) -> None:
+    await memory.spaces.set_member("team", "Andr\u00e9", Role.READER)
+    for name, like in (("Ann", "ann"), ("ben ", "ben"), ("Andre\u0301", "Andr\u00e9")):
+        with pytest.raises(InvalidInput, match=f"there is {like!r} already; write the name the same way"):
+            await memory.spaces.set_member("team", name, Role.READER)
+        with pytest.raises(InvalidInput, match=f"there is {like!r} already"):
+            await memory.access.create_token(Permission.READ, owner=name)
+        with pytest.raises(InvalidInput, match=f"there is {like!r} already"):
+            await memory.access.sign_in.passphrases.set(name, "correct horse battery staple")
+    await memory.spaces.set_member("team", "ann", Role.CURATOR)
+    await memory.spaces.set_member("team", "Andre", Role.READER)
 
 
 async def test_a_space_that_is_removed_leaves_nothing_for_the_next_of_its_name(memory: Memory) -> None:

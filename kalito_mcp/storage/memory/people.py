@@ -15,6 +15,9 @@ _ACCESS: Final = {"access_tokens", "oauth_codes", "oauth_grants", "passphrases"}
 class People(Tables):
     """`ports.people.PeopleWriter`."""
 
+    async def names(self) -> Sequence[str]:
+        return sorted({*(whose for _, _, _, whose in self._rows()), *(user for _, user in self._state.space_members)})
+
     async def owners(self) -> Sequence[OwnerCounts]:
         sessions = list(self._state.sessions.values())
         shown = Counter(one.owner for one in self._state.records.values() if not one.is_deleted)
@@ -25,7 +28,7 @@ class People(Tables):
                 shown[owner],
                 max((one.updated_at for one in sessions if one.owner == owner), default=None),
             )
-            for owner in sorted({whose for _, _, _, whose in self._rows()})
+            for owner in await self.names()
         ]
 
     async def erase(self, owner: str, *, most: int) -> Mapping[str, int]:
