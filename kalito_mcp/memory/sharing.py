@@ -9,7 +9,7 @@ from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord, scope_of, texts_ever
 from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
-from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, seen_in_spaces
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, seen_in_spaces, space_of
 from kalito_mcp.editing.editor import Adding
 from kalito_mcp.editing.new_record import NOTE
 from kalito_mcp.errors import AccessDenied, InvalidInput, KalitoError, RecordNotFound
@@ -22,6 +22,11 @@ from kalito_mcp.upkeep.store_layers import no_new_words
 
 _LONGEST_KNOWN: Final = 1_000
 """Characters of what is shared as a fact that all contexts of the members show. Longer words are found by a search."""
+
+
+def labelled(scope: Scope, record: MemoryRecord) -> MemoryRecord:
+    """The record with the space that it is in, if the scope is one."""
+    return replace(record, space=space_of(scope.owner))
 
 
 class Hiding(Protocol):
@@ -70,7 +75,7 @@ class Sharing(Part):
         with no_new_words():
             async with self.changing(record_id, editor) as (scope, who):
                 records = await change(scope, record_id, editor=who, expected_revision=expected_revision)
-            return await self.place.reached(records)
+            return [labelled(scope, one) for one in await self.place.reached(records)]
 
     async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
         """See `Memory.purge`."""

@@ -13,7 +13,8 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordNotFound
 from kalito_mcp.memory.part import Part
-from kalito_mcp.memory.sharing import Sharing
+from kalito_mcp.memory.sharing import Sharing, labelled
+from kalito_mcp.ports.store import ReadView
 from kalito_mcp.runtime.acting import acting_as_host
 from kalito_mcp.safety.redaction import checked_handle
 from kalito_mcp.text.look_alikes import alike
@@ -38,6 +39,15 @@ class Spaces(Part):
     async def mine(self) -> Sequence[Membership]:
         """The spaces that the owner of this memory is a member of, within its limits."""
         return await self.place.store.read(Sharing(self.place, self._services).mine)
+
+    async def with_members(self) -> Sequence[tuple[Membership, Sequence[Membership]]]:
+        """The same, each with who is in the space, by name: members know each other."""
+        sharing = Sharing(self.place, self._services)
+
+        async def look(view: ReadView) -> list[tuple[Membership, Sequence[Membership]]]:
+            return [(one, await view.spaces.members(one.space.name)) for one in await sharing.mine(view)]
+
+        return await self.place.store.read(look)
 
     async def share(
         self, record_id: str, space: str | None = None, *, editor: Editor = PROGRAM
@@ -67,7 +77,8 @@ class Spaces(Part):
         noted = await self.place.store.read(lambda view: view.spaces.shared(where.space.name, [copy.id]))
         if copy.id not in noted:
             raise RecordNotFound(f"{copy.id} was shared, and erased again meanwhile")
-        return copy, replace(noted[copy.id], record_id=copy.content["document_id"])
+        shared = labelled(Scope(where.space.owner), copy)
+        return shared, replace(noted[copy.id], record_id=copy.content["document_id"])
 
     async def writable(self, name: str | None) -> Membership:
         """The membership by which the owner may share in a space; without a name, in the only one where they may.

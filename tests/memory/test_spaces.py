@@ -105,6 +105,31 @@ async def test_pages_of_a_search_show_each_hit_of_both_memories_once(memory: Mem
     assert len(found) == len(set(found)) == 14
 
 
+async def test_what_is_read_of_a_space_says_so(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    ann, ben = memory.of_owner("ann"), memory.of_owner("ben")
+    [whole] = await ben.records.get_all(copy)
+    earlier = await ben.records.version(copy, 1)
+    at_once = await ben.records.as_of(copy, memory.place.clock.now_ms())
+    updated = await ann.update_memory(copy, {"tags": ["deploy"]}, expected_revision=1)
+    [forgotten] = await ann.forget(copy)
+    reverted = await ann.records.revert(copy, 2)
+    again, _ = await ann.spaces.share(pin)
+    for one in (await ben.records.get(copy), whole, earlier, at_once, updated, forgotten, reverted, again):
+        assert (one.space, one.to_dict()["space"]) == ("team", "team")
+    own = await ann.records.get(pin)
+    assert (own.space, "space" in own.to_dict()) == (None, False)
+
+
+async def test_members_of_a_space_know_each_other_and_nobody_else_does(memory: Memory) -> None:
+    await memory.spaces.create("guild")
+    [(mine, members)] = await memory.of_owner("rae").spaces.with_members()
+    assert (mine.space.name, mine.role) == ("team", Role.READER)
+    assert [one.user for one in members] == ["ann", "ben", "cora", "rae"]
+    assert await memory.of_owner("dan").spaces.with_members() == []
+    assert await memory.of_owner("rae", Limits(agent="a")).spaces.with_members() == []
+
+
 async def test_a_copy_s_history_says_who_shared_and_who_changed_it(memory: Memory) -> None:
     _, copy = await shared(memory)
     cora = memory.of_owner("cora")
