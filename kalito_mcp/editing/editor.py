@@ -39,6 +39,7 @@ from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.same_words import known_already
 from kalito_mcp.records.schemas import check_size, checked_changes, checked_content
 from kalito_mcp.records.sessions import ensure_session
+from kalito_mcp.records.stored_before import refuse_erased
 from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -139,6 +140,8 @@ class RecordEditor:
             if record_type is RecordType.DOCUMENT:
                 texts = [str(draft.content["text"]) for draft in drafts]
                 erased = {one.text for one in await records.erased_texts(place, record_type, texts)}
+                if not repeated and erased.issuperset(texts):
+                    await refuse_erased(records, place, record_type, texts)
                 kept = without_forgotten(drafts, repeated | erased)
                 return await self._replace_document(records, place, kept, editor, now_ms)
             if repeated:
