@@ -65,7 +65,7 @@ class Passphrases:
             await transaction.sign_in.put_passphrase(owner, kept, now_ms=now_ms)
             return await transaction.sign_in.revoke_grants(owner, now_ms=now_ms) if sign_out else ()
 
-        with acting_as_host("set_passphrase"):
+        with acting_as_host("set_passphrase", owner):
             return await self._store.write(put)
 
     async def has_any(self) -> bool:

@@ -103,7 +103,7 @@ class Tokens:
         made = new_token(
             owner, permission, now_ms=self._clock.now_ms(), name=name, limits=limits, lifetime_ms=lifetime_ms
         )
-        with acting_as_host("create_token"):
+        with acting_as_host("create_token", owner):
             await self._store.write(lambda transaction: transaction.access.add_token(made.token, hash_of(made.text)))
         return made
 

@@ -41,6 +41,9 @@ class Audit(Tables):
             if owner in (None, one.said.owner) and one.said.at >= since_ms and (before is None or one.number < before)
         ][:limit]
 
+    async def count(self, owner: str | None, *, since_ms: int = 0) -> int:
+        return len(await self.entries(owner, since_ms=since_ms, limit=len(self._state.audit_log)))
+
     async def check(self, noted: AuditHead | None) -> tuple[str | None, AuditHead]:
         chain = Chain(noted)
         for one in self._state.audit_log.values():

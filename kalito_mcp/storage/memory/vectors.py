@@ -22,9 +22,10 @@ class Vectors(Tables):
     async def indexes(self) -> Sequence[VectorIndex]:
         return sorted(self._state.vector_indexes.values(), key=lambda one: not one.is_active)
 
-    async def count(self, fingerprint: str) -> int:
+    async def count(self, fingerprint: str, owner: str | None = None) -> int:
         key = self._key(fingerprint)
-        return sum(place[0] == key for place in self._state.vectors)
+        owners = {one.key: one.owner for one in self._state.records.values()}
+        return sum(of == key and owner in (None, owners[record_key]) for of, record_key in self._state.vectors)
 
     async def owed(self, fingerprint: str, *, limit: int, is_claimed: bool = False) -> Sequence[OwedVector]:
         del is_claimed  # no other process makes any
