@@ -348,7 +348,7 @@ class Memory(Part):
             updated = await self._services.editor.update(
                 scope, record_id, changes, expected_revision=expected_revision, editor=who
             )
-        return labelled(scope, (await self.place.reached([updated]))[0])
+        return labelled(scope.owner, (await self.place.reached([updated]))[0])
 
     async def forget(
         self, record_id: str, *, editor: Editor = PROGRAM, expected_revision: int | None = None

@@ -41,12 +41,12 @@ class Records(Part):
             StorageDamaged: its row is not as it was written.
         """
         scope = await self._scope_of(record_id)
-        return labelled(scope, await self._services.historian.record(scope, record_id))
+        return labelled(scope.owner, await self._services.historian.record(scope, record_id))
 
     async def get_all(self, record_id: str) -> Sequence[MemoryRecord]:
         """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
         scope = await self._scope_of(record_id)
-        return [labelled(scope, one) for one in await self._services.historian.records(scope, record_id)]
+        return [labelled(scope.owner, one) for one in await self._services.historian.records(scope, record_id)]
 
     async def all(
         self, types: frozenset[RecordType], *, agent_id: str | None = None, session_id: str | None = None
@@ -201,12 +201,12 @@ class Records(Part):
     async def version(self, record_id: str, number: int) -> MemoryRecord:
         """A record as it was in one version. Raises RecordNotFound, InvalidInput."""
         scope = await self._scope_of(record_id)
-        return labelled(scope, await self._services.historian.version(scope, record_id, number))
+        return labelled(scope.owner, await self._services.historian.version(scope, record_id, number))
 
     async def as_of(self, record_id: str, moment_ms: int) -> MemoryRecord:
         """A record as it was at a moment. Raises RecordNotFound, even if it did not exist yet."""
         scope = await self._scope_of(record_id)
-        return labelled(scope, await self._services.historian.as_of(scope, record_id, moment_ms))
+        return labelled(scope.owner, await self._services.historian.as_of(scope, record_id, moment_ms))
 
     async def diff(self, record_id: str, old: int, new: int) -> list[str]:
         """The differences between two versions, one line each. Raises RecordNotFound, InvalidInput."""
@@ -228,7 +228,7 @@ class Records(Part):
                 reverted = await self._services.editor.revert(
                     scope, record_id, version, editor=who, expected_revision=expected_revision
                 )
-            return labelled(scope, (await self.place.reached([reverted]))[0])
+            return labelled(scope.owner, (await self.place.reached([reverted]))[0])
 
     async def move(self, record_id: str, project: str | None, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Give a record that is in no session, or all parts of such a document, to a project; None makes it personal.

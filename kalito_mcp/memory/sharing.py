@@ -26,9 +26,9 @@ _LONGEST_KNOWN: Final = 1_000
 """Characters of what is shared as a fact that all contexts of the members show. Longer words are found by a search."""
 
 
-def labelled(scope: Scope, record: MemoryRecord) -> MemoryRecord:
-    """The record with the space that it is in, if the scope is one."""
-    return replace(record, space=space_of(scope.owner))
+def labelled(owner: str, record: MemoryRecord) -> MemoryRecord:
+    """A record of this owner, with the space that it is in, if the owner is one."""
+    return replace(record, space=space_of(owner))
 
 
 class Hiding(Protocol):
@@ -78,7 +78,7 @@ class Sharing(Part):
         with no_new_words():
             async with self.changing(record_id, editor) as (scope, who):
                 records = await change(scope, record_id, editor=who, expected_revision=expected_revision)
-            return [labelled(scope, one) for one in await self.place.reached(records)]
+            return [labelled(scope.owner, one) for one in await self.place.reached(records)]
 
     async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
         """See `Memory.purge`."""
@@ -220,9 +220,7 @@ class Sharing(Part):
                     await self.rewritten(copy.space, parts, new[0], editor)
                     await self._note_source(copy.space, [one.id for one in parts], new[0].id)
                 else:
-                    await self._services.editor.forget(
-                        Scope(copy.space.owner), copy.document, editor=self.signed(editor)
-                    )
+                    await self._services.editor.forget(copy.scope, copy.document, editor=self.signed(editor))
 
     async def _note_source(self, space: Space, record_ids: Sequence[str], source_id: str) -> None:
         """Note that these copies are of another record by now."""
@@ -242,7 +240,7 @@ class Sharing(Part):
         """A record, all that it ever said, and the parts of its copy."""
         record = await get_record(view.records, self.place.scope(), copy.source_id)
         ever = texts_ever(record, await view.records.edits(record))
-        return record, ever, current_parts(await get_records(view.records, Scope(copy.space.owner), copy.document))
+        return record, ever, current_parts(await get_records(view.records, copy.scope, copy.document))
 
 
 class _Copy(NamedTuple):
@@ -251,6 +249,11 @@ class _Copy(NamedTuple):
     space: Space
     document: str
     source_id: str
+
+    @property
+    def scope(self) -> Scope:
+        """Of its space."""
+        return Scope(self.space.owner)
 
 
 class _Copied(NamedTuple):

@@ -77,7 +77,7 @@ class Spaces(Part):
         noted = await self.place.store.read(lambda view: view.spaces.shared(where.space.name, [copy.id]))
         if copy.id not in noted:
             raise RecordNotFound(f"{copy.id} was shared, and erased again meanwhile")
-        shared = labelled(Scope(where.space.owner), copy)
+        shared = labelled(where.space.owner, copy)
         return shared, replace(noted[copy.id], record_id=copy.content["document_id"])
 
     async def writable(self, name: str | None) -> Membership:
