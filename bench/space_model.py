@@ -266,18 +266,12 @@ class SpaceModel:
         is_repeated = False
         if source.origin is Origin.ASSISTANT:
             is_repeated = self._is_forgotten(holder, project, text)
-        same = [one for one in self.of_holder(holder) if one.is_shown and one.now.text == text]
-        same = [one for one in same if one.project == project]
-        if not same and (is_repeated or text in self.erased.get(holder, ())):
+        if is_repeated or text in self.erased.get(holder, ()):
             raise Refused(_CONFLICT)
         if source.origin is Origin.USER:
             self._bring_back(holder, project, text)
 
         def check(found: tuple[str, str, str, str, str]) -> Iterator[str]:
-            if same:
-                if found not in [(one.id, text, one.user, one.source, named[0]) for one in same]:
-                    yield f"other_copy: {found} instead of {same}"
-                return
             copy = Kept(found[0], holder, project, DEFAULT_AGENT, source.origin, [Version(text)], call.owner, source.id)
             if found != (copy.id, text, call.owner, source.id, named[0]) or copy.id in self.records:
                 yield f"other_copy: {found} instead of {copy}"

@@ -17,7 +17,7 @@ class VectorCounts(Protocol):
     """Which vector indexes there are, and how many vectors each has."""
 
     async def indexes(self) -> Sequence[VectorIndex]: ...
-    async def count(self, fingerprint: str) -> int: ...
+    async def count(self, fingerprint: str, owner: str | None = None) -> int: ...
 
 
 class Counts(Protocol):
@@ -44,7 +44,7 @@ def read_stats(settings: ReaderSettings, session_id: str | None) -> dict[str, An
             "database": str(settings.database),
             "bytes": 0 if settings.database.server else settings.database.path.stat().st_size,
             **await view.sessions.totals(owned),
-            "vectors": sum([await view.vectors.count(index.fingerprint) for index in served]),
+            "vectors": sum([await view.vectors.count(index.fingerprint, settings.owner) for index in served]),
             "vectors_made_by": served[0].fingerprint if served else None,
         }
 

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import anyio
 
@@ -68,8 +67,6 @@ from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
 from kalito_mcp.upkeep.vector_worker import VectorWorker
-
-_OWN_COPIES: Final = "exports and other copies that somebody made are theirs to delete"
 
 
 @asynccontextmanager
@@ -233,11 +230,11 @@ async def _assemble(
         clock,
         erase_events=spool.erase,
         forget_judged=judge.forget,
+        elsewhere=COPIES if settings.database.server else (),
     )
     people = PersonEraser(
         *(store, eraser, snapshots, clock),
         erase_events=lambda owner: spool.erase_all() if owner == settings.owner else 0,
-        copies=(*(COPIES if settings.database.server else ()), _OWN_COPIES),
     )
     most, threshold = settings.context.summaries, settings.window.threshold
     owed = OwedWorker(store, summaries, pins, eraser, max_per_level=most, threshold=threshold)

@@ -15,8 +15,8 @@ import anyio
 import anyio.to_thread
 
 from kalito_mcp.access.attempts import AttemptLimiter
+from kalito_mcp.access.users import check_user
 from kalito_mcp.domain.sign_in import Passphrase
-from kalito_mcp.domain.spaces import checked_user
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
@@ -50,7 +50,7 @@ class Passphrases:
         Raises:
             InvalidInput: the passphrase is too short or too long, or the owner is not acceptable.
         """
-        checked_user(owner, "owner")
+        await check_user(self._store, owner)
         if len(_plain(passphrase)) < LEAST_CHARS:
             raise InvalidInput(
                 f"the passphrase is too short; use at least {LEAST_CHARS} characters, such as five words"
@@ -65,7 +65,7 @@ class Passphrases:
             await transaction.sign_in.put_passphrase(owner, kept, now_ms=now_ms)
             return await transaction.sign_in.revoke_grants(owner, now_ms=now_ms) if sign_out else ()
 
-        with acting_as_host("set_passphrase"):
+        with acting_as_host("set_passphrase", owner):
             return await self._store.write(put)
 
     async def has_any(self) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from kalito_mcp.access.users import check_user
 from kalito_mcp.domain.access import Permission, Token, TokenKind
 from kalito_mcp.domain.scope import NO_LIMITS, Limits
-from kalito_mcp.domain.spaces import checked_user
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput, NotFound, StorageError
@@ -91,9 +91,10 @@ class Tokens:
         """Make and store a token for a program.
 
         Raises:
-            InvalidInput: the owner, a limit or the name is not acceptable, or it would never be valid.
+            InvalidInput: the owner, a limit or the name is not acceptable, the owner looks like another one, or it
+                would never be valid.
         """
-        checked_user(owner, "owner")
+        await check_user(self._store, owner)
         for field, value in (("agent", limits.agent), ("project", limits.project), ("name", name or None)):
             if value is not None:
                 checked_name(value, field)
@@ -102,7 +103,7 @@ class Tokens:
         made = new_token(
             owner, permission, now_ms=self._clock.now_ms(), name=name, limits=limits, lifetime_ms=lifetime_ms
         )
-        with acting_as_host("create_token"):
+        with acting_as_host("create_token", owner):
             await self._store.write(lambda transaction: transaction.access.add_token(made.token, hash_of(made.text)))
         return made
 

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 _SHOWN_IDS: Final = 5
+_MOST: Final = 100_000
 
 
 @click.command(name="audit")
 @click.option("--since", metavar="WHEN", help="Only from then on: 2026-03-04, 7d (days ago), 'last March'.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="How many at most.")
+@click.option("--limit", type=click.IntRange(1, _MOST), default=100, show_default=True, help="How many at most.")
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 @click.option(
     "--verify", "is_check", is_flag=True, help="Check that every entry is as it was written, and say the head."
@@ -55,18 +56,23 @@ def command(
         tell([f"{plural(found.count, 'entry')}, each as it was written; head {found}"])
         return
 
-    async def read(memory: "Memory") -> Sequence[AuditEntry]:
+    async def read(memory: "Memory") -> tuple[Sequence[AuditEntry], int]:
         from kalito_mcp.text.times.expressions import moment_in_words  # noqa: PLC0415 - only with --since
 
         now_ms = memory.place.clock.now_ms()
         since_ms = since and moment_in_words(since, "since", now_ms, is_last=False, zone=memory.zone)
-        return await memory.access.audit(since_ms=since_ms or 0, limit=limit, all_owners=True)
+        entries = await memory.access.audit(since_ms=since_ms or 0, limit=limit, all_owners=True)
+        if len(entries) < limit:
+            return entries, len(entries)
+        return entries, await memory.access.audit_count(since_ms=since_ms or 0, all_owners=True)
 
-    entries = with_memory(settings, read)
+    entries, total = with_memory(settings, read)
     if is_json:
         tell_json(_as_json(one) for one in entries)
     else:
         tell(map(_line, entries) if entries else ["nothing was done over HTTP, and no token was made"])
+    if (left := total - len(entries)) > 0:
+        click.echo(f"{plural(left, 'older entry')} not shown; see more with --limit {min(total, _MOST)}", err=True)
 
 
 def _head(noted: str | None) -> AuditHead | None:

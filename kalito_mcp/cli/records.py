@@ -193,7 +193,8 @@ def _tell_erased(report: PurgeReport) -> None:
     tell(f"rewritten without the erased text: {one}" for one in report.rewritten)
     tell(f"could not clean {place}: {reason}" for place, reason in report.remaining.items())
     if not report.remaining:
-        tell(["no erased text remains in the memory's files"])
+        tell([f"no erased text remains in the memory's {'tables' if report.elsewhere else 'files'}"])
+    tell(f"note: {one}" for one in report.elsewhere)
     if report.erased:
         tell(["copies elsewhere, such as backups of the folder, are not cleaned: delete them yourself"])
 

@@ -15,7 +15,7 @@ from kalito_mcp.cli.token import lifetime_ms, token_lines, with_lifetime, with_p
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.people import ErasedPerson, Person
 from kalito_mcp.domain.time import to_iso
-from kalito_mcp.errors import Conflict, InvalidInput, NotFound
+from kalito_mcp.errors import Conflict, NotFound
 from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
@@ -57,9 +57,6 @@ def add(
     settings = settings_of(database, config)
 
     async def made(memory: "Memory") -> "NewToken":
-        for one in await memory.people.all():
-            if one.name != name and one.name.casefold() == name.casefold():
-                raise InvalidInput(f"there is {one.name!r} already; write the name the same way")
         return await memory.access.create_token(
             Permission(permission), owner=name, name=key_name or "key", lifetime_ms=lifetime_ms(days)
         )

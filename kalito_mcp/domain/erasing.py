@@ -10,13 +10,14 @@ class PurgeReport:
     """`erased` are the ids of the records that are gone, including earlier purges. `rewritten` names the
     summaries and snapshots that were rewritten without them. `remaining` maps the places that may still contain the
     words to what to do there; another `purge` of no records retries these. `is_owed`: some of it failed, and the
-    background tries again.
+    background tries again. `elsewhere` says, for the operator, where the words stay for a while outside the tables.
     """
 
     erased: tuple[str, ...]
     rewritten: tuple[str, ...]
     remaining: Mapping[str, str]
     is_owed: bool = False
+    elsewhere: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -88,6 +88,8 @@ class MemoryRecord:
     """Whether the call that returns this stored nothing, because this says the same. False after a read."""
     redacted: tuple[str, ...] = field(default=(), compare=False)
     """Removed from the input by the call: kinds of secrets, and `private`. Empty after a read."""
+    space: str | None = field(default=None, compare=False)
+    """The name of the space that it is in, if it was read there by a member."""
 
     @property
     def text(self) -> str:
@@ -130,6 +132,7 @@ class MemoryRecord:
             "text": self.text,
             "timestamp": to_iso(self.created_at),
             "recorded_at": None if self.recorded_at == self.created_at else to_iso(self.recorded_at),
+            "space": self.space,
             "project": self.project,
             "session_id": self.session_id,
             "role": None if self.role is None else str(self.role),

@@ -39,6 +39,7 @@ from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.same_words import known_already
 from kalito_mcp.records.schemas import check_size, checked_changes, checked_content
 from kalito_mcp.records.sessions import ensure_session
+from kalito_mcp.records.stored_before import refuse_erased
 from kalito_mcp.runtime.long_texts import read_aside
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.safety.redaction import checked_handle, cleaned
@@ -87,7 +88,7 @@ class RecordEditor:
         around: Around | None = None,
     ) -> Sequence[MemoryRecord]:
         """Store a thought, a document or a task; see `Memory.remember`. No `created_at` means now. `around` is called
-        in the transaction that adds the records, to do so."""
+        in the transaction that adds the records, to do so; records of the same words do not count then."""
         if record_type not in _REMEMBERED:
             raise InvalidInput(
                 f"type={str(record_type)!r} cannot be created with remember; use thought, document or task"
@@ -134,11 +135,13 @@ class RecordEditor:
                     raise SessionFinalized(session.id, session.state)
                 place = scope_of_session(session, scope.limits).of_session(session.id)
             repeated = await self._forgotten.repeated(records, place, drafts, keys)
-            if known := await known_already(records, place, drafts):
+            if around is None and (known := await known_already(records, place, drafts)):
                 return [known]
             if record_type is RecordType.DOCUMENT:
                 texts = [str(draft.content["text"]) for draft in drafts]
                 erased = {one.text for one in await records.erased_texts(place, record_type, texts)}
+                if not repeated and erased.issuperset(texts):
+                    await refuse_erased(records, place, record_type, texts)
                 kept = without_forgotten(drafts, repeated | erased)
                 return await self._replace_document(records, place, kept, editor, now_ms)
             if repeated:

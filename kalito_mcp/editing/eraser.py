@@ -48,6 +48,7 @@ class Eraser:
         *,
         erase_events: Callable[[Collection[str]], None] = lambda _: None,
         forget_judged: Callable[[], None] = lambda: None,
+        elsewhere: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._cascade = cascade
@@ -57,6 +58,8 @@ class Eraser:
         """Deletes unrecorded reports of hooks that contain one of these texts."""
         self._forget_judged = forget_judged
         """Drops the vectors of sentences that are kept in memory."""
+        self.elsewhere = tuple(elsewhere)
+        """Where else what was erased may be, in words."""
         self._sweeping = anyio.Lock()
         self._next_look_s = -math.inf
         self._pause_s = _LOOK_PAUSE_S
@@ -105,6 +108,7 @@ class Eraser:
             rewritten=(*rewritten, *swept.rewritten),
             remaining=swept.remaining,
             is_owed=swept.is_owed,
+            elsewhere=self.elsewhere,
         )
 
     async def _look_up(self, scope: Scope, record_ids: Sequence[str]) -> tuple[list[MemoryRecord], list[str]]:

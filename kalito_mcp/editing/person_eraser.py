@@ -6,7 +6,7 @@ next one; a sweep that was cut short also by the background.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import anyio.to_thread
@@ -32,7 +32,7 @@ _ACTION: Final = "erase_person"
 
 class PersonEraser:
     """The only way to erase a person or a space. `erase_events` deletes what hooks reported for an owner and no server
-    has taken; how many reports that were. `copies` says, in words, where else what was erased may be."""
+    has taken; how many reports that were."""
 
     def __init__(
         self,
@@ -42,14 +42,12 @@ class PersonEraser:
         clock: Clock,
         *,
         erase_events: Callable[[str], int],
-        copies: Sequence[str],
     ) -> None:
         self._store = store
         self._eraser = eraser
         self._snapshots = snapshots
         self._clock = clock
         self._erase_events = erase_events
-        self._copies = copies
 
     async def erase(self, name: str) -> ErasedPerson:
         """Erase a person; see `People.erase`."""
@@ -72,7 +70,8 @@ class PersonEraser:
             f"the audit log keeps its entries about {name}: names, ids and numbers, and no words",
             "what they wrote into copies that others shared stays there, with their name",
             "running servers may have some of it in memory until they are restarted",
-            *self._copies,
+            *self._eraser.elsewhere,
+            "exports and other copies that somebody made are theirs to delete",
         )
         return ErasedPerson(name, dict(rows), spaces, files, kept, swept.remaining, is_owed=swept.is_owed)
 

@@ -127,6 +127,12 @@ class Access(Part):
             lambda view: view.audit.entries(owner, since_ms=since_ms, before=before, limit=limit)
         )
 
+    async def audit_count(self, *, since_ms: int = 0, all_owners: bool = False) -> int:
+        """How many entries `audit` would give without a limit. Raises as it."""
+        self.place.limits.check_none("the audit log")
+        owner = None if all_owners else self.place.owner
+        return await self.place.store.read(lambda view: view.audit.count(owner, since_ms=since_ms))
+
     async def check_audit(self, noted: AuditHead | None = None) -> tuple[str | None, AuditHead]:
         """What is wrong with the audit log of all owners, None if every entry is as it was written; and its head. Note
         the head elsewhere: given as `noted`, the log must still begin with what it was then."""

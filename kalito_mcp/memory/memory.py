@@ -37,7 +37,7 @@ from kalito_mcp.memory.people import People
 from kalito_mcp.memory.place import Place
 from kalito_mcp.memory.projects import Projects
 from kalito_mcp.memory.records import Records
-from kalito_mcp.memory.sharing import Sharing
+from kalito_mcp.memory.sharing import Sharing, labelled
 from kalito_mcp.memory.spaces import Spaces
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
 from kalito_mcp.records.recorder import Recorded
@@ -348,7 +348,7 @@ class Memory(Part):
             updated = await self._services.editor.update(
                 scope, record_id, changes, expected_revision=expected_revision, editor=who
             )
-        return (await self.place.reached([updated]))[0]
+        return labelled(scope.owner, (await self.place.reached([updated]))[0])
 
     async def forget(
         self, record_id: str, *, editor: Editor = PROGRAM, expected_revision: int | None = None

@@ -15,7 +15,7 @@ from kalito_mcp.domain.statements import Disagreement, Statement, StatementGroup
 from kalito_mcp.editing.decisions import holding_with, kept, replacing
 from kalito_mcp.editing.editor import Change
 from kalito_mcp.memory.part import Part
-from kalito_mcp.memory.sharing import Sharing
+from kalito_mcp.memory.sharing import Sharing, labelled
 from kalito_mcp.pins.disagreements import disagreements
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.pins.pinner import checked_reach
@@ -40,11 +40,13 @@ class Records(Part):
             RecordNotFound: no such record, or it was erased.
             StorageDamaged: its row is not as it was written.
         """
-        return await self._services.historian.record(await self._scope_of(record_id), record_id)
+        scope = await self._scope_of(record_id)
+        return labelled(scope.owner, await self._services.historian.record(scope, record_id))
 
     async def get_all(self, record_id: str) -> Sequence[MemoryRecord]:
         """The record of this id, or all parts of the document of this id. Raises RecordNotFound."""
-        return await self._services.historian.records(await self._scope_of(record_id), record_id)
+        scope = await self._scope_of(record_id)
+        return [labelled(scope.owner, one) for one in await self._services.historian.records(scope, record_id)]
 
     async def all(
         self, types: frozenset[RecordType], *, agent_id: str | None = None, session_id: str | None = None
@@ -198,11 +200,13 @@ class Records(Part):
 
     async def version(self, record_id: str, number: int) -> MemoryRecord:
         """A record as it was in one version. Raises RecordNotFound, InvalidInput."""
-        return await self._services.historian.version(await self._scope_of(record_id), record_id, number)
+        scope = await self._scope_of(record_id)
+        return labelled(scope.owner, await self._services.historian.version(scope, record_id, number))
 
     async def as_of(self, record_id: str, moment_ms: int) -> MemoryRecord:
         """A record as it was at a moment. Raises RecordNotFound, even if it did not exist yet."""
-        return await self._services.historian.as_of(await self._scope_of(record_id), record_id, moment_ms)
+        scope = await self._scope_of(record_id)
+        return labelled(scope.owner, await self._services.historian.as_of(scope, record_id, moment_ms))
 
     async def diff(self, record_id: str, old: int, new: int) -> list[str]:
         """The differences between two versions, one line each. Raises RecordNotFound, InvalidInput."""
@@ -224,7 +228,7 @@ class Records(Part):
                 reverted = await self._services.editor.revert(
                     scope, record_id, version, editor=who, expected_revision=expected_revision
                 )
-            return (await self.place.reached([reverted]))[0]
+            return labelled(scope.owner, (await self.place.reached([reverted]))[0])
 
     async def move(self, record_id: str, project: str | None, *, editor: Editor = PROGRAM) -> Sequence[MemoryRecord]:
         """Give a record that is in no session, or all parts of such a document, to a project; None makes it personal.

@@ -3,17 +3,19 @@
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
 
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord, scope_of, texts_ever
 from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
-from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, seen_in_spaces
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, seen_in_spaces, space_of
 from kalito_mcp.editing.editor import Adding
 from kalito_mcp.editing.new_record import NOTE
 from kalito_mcp.errors import AccessDenied, InvalidInput, KalitoError, RecordNotFound
 from kalito_mcp.memory.part import Part
+from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.projects import is_path
 from kalito_mcp.records.historian import current_parts, get_record, get_records
@@ -22,6 +24,11 @@ from kalito_mcp.upkeep.store_layers import no_new_words
 
 _LONGEST_KNOWN: Final = 1_000
 """Characters of what is shared as a fact that all contexts of the members show. Longer words are found by a search."""
+
+
+def labelled(owner: str, record: MemoryRecord) -> MemoryRecord:
+    """A record of this owner, with the space that it is in, if the owner is one."""
+    return replace(record, space=space_of(owner))
 
 
 class Hiding(Protocol):
@@ -47,7 +54,7 @@ class Sharing(Part):
     @asynccontextmanager
     async def changing(self, record_id: str, editor: Editor) -> AsyncIterator[tuple[Scope, Editor]]:
         """The scope in which a record is to be changed, and by whom. If the block gives it other words, copies in
-        spaces that say what it once said get them, too.
+        spaces that say what it once said get them, too; and so do copies of pins that were found in it.
 
         Raises:
             AccessDenied: it is in a space, and the owner may not change it there.
@@ -57,11 +64,12 @@ class Sharing(Part):
             yield place.scope(), self.signed(editor)
             return
         copied = await self._copied(record_id)
-        said = (await self._services.historian.record(place.scope(), record_id)).text if copied else ""
         yield place.scope(), editor
-        for space, document in copied:
+        for copy in copied.of_record:
             with suppress(KalitoError):  # the change is made; the next one of its words brings this up to date
-                await self._follow(space, document, record_id, said, editor)
+                await self._follow(copy, copied.said, editor)
+        if copied.of_pins:
+            await self._follow_pins(record_id, copied, editor)
 
     async def changed(
         self, change: Hiding, record_id: str, editor: Editor, expected_revision: int | None
@@ -70,7 +78,7 @@ class Sharing(Part):
         with no_new_words():
             async with self.changing(record_id, editor) as (scope, who):
                 records = await change(scope, record_id, editor=who, expected_revision=expected_revision)
-            return await self.place.reached(records)
+            return [labelled(scope.owner, one) for one in await self.place.reached(records)]
 
     async def purge(self, record_ids: Sequence[str]) -> PurgeReport:
         """See `Memory.purge`."""
@@ -162,31 +170,106 @@ class Sharing(Part):
             fields["scope"] = str(Reach.PERSON if project is None else Reach.PROJECT)
         return fields
 
-    async def _copied(self, record_id: str) -> Sequence[tuple[Space, str]]:
-        """The copies of a record where its owner may still write, within the limits: the space, and the id there."""
+    async def _copied(self, record_id: str) -> "_Copied":
+        """The copies of a record where its owner may still write, within the limits, and those of its found pins."""
 
-        async def look(view: ReadView) -> Sequence[tuple[Space, str]]:
+        async def look(view: ReadView) -> _Copied:
             writable = {one.space.name: one.space for one in await self.mine(view) if one.role.includes(Role.WRITER)}
-            copies = await view.spaces.copies(self.place.owner, [record_id]) if writable else ()
-            found: dict[tuple[Space, str], None] = {}
-            for copy in copies:
+            record = await view.records.record(self.place.scope(), record_id) if writable else None
+            if record is None:
+                return _Copied()
+            pins = [pin.id for pin in await _visible_pins(view, record)]
+            found: dict[_Copy, None] = {}
+            for copy in await view.spaces.copies(self.place.owner, [record_id, *pins]):
                 if (space := writable.get(copy.space)) is not None:
                     part = await get_record(view.records, Scope(space.owner), copy.record_id)
-                    found[space, part.content["document_id"]] = None
-            return [*found]
+                    found[_Copy(space, part.content["document_id"], copy.source_id)] = None
+            of_pins = [one for one in found if one.source_id != record_id]
+            return _Copied(record.text, [one for one in found if one not in of_pins], of_pins, frozenset(pins))
 
         return await self.place.store.read(look)
 
-    async def _follow(self, space: Space, document: str, record_id: str, before: str, editor: Editor) -> None:
-        """Bring a copy up to date if the record says something else than before, unless the copy says what the record
+    async def _follow(self, copy: "_Copy", before: str, editor: Editor) -> None:
+        """Bring a copy up to date if its record says something else than before, unless the copy says what the record
         never said: somebody has changed it."""
-
-        async def look(view: ReadView) -> tuple[MemoryRecord, Sequence[str], Sequence[MemoryRecord]]:
-            record = await get_record(view.records, self.place.scope(), record_id)
-            ever = texts_ever(record, await view.records.edits(record))
-            return record, ever, current_parts(await get_records(view.records, Scope(space.owner), document))
-
-        now, ever, parts = await self.place.store.read(look)
-        said = "".join(one.text for one in parts if not one.is_deleted)
+        now, ever, parts = await self.place.store.read(partial(self._compared, copy))
+        said = _said(parts)
         if now.text not in (before, said) and said in ever:
-            await self.rewritten(space, parts, now, editor)
+            await self.rewritten(copy.space, parts, now, editor)
+
+    async def _follow_pins(self, record_id: str, copied: "_Copied", editor: Editor) -> None:
+        """Let the copies of pins that a corrected message no longer has say what the pin says that came instead; or
+        forget them, as these pins were, if none came or several did."""
+        scope = self.place.scope()
+
+        async def look(view: ReadView) -> Sequence[MemoryRecord] | None:
+            record = await get_record(view.records, scope, record_id)
+            return None if record.is_deleted else await _visible_pins(view, record)
+
+        pins = await self.place.store.read(look)
+        if pins is None:  # what is forgotten stays where it was shared
+            return
+        held = {one.id for one in pins}
+        new = [one for one in pins if one.id not in copied.pins]
+        for copy in (one for one in copied.of_pins if one.source_id not in held):
+            with suppress(KalitoError):
+                _, ever, parts = await self.place.store.read(partial(self._compared, copy))
+                if _said(parts) not in ever:
+                    continue
+                if len(new) == 1:
+                    await self.rewritten(copy.space, parts, new[0], editor)
+                    await self._note_source(copy.space, [one.id for one in parts], new[0].id)
+                else:
+                    await self._services.editor.forget(copy.scope, copy.document, editor=self.signed(editor))
+
+    async def _note_source(self, space: Space, record_ids: Sequence[str], source_id: str) -> None:
+        """Note that these copies are of another record by now."""
+        now_ms = self.place.clock.now_ms()
+
+        async def note(transaction: WriteTransaction) -> None:
+            await self.mine(transaction)  # the person's lock comes before the space's
+            await transaction.spaces.remove_copies(space.name, record_ids)
+            for one in record_ids:
+                await transaction.spaces.add_copy(SharedCopy(space.name, one, self.place.owner, source_id, now_ms))
+
+        await self.place.store.write(note)
+
+    async def _compared(
+        self, copy: "_Copy", view: ReadView
+    ) -> tuple[MemoryRecord, Sequence[str], Sequence[MemoryRecord]]:
+        """A record, all that it ever said, and the parts of its copy."""
+        record = await get_record(view.records, self.place.scope(), copy.source_id)
+        ever = texts_ever(record, await view.records.edits(record))
+        return record, ever, current_parts(await get_records(view.records, copy.scope, copy.document))
+
+
+class _Copy(NamedTuple):
+    """A copy in a space, by the id of all its parts, and of which record it is."""
+
+    space: Space
+    document: str
+    source_id: str
+
+    @property
+    def scope(self) -> Scope:
+        """Of its space."""
+        return Scope(self.space.owner)
+
+
+class _Copied(NamedTuple):
+    """What a record said before a change, the copies of it and of its found pins, and the ids of these pins."""
+
+    said: str = ""
+    of_record: Sequence[_Copy] = ()
+    of_pins: Sequence[_Copy] = ()
+    pins: frozenset[str] = frozenset()
+
+
+async def _visible_pins(view: ReadView, record: MemoryRecord) -> list[MemoryRecord]:
+    """The pins that were found in a message and are not forgotten."""
+    found = await view.records.pins_of(record) if record.type is RecordType.MESSAGE else ()
+    return [pin for pin in found if is_found_pin(pin) and not pin.is_deleted]
+
+
+def _said(parts: Sequence[MemoryRecord]) -> str:
+    return "".join(one.text for one in parts if not one.is_deleted)

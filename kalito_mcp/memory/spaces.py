@@ -5,16 +5,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from kalito_mcp.access.users import check_user
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.records import Visibility
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, checked_user
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordNotFound
 from kalito_mcp.memory.part import Part
-from kalito_mcp.memory.sharing import Sharing
+from kalito_mcp.memory.sharing import Sharing, labelled
+from kalito_mcp.ports.store import ReadView
 from kalito_mcp.runtime.acting import acting_as_host
 from kalito_mcp.safety.redaction import checked_handle
+from kalito_mcp.text.look_alikes import alike
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 _LONGEST_NAME: Final = 60
@@ -37,13 +40,22 @@ class Spaces(Part):
         """The spaces that the owner of this memory is a member of, within its limits."""
         return await self.place.store.read(Sharing(self.place, self._services).mine)
 
+    async def with_members(self) -> Sequence[tuple[Membership, Sequence[Membership]]]:
+        """The same, each with who is in the space, by name: members know each other."""
+        sharing = Sharing(self.place, self._services)
+
+        async def look(view: ReadView) -> list[tuple[Membership, Sequence[Membership]]]:
+            return [(one, await view.spaces.members(one.space.name)) for one in await sharing.mine(view)]
+
+        return await self.place.store.read(look)
+
     async def share(
         self, record_id: str, space: str | None = None, *, editor: Editor = PROGRAM
     ) -> tuple[MemoryRecord, SharedCopy]:
         """Copy a record into a space; without a name, into the only one in which the owner may write. What was shared
-        there before is brought up to date. A copy is a note: short words of a person or an assistant are known to all
-        members, others are found by their searches. Returns the copy, or the first part of a long one, and what is
-        noted of it, with the id of all parts.
+        there before is brought up to date. Somebody else's copy of the same words is another one. A copy is a note:
+        short words of a person or an assistant are known to all members, others are found by their searches. Returns
+        the copy, or the first part of a long one, and what is noted of it, with the id of all parts.
 
         Raises:
             RecordNotFound: no such record, or it was erased.
@@ -65,7 +77,8 @@ class Spaces(Part):
         noted = await self.place.store.read(lambda view: view.spaces.shared(where.space.name, [copy.id]))
         if copy.id not in noted:
             raise RecordNotFound(f"{copy.id} was shared, and erased again meanwhile")
-        return copy, replace(noted[copy.id], record_id=copy.content["document_id"])
+        shared = labelled(where.space.owner, copy)
+        return shared, replace(noted[copy.id], record_id=copy.content["document_id"])
 
     async def writable(self, name: str | None) -> Membership:
         """The membership by which the owner may share in a space; without a name, in the only one where they may.
@@ -95,12 +108,16 @@ class Spaces(Part):
         """Make a space: of a project, as `Memory.in_project` names it, or of a team. It has no members yet.
 
         Raises:
-            InvalidInput: the name is not acceptable. Conflict: there is one of this name.
+            InvalidInput: the name is not acceptable, or looks like the one of another space.
+            Conflict: there is one of this name.
         """
         self.place.limits.check_none("making a space")
         checked_handle(name, "the name of a space")
         if len(name) > _LONGEST_NAME:
             raise InvalidInput(f"the name of a space has {len(name)} characters; take at most {_LONGEST_NAME}")
+        other = alike(name, [one.name for one in await self.all()])
+        if other is not None:
+            raise InvalidInput(f"there is a space {other!r} already, which looks the same; take another name")
         of_project = None if project is None else await self.place.target(project)
         space = Space(name, of_project, self.place.clock.now_ms())
         with no_new_words(), acting_as_host("create_space"):
@@ -110,10 +127,11 @@ class Spaces(Part):
         return space
 
     async def set_member(self, name: str, user: str, role: Role) -> Membership:
-        """Let somebody into a space, or give a member another role. Raises NotFound without such a space."""
+        """Let somebody into a space, or give a member another role. Raises NotFound without such a space, and
+        InvalidInput if nobody should get that name, or it looks like somebody else's."""
         self.place.limits.check_none("the members of a space")
-        checked_user(user, "user")
         membership = Membership(await self._existing(name), user, role, self.place.clock.now_ms())
+        await check_user(self.place.store, user)
         with no_new_words(), acting_as_host("set_member"):
             is_there = await self.place.store.write(lambda transaction: transaction.spaces.set_member(membership))
         if not is_there:
@@ -138,10 +156,13 @@ class Spaces(Part):
             return await self._services.people.erase_space(name)
 
     async def _existing(self, name: str) -> Space:
-        found = await self.place.store.read(lambda view: view.spaces.space(name))
-        if found is None:
-            raise NotFound(f"no space {name!r}; `kalito-mcp space list` shows them")
-        return found
+        found = await self.place.store.read(lambda view: view.spaces.spaces())
+        for one in found:
+            if one.name == name:
+                return one
+        other = alike(name, [one.name for one in found])
+        meant = "`kalito-mcp space list` shows them" if other is None else f"did you mean {other!r}?"
+        raise NotFound(f"no space {name!r}; {meant}")
 
     async def _shared_again(self, space: Space, source: MemoryRecord, editor: Editor) -> MemoryRecord | None:
         """The copy that was made of this record before, with the words that the record has now; None without one."""

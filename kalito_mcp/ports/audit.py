@@ -20,6 +20,9 @@ class AuditReader(Protocol):
         """Entries of an owner or of all, of this moment or later, with a lower number than `before`, the newest
         first."""
 
+    async def count(self, owner: str | None, *, since_ms: int = 0) -> int:
+        """How many entries of an owner or of all there are of this moment or later."""
+
     async def check(self, noted: AuditHead | None) -> tuple[str | None, AuditHead]:
         """The fault of the log that `domain.audit.Chain` finds, or None; and the last entry that was
         read. Reads all of it."""

@@ -9,8 +9,11 @@ from kalito_mcp.domain.people import OwnerCounts
 class PeopleReader(Protocol):
     """Reads of one consistent view."""
 
+    async def names(self) -> Sequence[str]:
+        """The name of every owner that has anything or is a member of a space, in order; spaces, too."""
+
     async def owners(self) -> Sequence[OwnerCounts]:
-        """Every owner that has anything, by name; spaces, too."""
+        """The same owners, with how much they have."""
 
 
 class PeopleWriter(PeopleReader, Protocol):

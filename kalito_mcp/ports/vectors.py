@@ -46,8 +46,8 @@ class VectorReader(Protocol):
     async def indexes(self) -> Sequence[VectorIndex]:
         """The active index, then the one that is being built. Either may be missing."""
 
-    async def count(self, fingerprint: str) -> int:
-        """How many vectors the index has."""
+    async def count(self, fingerprint: str, owner: str | None = None) -> int:
+        """How many vectors the index has, of an owner or of all."""
 
     async def owed(self, fingerprint: str, *, limit: int, is_claimed: bool = False) -> Sequence[OwedVector]:
         """At most `limit` records without a vector in this index: new ones, then changed ones, then older ones, each

@@ -75,9 +75,9 @@ async def refuse_erased(records: RecordReader, scope: Scope, record_type: Record
         Conflict: one of the texts was erased.
     """
     if erased := await records.erased_texts(scope, record_type, texts):
-        last = erased[-1]
+        last, noun = erased[-1], "note or document" if record_type is RecordType.DOCUMENT else record_type
         raise Conflict(
-            f"a {record_type} with this text ({len(last.text):,} characters) was erased for good on "
+            f"a {noun} with this text ({len(last.text):,} characters) was erased for good on "
             f"{to_iso(last.purged_at)[:10]} and stays erased; nothing was written. Put it in other words if you need "
             "it after all"
         )

@@ -38,9 +38,12 @@ class Collector:
     """Collects the hits of a search: each once, with the ids of records that say the same. A turn next to a hit is
     shown with it, not as another hit."""
 
-    def __init__(self, *, wanted: int, least_share: float = 0.0, has_turns: bool = True) -> None:
+    def __init__(
+        self, *, wanted: int, least_share: float = 0.0, has_turns: bool = True, has_copies: bool = False
+    ) -> None:
         """`least_share` drops hits below this share of the best score: a batch that reaches so low is the last. Unless
-        it `has_turns`, no turns are shown with hits."""
+        it `has_turns`, no turns are shown with hits. With `has_copies`, of a space, equal texts are one hit: several
+        people may have shared the same words."""
         self.hits: list[ScoredCandidate] = []
         self.note: str | None = None
         """Which part of the query was given up; None if nothing was."""
@@ -50,6 +53,8 @@ class Collector:
         self._least_share = least_share
         self._has_turns = has_turns
         self._statements: list[_Statement] = []
+        self._places: dict[str, int] | None = {} if has_copies else None
+        """Where each text is among the hits of a space."""
         self._messages: list[ScoredCandidate] = []
         self._same: dict[str, list[str]] = {}
         self._best_beside: dict[tuple[str | None, int], float] = {}
@@ -78,8 +83,13 @@ class Collector:
             if self._is_shown_beside(scored):
                 continue
             statement = candidate.name, scored.words if candidate.type in _COLLAPSIBLE else frozenset[str]()
-            earlier = _place_of_same(statement, self._statements)
+            if self._places is None:
+                earlier = _place_of_same(statement, self._statements)
+            else:
+                earlier = self._places.get(candidate.text)
             if earlier is None:
+                if self._places is not None:
+                    self._places[candidate.text] = len(self.hits)
                 self.hits.append(scored)
                 self._statements.append(statement)
                 if candidate.seq is not None and self._has_turns:

@@ -55,7 +55,9 @@ def merged_hits(places: Sequence[Sequence[Hit]]) -> list[Hit]:
             first = at.setdefault(words, len(merged))
             if first < before:
                 one = merged[first]
-                merged[first] = replace(one, same=(*one.same, hit.record_id), score=max(one.score, hit.score))
+                merged[first] = replace(
+                    one, same=(*one.same, hit.record_id, *hit.same), score=max(one.score, hit.score)
+                )
             else:
                 merged.append(hit)
     return sorted(merged, key=lambda one: -one.score)

@@ -168,7 +168,7 @@ class Searcher:
         if spaces:
             lists = [page]
             for member, shared in spaces:
-                theirs = Collector(wanted=wanted + 1, least_share=least_share, has_turns=has_turns)
+                theirs = Collector(wanted=wanted + 1, least_share=least_share, has_turns=has_turns, has_copies=True)
                 await self._find(view, shared, question, request, theirs, vector)
                 hits, damaged_there = await _hits(view, shared, theirs, request, span)
                 lists.append([replace(one, space=member.space.name) for one in hits])

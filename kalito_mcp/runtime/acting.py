@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kalito_mcp.domain.access import HOST, Principal
@@ -31,12 +31,13 @@ def acting_as(principal: Principal, action: str) -> Iterator[None]:
 
 
 @contextmanager
-def acting_as_host(action: str) -> Iterator[None]:
-    """The same for the program that started this process, unless the task works for a principal already."""
+def acting_as_host(action: str, owner: str = HOST.owner) -> Iterator[None]:
+    """The same for the program that started this process, on what is this owner's, unless the task works for a
+    principal already."""
     if acting() is not None:
         yield
         return
-    with acting_as(HOST, action):
+    with acting_as(replace(HOST, owner=owner), action):
         yield
 
 

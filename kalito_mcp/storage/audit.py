@@ -14,6 +14,9 @@ SELECT number, hash, {COLUMNS} FROM audit_log
 WHERE number < :below AND at >= :since_ms AND (CAST(:whose AS text) IS NULL OR owner = :whose)
 ORDER BY number DESC LIMIT :limit
 """
+COUNT_ENTRIES: Final = """
+SELECT count(*) FROM audit_log WHERE at >= :since_ms AND (CAST(:whose AS text) IS NULL OR owner = :whose)
+"""
 SELECT_CHAIN: Final = f"""
 SELECT number, hash, {COLUMNS} FROM audit_log WHERE number > :after ORDER BY number LIMIT :limit
 """
@@ -33,6 +36,10 @@ class AuditQueries(Queries):
     ) -> Sequence[AuditEntry]:
         parameters = {"whose": owner, "since_ms": since_ms, "below": before or _NO_LIMIT, "limit": limit}
         return [_entry_of(row) for row in await self._all(SELECT_ENTRIES, **parameters)]
+
+    async def count(self, owner: str | None, *, since_ms: int = 0) -> int:
+        [[count]] = await self._all(COUNT_ENTRIES, whose=owner, since_ms=since_ms)
+        return int(count)
 
     async def check(self, noted: AuditHead | None) -> tuple[str | None, AuditHead]:
         chain = Chain(noted)

@@ -6,6 +6,7 @@ ones that they look like, in either case. The result is for comparing; nobody re
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
 from kalito_mcp.text.analysis import fold
@@ -28,8 +29,21 @@ def plain_letters(text: str) -> str:
     """The text in the letters that it seems to have, in lower case, without what cannot be seen."""
     if text.isascii():
         return text.lower()
-    seen = _INVISIBLE.sub("", "".join(one for one in text if unicodedata.category(one) != "Cf"))
-    return fold(seen).translate(_TO_LATIN)
+    return fold(_visible(text)).translate(_TO_LATIN)
+
+
+def alike(name: str, others: Iterable[str]) -> str | None:
+    """The first of the other names that looks like this one: it differs in case, blanks, forms of the same character,
+    look-alikes or invisible characters alone. None if this name is itself among them, or none looks like it."""
+    known = list(others)
+    looks = _looks_of(name)
+    return None if name in known else next((one for one in known if _looks_of(one) == looks), None)
+
+
+def _looks_of(name: str) -> str:
+    """Diacritics count here: é is not e."""
+    seen = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _visible(name)).casefold())
+    return " ".join(seen.translate(_TO_LATIN).split())
 
 
 def compact(text: str) -> str:
@@ -38,3 +52,7 @@ def compact(text: str) -> str:
     if plain.isascii():
         return "".join([_SEPARATORS.sub("", piece) for piece in pieces(plain)])
     return "".join(one for one in plain if one.isalnum() or unicodedata.category(one)[0] == "M")
+
+
+def _visible(text: str) -> str:
+    return _INVISIBLE.sub("", "".join(one for one in text if unicodedata.category(one) != "Cf"))

@@ -283,7 +283,7 @@ async def test_each_step_of_a_sign_in_is_logged_with_its_consent_and_its_client(
     said = [one.said for one in await entries(memory)]
     grant = next(one for one in said if one.action == "allow_client").changes[0].ids[0]
     assert [(one.principal, one.owner, one.client, one.action) for one in said] == [
-        (HOST.id, "local", None, "set_passphrase"),
+        (HOST.id, "ann", None, "set_passphrase"),
         ("sign_in", "ann", None, "allow_client"),
         (grant, "ann", client.id, "redeem_code"),
         (grant, "ann", client.id, "renew_token"),

@@ -29,6 +29,30 @@ def test_the_log_lists_who_did_what_the_newest_first(tmp_path: Path, invoke: Inv
     assert invoke("audit", "--since", "2099-01-01", "--database", database).out.startswith("nothing was done")
 
 
+def test_a_key_names_whose_it_is_and_no_more_of_it(tmp_path: Path, invoke: Invoke) -> None:
+    database = str(lay_empty_database(tmp_path / "memory.db"))
+    key = invoke("user", "add", "anna", "--database", database).out.strip()
+    invoke("token", "create", "robot", "--owner", "ben", "--database", database)
+    lines = invoke("audit", "--database", database).out.splitlines()
+    assert [line.split("  ")[2] for line in lines] == ["host (ben)", "host (anna)"]
+    assert key[:10] not in lines[1]
+
+
+def test_the_log_says_how_many_older_entries_there_are_and_how_to_see_them(tmp_path: Path, invoke: Invoke) -> None:
+    database = filled(tmp_path, invoke)
+    assert invoke("audit", "--limit", "2", "--database", database).err == ""
+    invoke("token", "create", "desk", "--database", database)
+    for more in ((), ("--json",)):
+        cut = invoke("audit", "--limit", "1", *more, "--since", "2020-01-01", "--database", database)
+        assert len(cut.out.splitlines()) == 1
+        assert cut.err == "2 older entries not shown; see more with --limit 3\n"
+    assert (
+        invoke("audit", "--limit", "2", "--database", database).err
+        == "1 older entry not shown; see more with --limit 3\n"
+    )
+    assert len(invoke("audit", "--limit", "3", "--database", database).out.splitlines()) == 3
+
+
 def test_the_log_is_verified_from_a_head_that_was_noted(tmp_path: Path, invoke: Invoke) -> None:
     database = filled(tmp_path, invoke)
     said = invoke("audit", "--verify", "--database", database).out.strip()

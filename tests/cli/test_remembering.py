@@ -42,6 +42,28 @@ def test_tags_may_be_written_with_commas(invoke: Invoke, remembered: Path) -> No
         assert shown(invoke, remembered, note)["tags"] == tags
 
 
+@pytest.mark.parametrize(("record_type", "noun"), [("note", "note or document"), ("task", "task")])
+def test_exactly_the_words_of_an_erased_record_are_refused_and_other_words_are_not(
+    invoke: Invoke, remembered: Path, record_type: str, noun: str
+) -> None:
+    again = ["remember", "--type", record_type, "The spare key hangs in the shed."]
+    erased = kept(done(invoke, remembered, *again))
+    done(invoke, remembered, "purge", erased, "--yes")
+    said = refused(invoke, remembered, *again)
+    assert f"a {noun} with this text (32 characters) was erased for good on 20" in said
+    assert "Put it in other words" in said
+    done(invoke, remembered, "remember", "--type", record_type, "The spare key hangs in the shed, says Ann.")
+    other = kept(done(invoke, remembered, "remember", "Where is the key?"))
+    done(invoke, remembered, "edit", other, "--text", "The spare key hangs in the shed.")
+
+
+def test_what_was_forgotten_is_remembered_again(invoke: Invoke, remembered: Path) -> None:
+    again = ["remember", "The spare key hangs in the shed."]
+    forgotten = kept(done(invoke, remembered, *again))
+    done(invoke, remembered, "forget", forgotten)
+    assert kept(done(invoke, remembered, *again)) != forgotten
+
+
 def test_a_thought_is_kept_where_it_belongs(invoke: Invoke, remembered: Path) -> None:
     record_type = "thought"
     place = ["--session", "tax", "--agent", "default"]

@@ -3,7 +3,14 @@
 import json
 from pathlib import Path
 
+import anyio
+
+from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.upkeep.vector_worker import VectorWorker
+from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke
+from tests.scripted_embedder import ScriptedEmbedder
 
 
 def test_the_memory_in_numbers(invoke: Invoke, remembered: Path) -> None:
@@ -32,6 +39,22 @@ def test_json_is_one_object_with_the_same_numbers(invoke: Invoke, remembered: Pa
         "pins": 1,
         "summaries": 0,
     }
+
+
+def test_vectors_are_counted_of_the_owner_alone(invoke: Invoke, remembered: Path) -> None:
+    async def embed() -> None:
+        async with open_memory(remembered) as memory:
+            await memory.of_owner("ben").remember("note", {"text": "Bees sleep in winter."})
+        store = await SqliteStore.open(remembered)
+        try:
+            await VectorWorker(store, ScriptedEmbedder(), VectorPolicy()).rebuild(lambda done, total: None)
+        finally:
+            await store.close()
+
+    anyio.run(embed)
+    for owner, count in (("local", 4), ("ben", 1), ("nobody", 0)):
+        shown = invoke("stats", "--json", "--database", str(remembered), KALITO_OWNER=owner)
+        assert json.loads(shown.out)["vectors"] == count
 
 
 def test_one_session_in_detail(invoke: Invoke, remembered: Path) -> None:

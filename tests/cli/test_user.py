@@ -43,7 +43,10 @@ def test_a_name_that_differs_only_in_case_and_the_name_of_a_space_are_refused(in
     database = str(tmp_path / "memory.db")
     invoke("user", "add", "anna", "--database", database)
     again = invoke("user", "add", "Anna", "--database", database)
-    assert (again.code, again.err) == (1, "kalito-mcp: there is 'anna' already; write the name the same way\n")
+    assert (again.code, again.err) == (
+        1,
+        "kalito-mcp: there is 'anna' already; write the name the same way, or take another one\n",
+    )
     space = invoke("user", "add", "space:anna", "--database", database)
     assert (space.code, "is a space" in space.err) == (1, True)
     assert "is a space" in invoke("user", "list", "--database", database, KALITO_OWNER="space:anna").err

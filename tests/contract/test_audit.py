@@ -227,3 +227,14 @@ async def test_an_entry_is_rolled_back_with_what_it_is_about(store: Store) -> No
     assert (await store.read(lambda view: view.audit.head())).count == 4
     await log(store)
     assert (await store.read(lambda view: view.audit.check(None)))[0] is None
+
+
+async def test_entries_are_counted_by_owner_and_moment(store: Store) -> None:
+    for number, owner in enumerate(("anna", "ben", "anna")):
+        entry = NewEntry(START_MS + number, "tok_1", owner, "forget")
+        await store.write(lambda transaction, said=entry: transaction.audit.add(said))
+    async with store.view() as view:
+        assert await view.audit.count(None) == 3
+        assert await view.audit.count("anna") == 2
+        assert await view.audit.count(None, since_ms=START_MS + 1) == 2
+        assert await view.audit.count("anna", since_ms=START_MS + 3) == 0

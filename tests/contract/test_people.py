@@ -9,8 +9,10 @@ import pytest
 
 from kalito_mcp import Memory
 from kalito_mcp.config.settings import Settings
+from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.audit import NewEntry
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.spaces import Role
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.wiring import memory_over
@@ -103,6 +105,17 @@ async def test_the_audit_log_stays_whole(store: Store) -> None:
     await erase(store, "anna", 10)
     fault, head = await store.read(lambda view: view.audit.check(None))
     assert (fault, head.count) == (None, 2)
+
+
+async def test_names_are_of_who_has_anything_or_is_in_a_space(store: Store, tmp_path: Path) -> None:
+    async with memory_of(store, tmp_path) as memory:
+        await memory.access.create_token(Permission.READ, owner="carl")
+        await memory.of_owner("ben").remember("note", {"text": "Quokkas are small."})
+        await memory.spaces.create("team")
+        await memory.spaces.set_member("team", "Anna", Role.READER)
+    names = await store.read(lambda view: view.people.names())
+    assert [one for one in names if one != "space:team"] == ["Anna", "ben", "carl"]
+    assert [*names] == [*await owners(store)]
 
 
 async def test_nobody_is_made_by_erasing_them(store: Store) -> None:

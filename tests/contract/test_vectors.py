@@ -136,6 +136,17 @@ async def test_the_first_index_is_active_at_once_and_serves_what_it_has(store: S
         assert await view.vectors.owed_count(index) == 0
 
 
+async def test_vectors_are_counted_of_one_owner_or_of_all(store: Store) -> None:
+    await append(store, "apple", "pear")
+    await append(store, "plum", scope=replace(TRIP, owner="ben"))
+    index = await opened(store)
+    await pay(store, index)
+    async with store.view() as view:
+        counts = [await view.vectors.count(index, owner) for owner in (None, TRIP.owner, "ben", "nobody")]
+        assert counts == [3, 2, 1, 0]
+        assert await view.vectors.count("no such index", "ben") == 0
+
+
 async def test_what_is_new_comes_before_what_is_old(store: Store) -> None:
     old = await append(store, "a", "b", "c")
     index = await opened(store)

@@ -63,6 +63,7 @@ async def test_what_one_pins_for_the_space_all_know_and_only_who_may_takes_it_ba
             assert [(one["space"], one["role"]) for one in mine["spaces"]] == [("backend", "curator")]
             history = (await cora.get(f"{address}/records/{copy}/history")).json()
             assert history["edits"][0]["editor_id"].startswith("ann by ")
+            assert (await cora.get(f"{address}/records/{copy}")).json()["space"] == "backend"
             answer = await cora.delete(f"{address}/records/{copy}", headers={"If-Match": '"1"'})
             assert answer.status_code == 200, answer.text
         async with connected(server.url, keys["ben"], mode="auto") as ben:

@@ -9,6 +9,7 @@ import pytest
 
 from kalito_mcp import CreatePinRequest, Memory, NewMessage, open_memory
 from kalito_mcp.config.settings import Settings
+from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import Origin, Reach
 from kalito_mcp.domain.records import Role as Sender
@@ -99,6 +100,31 @@ async def test_pages_of_a_search_show_each_hit_of_both_memories_once(memory: Mem
             break
         assert len(page.hits) == 3
     assert len(found) == len(set(found)) == 14
+
+
+async def test_what_is_read_of_a_space_says_so(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    ann, ben = memory.of_owner("ann"), memory.of_owner("ben")
+    [whole] = await ben.records.get_all(copy)
+    earlier = await ben.records.version(copy, 1)
+    at_once = await ben.records.as_of(copy, memory.place.clock.now_ms())
+    updated = await ann.update_memory(copy, {"tags": ["deploy"]}, expected_revision=1)
+    [forgotten] = await ann.forget(copy)
+    reverted = await ann.records.revert(copy, 2)
+    again, _ = await ann.spaces.share(pin)
+    for one in (await ben.records.get(copy), whole, earlier, at_once, updated, forgotten, reverted, again):
+        assert (one.space, one.to_dict()["space"]) == ("team", "team")
+    own = await ann.records.get(pin)
+    assert (own.space, "space" in own.to_dict()) == (None, False)
+
+
+async def test_members_of_a_space_know_each_other_and_nobody_else_does(memory: Memory) -> None:
+    await memory.spaces.create("guild")
+    [(mine, members)] = await memory.of_owner("rae").spaces.with_members()
+    assert (mine.space.name, mine.role) == ("team", Role.READER)
+    assert [one.user for one in members] == ["ann", "ben", "cora", "rae"]
+    assert await memory.of_owner("dan").spaces.with_members() == []
+    assert await memory.of_owner("rae", Limits(agent="a")).spaces.with_members() == []
 
 
 async def test_a_copy_s_history_says_who_shared_and_who_changed_it(memory: Memory) -> None:
@@ -271,13 +297,45 @@ async def test_what_was_shared_once_is_shared_again_as_the_same_record(memory: M
     assert await found_by(memory, "ben") == [(RULE, "team")]
 
 
-async def test_the_same_words_of_two_people_are_in_a_space_once(memory: Memory) -> None:
-    _, copy = await shared(memory, "ann")
-    ben = memory.of_owner("ben")
-    pin = await ben.create_pin(CreatePinRequest(None, RULE, scope=Reach.PERSON))
-    again, noted = await ben.spaces.share(pin.id)
-    assert (again.id, noted.user) == (copy, "ann")
-    assert await found_by(memory, "rae") == [(RULE, "team")]
+async def test_the_same_words_of_two_people_are_shown_once(memory: Memory) -> None:
+    copies = {(await shared(memory, user))[1] for user in ("ann", "ben")}
+    [hit] = (await memory.of_owner("rae").search_memory("deploy to production")).hits
+    assert (hit.text, {hit.record_id, *hit.same}) == (RULE, copies)
+    assert await known_to(memory, "rae") == [(RULE, "team")]
+    assert len((await memory.of_owner("rae").records.profile()).lines) == 1
+    [own] = (await memory.of_owner("ann").search_memory("deploy to production")).hits
+    assert (own.space, {*own.same}) == (None, copies)
+
+
+@pytest.mark.parametrize("end", ["taken back", "erased", "corrected", "somebody erased"])
+async def test_one_who_shared_the_same_words_changes_nothing_of_the_other_s(memory: Memory, end: str) -> None:
+    (pin, of_ann), (_, of_ben) = await shared(memory, "ann"), await shared(memory, "ben")
+    ann = memory.of_owner("ann")
+    if end == "taken back":
+        await ann.forget(of_ann)
+    elif end == "erased":
+        assert set((await ann.purge([pin])).erased) == {pin, of_ann}
+    elif end == "corrected":
+        await ann.update_memory(pin, {"text": "Releases are on Fridays."}, expected_revision=1)
+    else:
+        assert (await memory.people.erase("ann")).spaces == {"team": 1}
+    [hit] = (await memory.of_owner("rae").search_memory("production only on Tuesdays")).hits
+    assert (hit.text, hit.record_id, hit.same) == (RULE, of_ben, ())
+    [made] = await memory.of_owner("rae").records.history(of_ben)
+    assert made["editor_id"] == "ben by terminal"
+    await memory.of_owner("ben").forget(of_ben)
+    assert await found_by(memory, "rae", "production only on Tuesdays") == []
+
+
+async def test_words_that_many_shared_take_no_hit_from_a_page(memory: Memory) -> None:
+    users = [f"user {number}" for number in range(6)]
+    for user in users:
+        await memory.spaces.set_member("team", user, Role.WRITER)
+        await shared(memory, user)
+    await shared(memory, text="The deploy key is kept in drawer three.")
+    page = await memory.of_owner("rae").search_memory(SearchRequest("deploy to production", k=2))
+    assert {one.text for one in page.hits} == {RULE, "The deploy key is kept in drawer three."}
+    assert page.next_cursor is None
 
 
 async def test_a_space_of_a_project_is_seen_in_that_project_alone(memory: Memory) -> None:
@@ -370,6 +428,29 @@ async def test_spaces_and_members_are_checked(memory: Memory) -> None:
         ("cora", "curator"),
         ("rae", "reader"),
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["Team", "team ", "te\u200bam", "t\u0435am"], ids=["case", "blank", "hidden", "Cyrillic"]
+)
+async def test_a_space_that_looks_like_another_is_not_made(memory: Memory, name: str) -> None:
+    with pytest.raises(InvalidInput, match="there is a space 'team' already, which looks the same; take another name"):
+        await memory.spaces.create(name)
+    with pytest.raises(NotFound, match="did you mean 'team'"):
+        await memory.spaces.members(name)
+
+
+async def test_nobody_is_let_in_by_a_name_that_looks_like_somebody_else_s(memory: Memory) -> None:
+    await memory.spaces.set_member("team", "Andr\u00e9", Role.READER)
+    for name, like in (("Ann", "ann"), ("ben ", "ben"), ("Andre\u0301", "Andr\u00e9")):
+        with pytest.raises(InvalidInput, match=f"there is {like!r} already; write the name the same way"):
+            await memory.spaces.set_member("team", name, Role.READER)
+        with pytest.raises(InvalidInput, match=f"there is {like!r} already"):
+            await memory.access.create_token(Permission.READ, owner=name)
+        with pytest.raises(InvalidInput, match=f"there is {like!r} already"):
+            await memory.access.sign_in.passphrases.set(name, "correct horse battery staple")
+    await memory.spaces.set_member("team", "ann", Role.CURATOR)
+    await memory.spaces.set_member("team", "Andre", Role.READER)
 
 
 async def test_a_space_that_is_removed_leaves_nothing_for_the_next_of_its_name(memory: Memory) -> None:

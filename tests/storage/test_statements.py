@@ -82,6 +82,7 @@ from kalito_mcp.storage.sqlite.sessions import (
 )
 from kalito_mcp.storage.sqlite.text_index import DELETE_SHAPE, SELECT_FOR_INDEX
 from kalito_mcp.storage.sqlite.text_rebuild import CREATE_NEW_SHAPES, CREATE_NEW_TERMS
+from kalito_mcp.storage.sqlite.vector_indexes import SELECT_OWN_VECTOR_COUNT
 from kalito_mcp.storage.sqlite.vectors import INSERT_VECTOR, SELECT_VECTORS_OF_RECORDS
 
 _STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|WITH|VACUUM)\b")
@@ -196,6 +197,7 @@ HOT = {
     "removal of what was given": given.DELETE_GIVEN,
     "audit log": of_audit.SELECT_ENTRIES,
     "chain of the audit log": of_audit.SELECT_CHAIN,
+    "vectors of an owner": SELECT_OWN_VECTOR_COUNT,
     "token": access.SELECT_TOKEN,
     "use of a token": of_tokens.UPDATES_OF_USE[0],
     "end of a consent": access.UPDATE_REVOKED,

@@ -26,7 +26,8 @@ def _slice_of(table: str, *columns: str) -> str:
     """
 
 
-SELECT_OWNERS: Final = 'SELECT name FROM owners ORDER BY name COLLATE "C"'
+# Who is a member has a row there, too.
+SELECT_NAMES: Final = 'SELECT name FROM owners ORDER BY name COLLATE "C"'
 SELECT_COUNTS: Final = """
 SELECT (SELECT count(*) FROM sessions WHERE owner_key = :owner),
     (SELECT count(*) FROM records WHERE owner_key = :owner AND deleted_at IS NULL),
@@ -79,9 +80,12 @@ DELETE_OWNER: Final = "DELETE FROM owners WHERE key = :owner"
 class PeopleQueries(Queries):
     """`ports.people.PeopleReader`."""
 
+    async def names(self) -> Sequence[str]:
+        return [name for [name] in await self._all(SELECT_NAMES)]
+
     async def owners(self) -> Sequence[OwnerCounts]:
         found: list[OwnerCounts] = []
-        for [name] in await self._all(SELECT_OWNERS):
+        for name in await self.names():
             [counts] = await self._all(SELECT_COUNTS, owner=name)
             found.append(OwnerCounts(name, *counts))
         return found

@@ -60,9 +60,14 @@ class VectorIndexQueries(Queries):
         rows = [IndexRow(*row) for row in await self._all(SELECT_INDEXES)]
         return [VectorIndex(row.fingerprint, row.dimension, row.is_active) for row in rows]
 
-    async def count(self, fingerprint: str) -> int:
+    async def count(self, fingerprint: str, owner: str | None = None) -> int:
         index = await self._index(fingerprint)
-        return 0 if index is None else sum((await self._numbers(COUNT_VECTORS, index.key)).values())
+        if index is None:
+            return 0
+        if owner is None:
+            return sum((await self._numbers(COUNT_VECTORS, index.key)).values())
+        [[count]] = await self._all(COUNT_VECTORS, owner=owner, index_key=index.key)
+        return int(count)
 
     async def owed_count(self, fingerprint: str) -> int:
         index = await self._index(fingerprint)

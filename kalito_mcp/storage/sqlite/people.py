@@ -21,12 +21,15 @@ from kalito_mcp.text.analysis import index_text
 _AGENTS: Final = "(SELECT key FROM agents WHERE owner = :owner)"
 _GRAPHS: Final = f"(SELECT key FROM graphs WHERE agent_key IN {_AGENTS})"
 
-SELECT_OWNERS: Final = """
-WITH names (owner) AS (
+_NAMES: Final = """
     SELECT owner FROM agents UNION SELECT owner FROM sessions UNION SELECT owner FROM projects
     UNION SELECT owner FROM tombstones UNION SELECT owner FROM imports UNION SELECT owner FROM given
     UNION SELECT owner FROM access_tokens UNION SELECT owner FROM oauth_grants UNION SELECT owner FROM passphrases
-), theirs (owner, records) AS (
+    UNION SELECT member FROM space_members
+"""
+SELECT_NAMES: Final = f"{_NAMES} ORDER BY 1"
+SELECT_OWNERS: Final = f"""
+WITH names (owner) AS ({_NAMES}), theirs (owner, records) AS (
     SELECT a.owner, count(*) FROM records r JOIN agents a ON a.key = r.agent_key
     WHERE r.deleted_at IS NULL GROUP BY a.owner
 )
@@ -93,6 +96,9 @@ DELETE_NAMES: Final[Mapping[str, str]] = {
 
 class PeopleQueries(Queries):
     """`ports.people.PeopleReader`."""
+
+    async def names(self) -> Sequence[str]:
+        return [name for [name] in await self._all(SELECT_NAMES)]
 
     async def owners(self) -> Sequence[OwnerCounts]:
         return [OwnerCounts(*row) for row in await self._all(SELECT_OWNERS)]

@@ -16,6 +16,12 @@ WHERE i.state = 'active' AND i.fingerprint = :fingerprint
 SELECT_VECTOR_COUNT: Final = "SELECT count(*) FROM record_vectors WHERE index_key = :index_key"
 
 
+SELECT_OWN_VECTOR_COUNT: Final = """
+SELECT count(*) FROM agents a JOIN records r ON r.agent_key = a.key
+JOIN record_vectors v ON v.index_key = :index_key AND v.record_key = r.key WHERE a.owner = :owner
+"""
+
+
 class IndexRow(NamedTuple):
     """An index that is active or being built. Of the records from `first_key` to `done_key`, each has a vector or a row
     in `vector_debts`; all others are owed one."""
@@ -45,9 +51,13 @@ class VectorIndexQueries(Queries):
         rows = [IndexRow(*row) for row in await self._all(SELECT_INDEXES)]
         return [VectorIndex(row.fingerprint, row.dimension, row.is_active == 1) for row in rows]
 
-    async def count(self, fingerprint: str) -> int:
+    async def count(self, fingerprint: str, owner: str | None = None) -> int:
         index = await self._index(fingerprint)
-        [[count]] = await self._all(SELECT_VECTOR_COUNT, index_key=None if index is None else index.key)
+        index_key = None if index is None else index.key
+        if owner is None:
+            [[count]] = await self._all(SELECT_VECTOR_COUNT, index_key=index_key)
+        else:
+            [[count]] = await self._all(SELECT_OWN_VECTOR_COUNT, index_key=index_key, owner=owner)
         return int(count)
 
     async def _index(self, fingerprint: str) -> IndexRow | None:

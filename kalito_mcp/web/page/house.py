@@ -121,6 +121,7 @@ class HouseViews:
             "projects": projects if visit.sent.whole else projects[:_MOST_ROWS],
             "left_out": 0 if visit.sent.whole else max(0, len(projects) - _MOST_ROWS),
             "agents": _by_agent(sizes),
+            "spaces": await memory.spaces.with_members(),
             "days": await _days(visit),
             "kinds": _KINDS,
             "imports": imports,

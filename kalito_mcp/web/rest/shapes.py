@@ -60,6 +60,7 @@ class RecordBody(Output):
     text: str
     timestamp: str
     agent_id: str
+    space: Annotated[str | None, Field(description="The space that it is in, if you are a member.")] = None
     project: str | None = None
     session_id: str | None = None
     origin: OriginName

@@ -37,7 +37,6 @@ class InSpace(Input):
 class SharedBody(RecordBody):
     """The copy of a record in a space."""
 
-    space: str
     source_id: str
 
 
@@ -52,7 +51,7 @@ async def share_record(call: Call[InSpace, InProject]) -> Reply:
     """Share a record."""
     caller = await call.caller()
     copy, noted = await caller.memory.spaces.share(call.path["record_id"], call.body.space, editor=caller.editor)
-    shared = SharedBody(**record_body(copy).model_dump(), space=noted.space, source_id=noted.source_id)
+    shared = SharedBody(**record_body(copy).model_dump(), source_id=noted.source_id)
     return Reply(shared, location=place_of("/records", copy.id))
 
 

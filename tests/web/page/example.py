@@ -11,6 +11,7 @@ from kalito_mcp import CreatePinRequest, NewMessage, Role
 from kalito_mcp.domain.digest import Digest
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import Reach
+from kalito_mcp.domain.spaces import Role as SpaceRole
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
 from tests.scripted import ScriptedClock
@@ -90,7 +91,7 @@ async def _fill(database: Path) -> Mapping[str, str]:
                 await place.record_messages(session, [said], client=host)
                 clock.advance(90)
             await memory.settled()
-        return {**await _known(memory, clock), **await _given(memory, clock)}
+        return {**await _known(memory, clock), **await _shared(memory), **await _given(memory, clock)}
 
 
 async def _known(memory: Memory, clock: ScriptedClock) -> Mapping[str, str]:
@@ -136,6 +137,17 @@ async def _known(memory: Memory, clock: ScriptedClock) -> Mapping[str, str]:
         "other": other,
         "point": kept.pins[-1],
     }
+
+
+async def _shared(memory: Memory) -> Mapping[str, str]:
+    """A note of Ben, in the space of those who have an allotment."""
+    await memory.spaces.create("allotments")
+    for user, role in (("local", SpaceRole.CURATOR), ("ben", SpaceRole.WRITER)):
+        await memory.spaces.set_member("allotments", user, role)
+    ben = memory.of_owner("ben")
+    [note] = await ben.remember("note", {"text": "The water is turned off on 1 November."})
+    copy, _ = await ben.spaces.share(note.id)
+    return {"copy": copy.id}
 
 
 async def _given(memory: Memory, clock: ScriptedClock) -> Mapping[str, str]:

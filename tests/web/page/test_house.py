@@ -16,6 +16,7 @@ from kalito_mcp.domain.findings import Finding
 from kalito_mcp.domain.imports import FileRead
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import Limits
+from kalito_mcp.domain.spaces import Role as SpaceRole
 from kalito_mcp.runtime.database_address import DatabaseAddress
 from tests.sign_in.harness import Home, home
 from tests.web.page.visitor import forms, visiting
@@ -66,6 +67,27 @@ async def test_the_tokens_that_were_given_are_bars_with_a_table(at: Home) -> Non
         assert '<rect class="given-context"' in page.text
         assert f"<td>{context.total_tokens:,}</td>" in page.text
         assert " style=" not in page.text
+
+
+async def test_it_lists_the_spaces_with_role_and_members_and_a_record_says_where_it_is(at: Home) -> None:
+    async with visiting(at) as person:
+        assert 'id="spaces"' not in (await person.get("/house")).text
+        for name, members in (("team", ("local", "b<b>en")), ("other", ("b<b>en",))):
+            await at.memory.spaces.create(name)
+            for user in members:
+                await at.memory.spaces.set_member(name, user, SpaceRole.READER if user == "local" else SpaceRole.WRITER)
+        ben = at.memory.of_owner("b<b>en")
+        [note] = await ben.remember("note", {"text": "We sail on Sundays."})
+        copy, _ = await ben.spaces.share(note.id, "team")
+        page = await person.get("/house")
+        spaces = page.text.partition('id="spaces"')[2].partition("</table>")[0]
+        assert [*re.findall(r"<th scope=.row.>(?:<[^>]*>)*([^<]*)", spaces)] == ["team"]
+        assert "b&lt;b&gt;en" in spaces
+        assert "<td>reader</td>" in spaces
+        shown = await person.get(f"/r/{copy.id}")
+        assert '<dt>Shared in</dt><dd><a href="/house#spaces"><bdi>team</bdi></a></dd>' in shown.text
+        [own] = await at.memory.remember("note", {"text": "We row on Mondays."})
+        assert "Shared in" not in (await person.get(f"/r/{own.id}")).text
 
 
 async def test_an_empty_memory_says_what_to_do_first(tmp_path: Path) -> None:

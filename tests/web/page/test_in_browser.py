@@ -56,6 +56,7 @@ def addresses(seeded: Mapping[str, str]) -> Iterator[str]:
                 yield line.path.format(**seeded) + more
     yield f"/r/{seeded['forgotten']}"
     yield f"/r/{seeded['message']}"
+    yield f"/r/{seeded['copy']}"
     yield "/s/build"
 
 
