@@ -19,7 +19,7 @@ from kalito_mcp.storage.postgres.column_rows import ColumnQueries
 from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
 from tests.index_reads import all_keys, keys_with
-from tests.postgres import new_database, shared_server
+from tests.postgres import shared_server
 from tests.storage.postgres.laid_records import Writer
 from tests.storage.test_record_columns import AGENTS, EVERYTHING, TERMS, WORDS, Read, check, read_all
 
@@ -36,10 +36,9 @@ Opening = Callable[..., Any]
 
 
 @pytest.fixture
-async def opening() -> AsyncIterator[Opening]:
+async def opening(database: str) -> AsyncIterator[Opening]:
     """Opens a store on one database, as another process does."""
-    server, opened = shared_server(), []
-    url = server.url(await new_database(server))
+    opened, url = [], shared_server().url(database)
 
     async def open_(policy: StoragePolicy | None = None) -> PostgresStore:
         opened.append(await PostgresStore.open(url, policy))

@@ -14,7 +14,6 @@ from kalito_mcp.storage.postgres.text_index import COUNT_MARKS, marked_terms
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
 from kalito_mcp.text.analysis import index_text
 from tests.index_reads import all_keys, keys_with
-from tests.postgres import new_database, shared_server
 from tests.storage.postgres.laid_records import Writer
 
 pytestmark = pytest.mark.anyio
@@ -28,14 +27,6 @@ SELECT_FRESH: Final = "SELECT record_key, terms FROM fresh_terms WHERE owner_key
 SELECT_AGENTS: Final = "SELECT agent_key FROM fresh_terms WHERE owner_key = :owner"
 DELETE_FRESH: Final = "DELETE FROM fresh_terms WHERE owner_key = :owner"
 UPDATE_SHAPES: Final = "UPDATE record_shapes SET word_count = 99 WHERE owner_key = :owner"
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[PostgresStore]:
-    server = shared_server()
-    opened = await PostgresStore.open(server.url(await new_database(server)))
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture
