@@ -13,6 +13,7 @@ from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.postgres.text_index import COUNT_MARKS, marked_terms
 from kalito_mcp.storage.postgres.text_rebuild import rebuild_terms
 from kalito_mcp.text.analysis import index_text
+from tests.campaign import first_of
 from tests.index_reads import all_keys, keys_with
 from tests.storage.postgres.laid_records import Writer
 
@@ -108,7 +109,7 @@ def some_of(texts: Mapping[int, str], choose: random.Random, most: int) -> dict[
     return {key: texts[key] for key in keys}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", first_of(range(6), 2))
 async def test_lists_say_what_the_texts_say_whatever_was_changed_and_folded_between(
     store: PostgresStore, small_lists: int, seed: int
 ) -> None:
