@@ -13,7 +13,7 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.errors import TooManyAttempts
 from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.upkeep.store_layers import Auditing
-from tests.postgres import new_database, shared_server
+from tests.postgres import empty_database, shared_server
 from tests.scripted import ScriptedClock
 from tests.sign_ins import BACK, SERVER
 
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def stores() -> AsyncIterator[list[Auditing]]:
-    url = shared_server().url(await new_database())
-    opened = [await PostgresStore.open(url) for _ in range(3)]
-    yield [Auditing(one, ScriptedClock().now_ms) for one in opened]
-    for one in opened:
-        await one.close()
+    async with empty_database() as name:
+        opened = [await PostgresStore.open(shared_server().url(name)) for _ in range(3)]
+        yield [Auditing(one, ScriptedClock().now_ms) for one in opened]
+        for one in opened:
+            await one.close()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The backends of every contract test. A test here uses only the ports."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
 from tests.campaign import LATER
 from tests.empty_database import lay_empty_database
 from tests.pgbouncer import shared_pooler
-from tests.postgres import OWNER, new_database, shared_server
+from tests.postgres import OWNER, empty_database, shared_server
 from tests.qdrant import LocalClient, points_of
 
 
@@ -86,19 +86,25 @@ class PostgresBackend:
 
     def __init__(self, folder: Path) -> None:
         del folder
+        self._used = AsyncExitStack()
         self._name: str | None = None
-        self._opened: list[PostgresStore] = []
 
     async def open(self) -> Store:
         server = shared_server()
-        self._name = self._name or await new_database(server)
-        store = await PostgresStore.open(server.url(self._name), direct_url=server.url(self._name, OWNER))
-        self._opened.append(store)
-        return store
+        name = await self._database()
+        return await self._kept(PostgresStore.open(server.url(name), direct_url=server.url(name, OWNER)))
 
     async def close(self) -> None:
-        for store in self._opened:
-            await store.close()
+        await self._used.aclose()
+
+    async def _database(self) -> str:
+        self._name = self._name or await self._used.enter_async_context(empty_database())
+        return self._name
+
+    async def _kept(self, opening: Awaitable[PostgresStore]) -> PostgresStore:
+        store = await opening
+        self._used.push_async_callback(store.close)
+        return store
 
 
 class PooledBackend(PostgresBackend):
@@ -106,10 +112,8 @@ class PooledBackend(PostgresBackend):
 
     async def open(self) -> Store:
         server, pooler = shared_server(), shared_pooler()
-        self._name = self._name or await new_database(server)
-        store = await PostgresStore.open(pooler.url(self._name), direct_url=server.url(self._name, OWNER))
-        self._opened.append(store)
-        return store
+        name = await self._database()
+        return await self._kept(PostgresStore.open(pooler.url(name), direct_url=server.url(name, OWNER)))
 
 
 @pytest.fixture(params=["sqlite", "postgres", pytest.param("pooled", marks=LATER)])

@@ -240,13 +240,11 @@ async def test_another_owners_agents_or_sessions_record_does_not_exist(store: St
         assert await view.records.record(Scope(), task.id) == task
 
 
-@pytest.mark.parametrize(
-    "record_id", ["", "msg_", "msg_0", "msg_-1", "msg_01", "1", "MSG_1", "msg_" + "9" * 40, "%", "'"]
-)
-async def test_what_is_no_id_names_no_record(store: Store, record_id: str) -> None:
+async def test_what_is_no_id_names_no_record(store: Store) -> None:
     await message(store, "We fly to Oslo.")
-    async with store.view() as view:
-        assert await view.records.record(Scope(), record_id) is None
+    for record_id in ("", "msg_", "msg_0", "msg_-1", "msg_01", "1", "MSG_1", "msg_" + "9" * 40, "%", "'"):
+        async with store.view() as view:
+            assert await view.records.record(Scope(), record_id) is None, record_id
 
 
 # Reading many

@@ -248,11 +248,12 @@ async def test_the_first_texts_of_sessions_are_what_the_user_said_first_and_is_n
         assert await view.sessions.first_texts(in_boats, ["trip", "of kites"]) == {"trip": found["trip"]}
 
 
-@pytest.mark.parametrize("prefix", ["%", "_", "trip%", "*", "[t]", "'", '"', "trip-1\x00", "\\"])
-async def test_a_prefix_is_taken_letter_by_letter_whatever_it_means_elsewhere(store: Store, prefix: str) -> None:
+async def test_a_prefix_is_taken_letter_by_letter_whatever_it_means_elsewhere(store: Store) -> None:
     await opened(store, Scope(session="trip-1"))
-    async with store.view() as view:
-        assert [one.id for one in await view.sessions.list_recent(Scope(), prefix=prefix, limit=9)] == []
+    for prefix in ("%", "_", "trip%", "*", "[t]", "'", '"', "trip-1\x00", "\\"):
+        async with store.view() as view:
+            found = await view.sessions.list_recent(Scope(), prefix=prefix, limit=9)
+            assert [one.id for one in found] == [], prefix
 
 
 async def test_sessions_written_at_one_moment_are_listed_newest_session_first(store: Store) -> None:

@@ -18,6 +18,7 @@ from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.ports.vectors import OwedVector, VectorIndex
 from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
+from tests.campaign import first_of
 from tests.contract.conftest import Backend
 from tests.qdrant import needs_qdrant
 from tests.scripted import START_MS
@@ -493,7 +494,7 @@ async def test_vectors_of_a_transaction_that_fails_are_never_found(store: Store)
     assert await nearest(store, "apple") == [keys[1]]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", first_of(range(6), 2))
 async def test_whatever_happens_in_whatever_order_each_record_has_its_vector_or_is_owed_it(
     store: Store, seed: int
 ) -> None:
@@ -585,14 +586,12 @@ async def test_a_question_that_is_cancelled_at_any_moment_spoils_nothing(store: 
     assert sorted(found) == keys
 
 
-@pytest.mark.parametrize(
-    "text", ["a\0b", "\0", "  ", "é", "e\u0301", "日本語", "𝒶", "x" * 100_000, "'\"%;--", "1", "NULL"]
-)
 @pytest.mark.parametrize("name", [None, "Zoë\0", " ", "1"])
-async def test_whatever_a_text_is_made_of_its_vector_is_taken(store: Store, text: str, name: str | None) -> None:
-    keys = await append(store, text, name=name)
+async def test_whatever_a_text_is_made_of_its_vector_is_taken(store: Store, name: str | None) -> None:
     index = await opened(store)
-    await put(store, index, await owed(store, index))
-    assert await owed_keys(store, index) == []
-    async with store.view() as view:
-        assert await view.vectors.similarities(TRIP, HASHED, hashed_vector(text), keys)
+    for text in ("a\0b", "\0", "  ", "é", "e\u0301", "日本語", "𝒶", "x" * 100_000, "'\"%;--", "1", "NULL"):
+        keys = await append(store, text, name=name)
+        await put(store, index, await owed(store, index))
+        assert await owed_keys(store, index) == [], text[:9]
+        async with store.view() as view:
+            assert await view.vectors.similarities(TRIP, HASHED, hashed_vector(text), keys), text[:9]

@@ -1,6 +1,7 @@
 """Spaces: who shares what with whom, what each role may do, and what follows a change of the record that was shared."""
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from kalito_mcp.domain.spaces import Role
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordErased, RecordNotFound
 from kalito_mcp.memory.sharing import Sharing
 from kalito_mcp.runtime.database_address import DatabaseAddress, ServerAddress
-from tests.postgres import OWNER, new_database, shared_server
+from tests.postgres import OWNER, empty_database, shared_server
 from tests.scripted import CountedIds, ScriptedClock
 
 pytestmark = pytest.mark.anyio
@@ -31,13 +32,14 @@ NEW_RULE = "We deploy to production on Tuesdays and Thursdays."
 async def memory(request: pytest.FixtureRequest, database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
     """A memory with the space `team`: ann and ben write there, rae reads, cora is its curator. dan is in none."""
     here = {"clock": clock, "ids": CountedIds()}
-    if request.param == "file":
-        opening = open_memory(database, **here)
-    else:
-        server, name = shared_server(), await new_database()
-        address = DatabaseAddress(database, ServerAddress(server.url(name), server.url(name, OWNER)))
-        opening = open_memory(None, replace(Settings(), database=address), **here)
-    async with opening as opened:
+    async with AsyncExitStack() as until_end:
+        if request.param == "file":
+            opening = open_memory(database, **here)
+        else:
+            server, name = shared_server(), await until_end.enter_async_context(empty_database())
+            address = DatabaseAddress(database, ServerAddress(server.url(name), server.url(name, OWNER)))
+            opening = open_memory(None, replace(Settings(), database=address), **here)
+        opened = await until_end.enter_async_context(opening)
         await opened.spaces.create("team")
         for user, role in (("ann", Role.WRITER), ("ben", Role.WRITER), ("rae", Role.READER), ("cora", Role.CURATOR)):
             await opened.spaces.set_member("team", user, role)

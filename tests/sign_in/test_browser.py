@@ -24,7 +24,7 @@ def signs_in(hand: Hand, folder: Path) -> None:
         assert tab.says("document.querySelector('h1').textContent") == "Let Kite use your memory?"
         assert tab.comes_to_say("document.activeElement.id", "passphrase"), "one can begin to type"
         assert tab.says("document.querySelector('input[name=permission]:checked').value") == "write"
-        photograph(tab, folder, "page")
+        photograph(tab, "page")
         tab.reload()
         assert tab.comes_to_say("document.activeElement.id", "passphrase"), "loading it again changes nothing"
         tab.do("Runtime.evaluate", expression="document.querySelector('input[value=read]').click()")
@@ -35,7 +35,7 @@ def signs_in(hand: Hand, folder: Path) -> None:
         )
         assert tab.says("document.querySelector('input[name=permission]:checked').value") == "read", "as chosen"
         assert tab.says("document.querySelectorAll('script').length") == 0
-        photograph(tab, folder, "wrong")
+        photograph(tab, "wrong")
         # The page answers 403, which browsers report; nothing else is wrong with it.
         assert [one for one in tab.complaints() if "403" not in one] == []
         tab.type(PASSPHRASE)
@@ -44,11 +44,11 @@ def signs_in(hand: Hand, folder: Path) -> None:
         assert [one for one in tab.complaints() if "403" not in one] == []
 
 
-def photograph(tab: Chromium, folder: Path, name: str) -> None:
+def photograph(tab: Chromium, name: str) -> None:
     """Keep what is seen, where KALITO_PHOTOGRAPHS names a folder."""
-    kept = Path(os.environ.get("KALITO_PHOTOGRAPHS") or folder)
-    for scheme, width in (("light", 800), ("dark", 800), ("light", 390)):
-        tab.photograph(kept / f"{name}-{scheme}-{width}.png", scheme=scheme, width=width)
+    if folder := os.environ.get("KALITO_PHOTOGRAPHS"):
+        for scheme, width in (("light", 800), ("dark", 800), ("light", 390)):
+            tab.photograph(Path(folder) / f"{name}-{scheme}-{width}.png", scheme=scheme, width=width)
 
 
 async def test_a_person_signs_in_with_a_browser_and_the_host_sends_it_on(tmp_path: Path) -> None:

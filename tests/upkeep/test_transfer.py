@@ -3,7 +3,7 @@
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,7 @@ from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.upkeep.transfer import transfer
 from tests import index_reads
 from tests.everything import FINGERPRINT, WITHOUT_VECTOR, lay_everything
-from tests.postgres import SUPERUSER, connected, new_database, shared_server
+from tests.postgres import SUPERUSER, connected, empty_database, new_database, shared_server
 from tests.scripted import START_MS
 from tests.scripted_embedder import hashed_vector
 
@@ -49,12 +49,14 @@ async def source(everything: Path, tmp_path: Path) -> AsyncIterator[SqliteStore]
 @asynccontextmanager
 async def empty(kind: str, folder: Path) -> AsyncIterator[OpenedStore]:
     store: OpenedStore
-    if kind == "sqlite":
-        store = await SqliteStore.open(folder / "target.db", is_target=True)
-    else:
-        store = await PostgresStore.open(shared_server().url(await new_database()), is_target=True)
-    yield store
-    await store.close()
+    async with AsyncExitStack() as until_end:
+        if kind == "sqlite":
+            store = await SqliteStore.open(folder / "target.db", is_target=True)
+        else:
+            name = await until_end.enter_async_context(empty_database())
+            store = await PostgresStore.open(shared_server().url(name), is_target=True)
+        yield store
+        await store.close()
 
 
 @pytest.fixture(params=STORES)

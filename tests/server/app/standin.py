@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, ConsoleMessage, Frame, FrameLocator, Page
+from playwright.sync_api import ConsoleMessage, Frame, FrameLocator, Page
 
 from kalito_mcp.server.app.offering import PAGE
 
@@ -73,9 +73,6 @@ class Host:
         self._initialized = initialized
         self._is_answered = self._is_ready = False
         self._queue: list[dict[str, Any]] = []
-        page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.expose_function("answers", self._answers)
         page.set_content(_HOST)
         page.evaluate(_SCRIPT)
 
@@ -134,11 +131,12 @@ class Host:
         found: int = self.frame.evaluate("document.documentElement.scrollHeight - innerHeight")
         return found
 
-    def _heard(self, message: ConsoleMessage) -> None:
+    def heard(self, message: ConsoleMessage) -> None:
+        """Keep it if it is a fault."""
         if message.type in ("error", "warning"):
             self.faults.append(message.text)
 
-    def _answers(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+    def answers(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         """What the host posts after a message of the App."""
         method = message.get("method")
         if method == "ui/initialize":
@@ -172,26 +170,44 @@ class Host:
             return {"id": message["id"], "error": {"code": -32603, "message": str(error)}}
 
 
+class Screen:
+    """One page of a browser, for one host after the other: a page of its own would cost a second for each."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._host: Host | None = None
+        page.add_init_script(MARGINS)
+        page.on("console", lambda message: self._shown().heard(message))
+        page.on("pageerror", lambda error: self._shown().faults.append(str(error)))
+        page.expose_function("answers", lambda message: self._shown().answers(message))
+
+    def show(self, call: Call, initialized: Mapping[str, Any], *, scheme: str, width: int) -> Host:
+        """A host with an App that is loaded, instead of the one before."""
+        self._page.goto("about:blank")
+        self._page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        self._page.set_viewport_size({"width": width + 40, "height": 700})
+        self._host = Host(self._page, call, initialized)
+        self._page.evaluate("width => document.querySelector('iframe').style.width = width + 'px'", width)
+        self._host.load()
+        return self._host
+
+    def _shown(self) -> Host:
+        assert self._host is not None
+        return self._host
+
+
 @contextmanager
 def host(
-    browser: Browser, call: Call = no_call, *, scheme: str = "light", width: int = 640, **initialized: Any
+    screen: Screen, call: Call = no_call, *, scheme: str = "light", width: int = 640, **initialized: Any
 ) -> Iterator[Host]:
     """A host whose App is loaded, and has no fault when the block ends. `initialized` replaces parts of what it answers
     to `ui/initialize`; with a `code`, it refuses."""
     said = initialized if "code" in initialized else {**INITIALIZED, **initialized}
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width + 40, "height": 700})  # type: ignore[arg-type]
-    context.add_init_script(MARGINS)
-    try:
-        page = context.new_page()
-        opened = Host(page, call, said)
-        page.evaluate("width => document.querySelector('iframe').style.width = width + 'px'", width)
-        opened.load()
-        yield opened
-        assert opened.faults == []
-        for message in opened.messages:
-            check(message)
-    finally:
-        context.close()
+    opened = screen.show(call, said, scheme=scheme, width=width)
+    yield opened
+    assert opened.faults == []
+    for message in opened.messages:
+        check(message)
 
 
 _PARAMS: Final[Mapping[str, Mapping[str, type | tuple[type, ...]]]] = {

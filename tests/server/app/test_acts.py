@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.campaign import first_of
 from tests.flows.harness import ERAS
 from tests.server.app.served import Served, served
-from tests.server.app.standin import Host, host
+from tests.server.app.standin import Host, Screen, host
 
 LYON: Final = "I live in Lyon, in the rue Mercière."
 NANTES: Final = "I no longer live in Lyon, in the rue Mercière: I moved to Nantes."
@@ -56,8 +56,8 @@ def status(opened: Host, words: str) -> None:
     expect(opened.app.get_by_role("status")).to_have_text(words)
 
 
-def test_a_record_is_forgotten_and_brought_back(browser: Browser, memory: Served) -> None:
-    with host(browser, memory.call) as opened:
+def test_a_record_is_forgotten_and_brought_back(screen: Screen, memory: Served) -> None:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "search_memory", {"query": "the vet and the cat Minou"})
         press(opened, "Forget", beside="Minou")
         status(opened, "1 record forgotten.")
@@ -69,9 +69,9 @@ def test_a_record_is_forgotten_and_brought_back(browser: Browser, memory: Served
         assert CAT in memory.found("cat Minou")
 
 
-def test_a_wrong_record_is_corrected_and_set_back(browser: Browser, memory: Served) -> None:
+def test_a_wrong_record_is_corrected_and_set_back(screen: Screen, memory: Served) -> None:
     right = "The vet says that the cat called Mitzi is fine."
-    with host(browser, memory.call) as opened:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "search_memory", {"query": "the vet and the cat Minou"})
         press(opened, "Wrong", beside="Minou")
         field = opened.app.get_by_role("textbox")
@@ -87,8 +87,8 @@ def test_a_wrong_record_is_corrected_and_set_back(browser: Browser, memory: Serv
         assert memory.text_of("msg_2") == CAT
 
 
-def test_what_somebody_else_has_edited_is_not_overwritten(browser: Browser, memory: Served) -> None:
-    with host(browser, memory.call) as opened:
+def test_what_somebody_else_has_edited_is_not_overwritten(screen: Screen, memory: Served) -> None:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "search_memory", {"query": "the vet and the cat Minou"})
         press(opened, "Wrong", beside="Minou")
         opened.app.get_by_role("textbox").fill("mine")
@@ -99,8 +99,8 @@ def test_what_somebody_else_has_edited_is_not_overwritten(browser: Browser, memo
         assert memory.text_of("msg_2") == "theirs"
 
 
-def test_a_record_is_pinned_and_unpinned(browser: Browser, memory: Served) -> None:
-    with host(browser, memory.call) as opened:
+def test_a_record_is_pinned_and_unpinned(screen: Screen, memory: Served) -> None:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "search_memory", {"query": "the vet and the cat Minou"})
         press(opened, "Pin", beside="Minou")
         opened.app.get_by_role("textbox").fill("Minou is a healthy cat.")
@@ -112,8 +112,8 @@ def test_a_record_is_pinned_and_unpinned(browser: Browser, memory: Served) -> No
         assert "Minou is a healthy cat." not in memory.found("Minou healthy")
 
 
-def test_one_of_two_that_disagree_is_kept(browser: Browser, memory: Served) -> None:
-    with host(browser, memory.call) as opened:
+def test_one_of_two_that_disagree_is_kept(screen: Screen, memory: Served) -> None:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "search_memory", QUERY)
         pair = opened.app.locator("li").filter(has_text="These do not agree")
         assert pair.locator(".words").all_inner_texts() == [LYON, NANTES]
@@ -126,8 +126,8 @@ def test_one_of_two_that_disagree_is_kept(browser: Browser, memory: Served) -> N
         assert memory.found("Lyon Mercière") >= {LYON, NANTES}
 
 
-def test_what_a_subject_would_take_with_it_is_ticked_first(browser: Browser, memory: Served) -> None:
-    with host(browser, memory.call) as opened:
+def test_what_a_subject_would_take_with_it_is_ticked_first(screen: Screen, memory: Served) -> None:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "search_memory", QUERY)
         press(opened, "Forget everything about…")
         opened.app.get_by_role("textbox").fill("Lyon")
@@ -148,8 +148,8 @@ def test_what_a_subject_would_take_with_it_is_ticked_first(browser: Browser, mem
         assert memory.found("Lyon Mercière") >= {LYON, NANTES}
 
 
-def test_a_subject_that_nothing_is_about_is_said(browser: Browser, memory: Served) -> None:
-    with host(browser, memory.call) as opened:
+def test_a_subject_that_nothing_is_about_is_said(screen: Screen, memory: Served) -> None:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "search_memory", QUERY)
         press(opened, "Forget everything about…")
         opened.app.get_by_role("textbox").fill("Zanzibar")
@@ -157,8 +157,8 @@ def test_a_subject_that_nothing_is_about_is_said(browser: Browser, memory: Serve
         status(opened, "Not done: nothing is remembered about “Zanzibar”")
 
 
-def test_a_context_shows_what_is_known_and_what_matched(browser: Browser, memory: Served) -> None:
-    with host(browser, memory.call) as opened:
+def test_a_context_shows_what_is_known_and_what_matched(screen: Screen, memory: Served) -> None:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "build_context", {"query": "the vet and the cat Minou"})
         rows = opened.app.locator("li")
         expect(rows.filter(has_text="allergic")).to_contain_text("note, ")
@@ -167,8 +167,8 @@ def test_a_context_shows_what_is_known_and_what_matched(browser: Browser, memory
         expect(rows.filter(has_text="Minou")).to_contain_text("matches what was asked")
 
 
-def test_acts_are_undone_one_after_the_other_and_the_model_hears_of_them(browser: Browser, memory: Served) -> None:
-    with host(browser, memory.call) as opened:
+def test_acts_are_undone_one_after_the_other_and_the_model_hears_of_them(screen: Screen, memory: Served) -> None:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "search_memory", {"query": "the vet and the cat Minou"})
         press(opened, "Wrong", beside="Minou")
         opened.app.get_by_role("textbox").fill("The vet says that Mitzi is fine.")
@@ -186,8 +186,8 @@ def test_acts_are_undone_one_after_the_other_and_the_model_hears_of_them(browser
         assert told[1][0]["text"].endswith("msg_2 corrected: The vet says that Mitzi is fine.\nmsg_2 forgotten.")
 
 
-def test_all_is_done_by_keyboard_alone(browser: Browser, memory: Served) -> None:
-    with host(browser, memory.call) as opened:
+def test_all_is_done_by_keyboard_alone(screen: Screen, memory: Served) -> None:
+    with host(screen, memory.call) as opened:
         show(opened, memory, "search_memory", {"query": "the vet and the cat Minou"})
         opened.app.get_by_role("button", name="Wrong").first.focus()
         opened.page.keyboard.press("Tab")
@@ -197,12 +197,12 @@ def test_all_is_done_by_keyboard_alone(browser: Browser, memory: Served) -> None
         status(opened, "")
 
 
-def test_a_host_that_passes_on_text_alone_can_do_the_same(browser: Browser, memory: Served) -> None:
+def test_a_host_that_passes_on_text_alone_can_do_the_same(screen: Screen, memory: Served) -> None:
     def bare(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         answer = memory.call(name, arguments)
         return {name: value for name, value in answer.items() if name in ("content", "isError")}
 
-    with host(browser, bare) as opened:
+    with host(screen, bare) as opened:
         show(opened, memory, "search_memory", {"query": "the vet and the cat Minou"})
         press(opened, "Pin", beside="Minou")
         press(opened, "Pin it")

@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, FrameLocator, expect
+from playwright.sync_api import FrameLocator, expect
 
 from kalito_mcp.server.app.offering import PAGE
-from tests.server.app.standin import INITIALIZED, Host, host
+from tests.server.app.standin import INITIALIZED, Host, Screen, host
 
 LYON: Final[dict[str, Any]] = {
     "record_id": "msg_1",
@@ -46,8 +46,8 @@ def test_the_page_is_small_and_loads_nothing() -> None:
     assert all(word not in PAGE for word in ("innerHTML", "http://", "https://", "src=", "url(", "eval(", "import("))
 
 
-def test_the_records_of_a_result_are_shown_with_why(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_the_records_of_a_result_are_shown_with_why(screen: Screen) -> None:
+    with host(screen) as opened:
         opened.notify("tool-input-partial", {"arguments": {"query": "whe"}})
         opened.notify("tool-input", {"arguments": {"query": "where do I live"}})
         opened.notify("tool-result", result(LYON, TEA))
@@ -58,29 +58,29 @@ def test_the_records_of_a_result_are_shown_with_why(browser: Browser) -> None:
         assert buttons(opened.app) == ["Wrong", "Forget", "Pin", "Wrong", "Forget", "Forget everything about…"]
 
 
-def test_a_refused_handshake_is_shown_and_ends_the_page(browser: Browser) -> None:
-    with host(browser, code=-32603, message="no apps today") as opened:
+def test_a_refused_handshake_is_shown_and_ends_the_page(screen: Screen) -> None:
+    with host(screen, code=-32603, message="no apps today") as opened:
         expect(opened.app.locator("#body")).to_contain_text("The host did not start this page: no apps today")
         assert buttons(opened.app) == []
         assert [one.get("method") for one in opened.messages] == ["ui/initialize"]
 
 
-def test_without_a_result_the_page_waits(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_without_a_result_the_page_waits(screen: Screen) -> None:
+    with host(screen) as opened:
         opened.notify("tool-input", {})
         expect(opened.app.locator("#body")).to_have_text("Waiting for the answer…")
         expect(opened.app.locator("h1")).to_have_text("What I used")
 
 
-def test_nothing_found_is_said(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_nothing_found_is_said(screen: Screen) -> None:
+    with host(screen) as opened:
         opened.notify("tool-input", {"arguments": {}})
         opened.notify("tool-result", result())
         expect(opened.app.locator("#body")).to_contain_text("Nothing that is remembered was used.")
 
 
-def test_the_hits_of_a_host_that_drops_meta_are_shown_without_why(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_the_hits_of_a_host_that_drops_meta_are_shown_without_why(screen: Screen) -> None:
+    with host(screen) as opened:
         hit = {name: value for name, value in LYON.items() if name != "why"}
         opened.notify("tool-result", {"content": [], "structuredContent": {"hits": [hit], "past_answers": []}})
         expect(rows(opened)).to_have_count(1)
@@ -88,31 +88,31 @@ def test_the_hits_of_a_host_that_drops_meta_are_shown_without_why(browser: Brows
 
 
 @pytest.mark.parametrize("is_error", [False, True])
-def test_a_result_of_text_alone_is_shown_as_it_is(browser: Browser, *, is_error: bool) -> None:
-    with host(browser) as opened:
+def test_a_result_of_text_alone_is_shown_as_it_is(screen: Screen, *, is_error: bool) -> None:
+    with host(screen) as opened:
         opened.notify(
             "tool-result", {"content": [{"type": "text", "text": "<b>home_away</b>: later"}], "isError": is_error}
         )
         expect(opened.app.locator("#body")).to_contain_text("<b>home_away</b>: later")
 
 
-def test_a_cancelled_call_is_said(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_a_cancelled_call_is_said(screen: Screen) -> None:
+    with host(screen) as opened:
         opened.notify("tool-cancelled", {"reason": "user action"})
         expect(opened.app.locator("#body")).to_contain_text("The call was cancelled.")
 
 
-def test_a_host_that_passes_no_calls_on_is_offered_no_button(browser: Browser) -> None:
-    with host(browser, hostCapabilities={}) as opened:
+def test_a_host_that_passes_no_calls_on_is_offered_no_button(screen: Screen) -> None:
+    with host(screen, hostCapabilities={}) as opened:
         opened.notify("tool-result", result(LYON, NANTES | {"superseded_by": "msg_1"}))
         expect(rows(opened)).to_have_count(1)
         assert buttons(opened.app) == []
 
 
-def test_the_theme_of_the_host_is_taken_and_changes(browser: Browser) -> None:
+def test_the_theme_of_the_host_is_taken_and_changes(screen: Screen) -> None:
     colours = {"--color-text-primary": "rgb(1, 2, 3)", "--font-sans": "serif", "bad name": "x"}
     context = INITIALIZED["hostContext"] | {"styles": {"variables": colours}}  # type: ignore[operator]
-    with host(browser, hostContext=context) as opened:
+    with host(screen, hostContext=context) as opened:
         opened.notify("tool-result", result(LYON))
         expect(rows(opened)).to_have_count(1)
         page = opened.app.locator("html")
@@ -125,8 +125,8 @@ def test_the_theme_of_the_host_is_taken_and_changes(browser: Browser) -> None:
         expect(page).to_have_css("color", "rgb(1, 2, 3)")
 
 
-def test_a_teardown_is_answered_and_ends_the_page(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_a_teardown_is_answered_and_ends_the_page(screen: Screen) -> None:
+    with host(screen) as opened:
         opened.notify("tool-result", result(LYON))
         expect(rows(opened)).to_have_count(1)
         assert opened.ask("ui/resource-teardown", {"reason": "closed"})["result"] == {}
@@ -137,19 +137,19 @@ def test_a_teardown_is_answered_and_ends_the_page(browser: Browser) -> None:
         assert len(opened.messages) == sent
 
 
-def test_a_ping_is_answered_and_an_unknown_request_refused(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_a_ping_is_answered_and_an_unknown_request_refused(screen: Screen) -> None:
+    with host(screen) as opened:
         opened.notify("tool-result", result(LYON))
         expect(rows(opened)).to_have_count(1)
         assert opened.ask("ping")["result"] == {}
-    with host(browser) as opened:
+    with host(screen) as opened:
         opened.notify("tool-result", result(LYON))
         expect(rows(opened)).to_have_count(1)
         assert opened.ask("sampling/createMessage")["error"]["code"] == -32601
 
 
-def test_only_the_host_is_heard(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_only_the_host_is_heard(screen: Screen) -> None:
+    with host(screen) as opened:
         opened.notify("tool-result", result(LYON))
         expect(rows(opened)).to_have_count(1)
         forged = {"jsonrpc": "2.0", "method": "ui/notifications/tool-result", "params": result(TEA)}
@@ -160,8 +160,8 @@ def test_only_the_host_is_heard(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=["markup", "link", "ansi", "right-to-left", "closing", "500 KiB"])
-def test_a_hostile_text_stays_text(browser: Browser, text: str) -> None:
-    with host(browser) as opened:
+def test_a_hostile_text_stays_text(screen: Screen, text: str) -> None:
+    with host(screen) as opened:
         opened.notify("tool-input", {"arguments": {"query": text}})
         hostile = {"text": text, "why": text, "session_title": text, "role": text, "type": text, "created_at": text}
         opened.notify("tool-result", result(LYON | hostile | {"record_id": text[:90]}, TEA))
@@ -174,8 +174,8 @@ def test_a_hostile_text_stays_text(browser: Browser, text: str) -> None:
         assert opened.height() <= 500
 
 
-def test_two_values_that_disagree_stand_side_by_side(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_two_values_that_disagree_stand_side_by_side(screen: Screen) -> None:
+    with host(screen) as opened:
         ended = LYON | {"superseded_by": "msg_9", "valid_until": "2026-05-01"}
         opened.notify("tool-result", result(ended, TEA, NANTES))
         expect(rows(opened)).to_have_count(2)
@@ -185,15 +185,15 @@ def test_two_values_that_disagree_stand_side_by_side(browser: Browser) -> None:
         assert pair.locator("button").all_inner_texts() == ["Keep only this"] * 2
 
 
-def test_what_a_record_beyond_the_list_ended_is_marked(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_what_a_record_beyond_the_list_ended_is_marked(screen: Screen) -> None:
+    with host(screen) as opened:
         opened.notify("tool-result", result(LYON | {"superseded_by": "msg_77", "valid_until": "2026-05-01"}))
         expect(rows(opened)).to_contain_text("no longer true since 1 May 2026")
         assert buttons(opened.app)[:2] == ["Wrong", "Forget"]
 
 
-def test_records_that_end_each_other_are_all_shown(browser: Browser) -> None:
-    with host(browser) as opened:
+def test_records_that_end_each_other_are_all_shown(screen: Screen) -> None:
+    with host(screen) as opened:
         one, other = LYON | {"superseded_by": "msg_9"}, NANTES | {"superseded_by": "msg_1"}
         opened.notify("tool-result", result(one, other, TEA | {"superseded_by": "pin_2"}))
         expect(rows(opened).last).to_contain_text("Tea at five.")
@@ -205,13 +205,13 @@ def test_records_that_end_each_other_are_all_shown(browser: Browser) -> None:
 @pytest.mark.parametrize(
     ("width", "highest"), [(640, 500), pytest.param(360, 500, marks=pytest.mark.campaign), (320, 260)]
 )
-def test_a_long_list_is_turned_page_by_page_and_never_scrolls(browser: Browser, width: int, highest: int) -> None:
+def test_a_long_list_is_turned_page_by_page_and_never_scrolls(screen: Screen, width: int, highest: int) -> None:
     context = {"containerDimensions": {"width": width, "maxHeight": highest}, "timeZone": "UTC", "locale": "en"}
     records = [
         LYON | {"record_id": f"msg_{n}", "text": f"Fact {n}. " + "Words and more words. " * n} for n in range(12)
     ]
     seen: list[str] = []
-    with host(browser, width=width, hostContext=context) as opened:
+    with host(screen, width=width, hostContext=context) as opened:
         opened.notify("tool-result", result(*records))
         while True:
             expect(rows(opened).first).to_contain_text(f"Fact {len(seen)}.")
@@ -230,8 +230,8 @@ def test_a_long_list_is_turned_page_by_page_and_never_scrolls(browser: Browser, 
         expect(rows(opened).first).to_contain_text("Fact 0.")
 
 
-def test_every_button_is_large_enough_for_a_finger(browser: Browser) -> None:
-    with host(browser, width=360) as opened:
+def test_every_button_is_large_enough_for_a_finger(screen: Screen) -> None:
+    with host(screen, width=360) as opened:
         opened.notify("tool-result", result(LYON, TEA))
         expect(rows(opened)).to_have_count(2)
         boxes = [one.bounding_box() for one in opened.app.locator("button").all()]
@@ -239,7 +239,7 @@ def test_every_button_is_large_enough_for_a_finger(browser: Browser) -> None:
         assert all(box is not None and box["width"] >= 44 and box["height"] >= 44 for box in boxes)
 
 
-def test_a_call_that_fails_is_said_and_changes_nothing(browser: Browser) -> None:
+def test_a_call_that_fails_is_said_and_changes_nothing(screen: Screen) -> None:
     def refuse(_name: str, _arguments: dict[str, Any]) -> dict[str, Any]:
         return {"content": [{"type": "text", "text": "forbidden: <b>read only</b>"}], "isError": True}
 
@@ -247,7 +247,7 @@ def test_a_call_that_fails_is_said_and_changes_nothing(browser: Browser) -> None
         raise ConnectionError("the server is gone")
 
     for call, words in ((refuse, "Not done: forbidden: <b>read only</b>"), (lose, "Not done: the server is gone")):
-        with host(browser, call) as opened:
+        with host(screen, call) as opened:
             opened.notify("tool-result", result(LYON))
             opened.app.get_by_role("button", name="Forget", exact=True).click()
             expect(opened.app.get_by_role("status")).to_have_text(words)
@@ -257,7 +257,7 @@ def test_a_call_that_fails_is_said_and_changes_nothing(browser: Browser) -> None
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [640, pytest.param(360, marks=pytest.mark.campaign)])
-def test_axe_finds_nothing_wrong(browser: Browser, scheme: str, width: int) -> None:
+def test_axe_finds_nothing_wrong(screen: Screen, scheme: str, width: int) -> None:
     def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if name == "memory_history":
             return {"content": [], "structuredContent": {"record": {"text": "I live in Lyon.", "revision": 1}}}
@@ -266,7 +266,7 @@ def test_axe_finds_nothing_wrong(browser: Browser, scheme: str, width: int) -> N
         return {"content": [], "structuredContent": {}}
 
     context = {"theme": scheme, "containerDimensions": {"width": width, "maxHeight": 500}}
-    with host(browser, call, scheme=scheme, width=width, hostContext=context) as opened:
+    with host(screen, call, scheme=scheme, width=width, hostContext=context) as opened:
         ended = LYON | {"record_id": "msg_3", "superseded_by": "msg_9", "valid_until": "2026-05-01"}
         opened.notify("tool-result", result(LYON, ended, NANTES, TEA))
         expect(rows(opened).first).to_be_visible()

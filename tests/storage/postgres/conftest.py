@@ -6,12 +6,13 @@ import asyncpg
 import pytest
 
 from kalito_mcp.storage.postgres.database import PostgresStore
-from tests.postgres import OWNER, SUPERUSER, connected, new_database, shared_server
+from tests.postgres import OWNER, SUPERUSER, connected, empty_database, shared_server
 
 
 @pytest.fixture
-async def database() -> str:
-    return await new_database()
+async def database() -> AsyncIterator[str]:
+    async with empty_database() as name:
+        yield name
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from kalito_mcp.domain.sign_in import Attempts
 from kalito_mcp.domain.zone import DAY_MS
 from kalito_mcp.storage.postgres.database import PostgresStore
 from tests import sign_ins
-from tests.postgres import new_database, shared_server
+from tests.postgres import shared_server
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -18,9 +18,8 @@ NOW_MS = START_MS + 2 * DAY_MS
 
 
 @pytest.fixture
-async def stores() -> AsyncIterator[list[PostgresStore]]:
-    url = shared_server().url(await new_database())
-    opened = [await PostgresStore.open(url) for _ in range(2)]
+async def stores(database: str) -> AsyncIterator[list[PostgresStore]]:
+    opened = [await PostgresStore.open(shared_server().url(database)) for _ in range(2)]
     yield opened
     for one in opened:
         await one.close()
