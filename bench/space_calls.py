@@ -1,7 +1,7 @@
 """What fifty people do at random with their memories and ten spaces, from a seed: calls, and what each touches."""
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from bench.ledger import Ledger
@@ -110,10 +110,15 @@ class Plan:
         """Draw only these users and spaces from now on."""
         self.users, self.spaces = list(users), list(spaces)
 
-    def searches(self, words: Iterable[str]) -> Iterable[Call]:
-        """Searches for these words in each space, as the owner that keeps it."""
+    def purges(self, own: Mapping[str, Iterable[str]]) -> Iterable[Call]:
+        """Everybody erases all their records."""
+        for user, ids in own.items():
+            yield self._call("purge", user, tuple(ids))
+
+    def removals(self) -> Iterable[Call]:
+        """Every space is removed, and each call returns how many records it erased."""
         for name in self.spaces:
-            yield self._call("search", space_owner(name), tuple(words))
+            yield self._call("remove", "", name)
 
     def touched(self, call: Call) -> Touched:
         """What else must not change, and what else must not be read, while this call runs."""

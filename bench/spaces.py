@@ -3,15 +3,15 @@
 Processes that each have the memory open do what people ask, several calls at a time. In the first part, calls that run
 at the same time touch different things, so a model (`bench.space_model`) knows the answer of each: what is found, to
 the last record and word, what is refused, and with which error. In the second part a few people at a time do as they
-like in a few spaces, also at the same moment. There, what is found and done must have been allowed at one moment of the
-call (`bench.space_intervals`), and at the end no space has a word of a record that was erased.
+like in a few spaces, also at the same moment. At its end everybody erases all that they had, and no space has a copy
+left.
 """
 
 import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +23,6 @@ import anyio
 from bench.ledger import Violations
 from bench.report import emit, options, progress
 from bench.space_calls import NOTHING, Plan, Touched
-from bench.space_intervals import Intervals
 from bench.space_model import SpaceModel
 from bench.space_workers import Answer, Call, Workers
 from kalito_mcp.config.settings import Settings
@@ -42,7 +41,10 @@ _OVERLAPPING: Final = 0.2
 """The share of the second part."""
 _RACES: Final = 0.2
 """How many draws of the second part are three calls about one record."""
-_WORDS_AT_ONCE: Final = 12
+_REFUSALS: Final = frozenset(
+    ("RecordNotFound", "RecordErased", "AccessDenied", "Conflict", "RevisionConflict", "InvalidInput", "NotFound")
+)
+"""The errors that a call that overlaps may be refused with."""
 SETTINGS: Final = Settings(vectors=VectorPolicy(embedder="none"))
 
 
@@ -153,7 +155,9 @@ class Free(Part):
 
     def __init__(self, workers: Workers, size: Size, violations: Violations) -> None:
         super().__init__(workers, size, violations)
-        self._intervals = Intervals()
+        self._own: defaultdict[str, list[str]] = defaultdict(list)
+        """The ids of the records of each person."""
+        self._is_over = False
 
     def run(self, operations: int) -> None:
         users, spaces = self._plan.users, self._plan.spaces
@@ -171,21 +175,20 @@ class Free(Part):
             self._follow(self._at_once - 1)
         self._follow()
         self._plan.focus(users, spaces)
-        words = self._intervals.erased_words()
-        for first in range(0, len(words), _WORDS_AT_ONCE):
-            for call in self._plan.searches(words[first : first + _WORDS_AT_ONCE]):
+        for end in (self._plan.purges(self._own), self._plan.removals()):
+            for call in end:
                 self._send(call)
                 self._follow(self._at_once - 1)
-        self._follow()
-
-    def _send(self, call: Call, touched: Touched = NOTHING) -> None:
-        self._intervals.send(call)
-        super()._send(call, touched)
+            self._follow()
+            self._is_over = True
 
     def _judged(self, call: Call, answer: Answer) -> Iterable[str]:
-        if answer.error is None:
-            self._model.judge(call, answer)  # it is only a guess here, by which calls are drawn
-        return self._intervals.judge(call, answer)
+        if answer.error is not None:
+            return [] if answer.error in _REFUSALS else [f"error: {answer.error}: {answer.words}"]
+        self._model.judge(call, answer)  # it is only a guess here, by which calls are drawn
+        if call.verb in ("pin", "say"):
+            self._own[call.owner].append(answer.found)
+        return [f"left: {answer.found} copies of what was erased"] if self._is_over and answer.found else []
 
 
 @contextmanager

@@ -5,11 +5,11 @@ SQLite's tables and columns had in the first release. Since then they are the ar
 
 - `key` is the number of an entry in its archive, unique in its kind. Later entries refer to it by `agent_key`,
   `project_key`, `session_key`, `record_key`, `graph_key`, `from_key` and `to_key` (nodes); records before or after it
-  by `caused_by`. A store may give other numbers, except to messages: `msg_7` has the key 7, and texts quote such ids.
+  by `caused_by`. A store keeps these numbers: hashes are made of them, and `msg_7` has the key 7.
 - Moments are milliseconds since 1970, booleans 0 or 1, lists and objects JSON. `attributes` has what else there is in
   a record's content, and `changes` what an edit replaced. `storage/sparse_vectors` says how an `embedding` is
   packed.
-- `hash` protects SQLite's rows against decay. Other stores neither write nor read it.
+- `hash` protects a row against decay (`storage/row_hash`).
 - `identity` has the secret with which `hashed_text` makes the hashes of `forgotten_values` and `tombstones`.
 - `sqlite_sequence` has the highest numbers that `graphs` and `records` ever had, so that none is given twice.
 """

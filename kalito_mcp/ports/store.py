@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The schema of a store. `store` is `sqlite`, `postgres` or `memory`; `applied` is the number of the newest step
+    """The schema of a store. `store` is `sqlite` or `postgres`; `applied` is the number of the newest step
     that the database has, `known` that of this release."""
 
     store: str

@@ -23,14 +23,6 @@ def check_vectors(owed: Sequence[OwedVector], vectors: "NDArray[np.float32]", di
         raise InvalidInput(f"the vectors have the shape {vectors.shape}, but it must be ({len(owed)}, {dimension})")
 
 
-def check_finite(vectors: "NDArray[np.float32]") -> None:
-    """Raises InvalidInput for a value that is not finite."""
-    import numpy as np  # noqa: PLC0415 - loads when first needed
-
-    if not np.isfinite(vectors).all():
-        raise InvalidInput("an embedding has a value that is not finite; check what the embedding model returns")
-
-
 def check_dimension(fingerprint: str, stored: int, dimension: int) -> None:
     """Raises Conflict if an embedder returns other vectors than those that its index has."""
     if stored != dimension:

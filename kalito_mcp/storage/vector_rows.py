@@ -6,9 +6,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kalito_mcp.errors import InvalidInput
 from kalito_mcp.ports.vectors import OwedVector
 from kalito_mcp.storage.intact_rows import intact_rows
-from kalito_mcp.storage.vector_checks import check_finite
 
 _LARGEST: Final = 127
 _ROWS_AT_ONCE: Final = 512
@@ -23,7 +23,8 @@ def packed(vectors: NDArray[np.float32]) -> list[bytes]:
     Raises:
         InvalidInput: a value is not finite.
     """
-    check_finite(vectors)
+    if not np.isfinite(vectors).all():
+        raise InvalidInput("an embedding has a value that is not finite; check what the embedding model returns")
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     scaled = vectors / np.where(largest > 0, largest, 1)
     return [row.tobytes() for row in np.rint(scaled * _LARGEST).astype(np.int8)]

@@ -1,4 +1,4 @@
-"""Who is signed in on the page, in both stores: links, cookies, and what neither of them opens."""
+"""Who is signed in on the page: links, cookies, and what neither of them opens."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +12,6 @@ from kalito_mcp.domain.access import HOST, Permission, Principal
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.errors import AccessDenied
 from kalito_mcp.memory import Memory
-from kalito_mcp.testing import open_in_memory
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.scripted import START_MS, ScriptedClock
@@ -27,14 +26,9 @@ def clock() -> ScriptedClock:
     return ScriptedClock()
 
 
-@pytest.fixture(params=["sqlite", "in memory"])
-async def memory(request: pytest.FixtureRequest, tmp_path: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
-    opening = (
-        open_memory(lay_empty_database(tmp_path / "memory.db"), clock=clock)
-        if request.param == "sqlite"
-        else open_in_memory(clock=clock)
-    )
-    async with opening as opened:
+@pytest.fixture
+async def memory(tmp_path: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
+    async with open_memory(lay_empty_database(tmp_path / "memory.db"), clock=clock) as opened:
         yield opened
 
 

@@ -8,7 +8,6 @@ from typing import Protocol
 import pytest
 
 from kalito_mcp.ports.store import Store
-from kalito_mcp.storage.memory.store import InMemoryStore
 from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
@@ -82,20 +81,6 @@ class QdrantBackend(SqliteBackend):
         self._client.close()
 
 
-class MemoryBackend:
-    """The memory of this process, which every `open` returns."""
-
-    def __init__(self, folder: Path) -> None:
-        del folder
-        self._store = InMemoryStore()
-
-    async def open(self) -> Store:
-        return self._store
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
 class PostgresBackend:
     """A database of a real server."""
 
@@ -127,11 +112,10 @@ class PooledBackend(PostgresBackend):
         return store
 
 
-@pytest.fixture(params=["sqlite", "memory", "postgres", pytest.param("pooled", marks=LATER)])
+@pytest.fixture(params=["sqlite", "postgres", pytest.param("pooled", marks=LATER)])
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     backends = {
         "sqlite": SqliteBackend,
-        "memory": MemoryBackend,
         "postgres": PostgresBackend,
         "pooled": PooledBackend,
         "qdrant": QdrantBackend,

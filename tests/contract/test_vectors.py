@@ -26,7 +26,7 @@ from tests.scripted_embedder import hashed_vector
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.parametrize(
-        "backend", ["sqlite", "memory", "postgres", pytest.param("qdrant", marks=needs_qdrant)], indirect=True
+        "backend", ["sqlite", "postgres", pytest.param("qdrant", marks=needs_qdrant)], indirect=True
     ),
 ]
 TRIP: Final = Scope(session="trip")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp import Memory, NewMessage, Role, SearchRequest
 from kalito_mcp.config.settings import Settings
-from kalito_mcp.domain.archive import FIELDS, VERSION, ArchiveEntry, Selection, Value
+from kalito_mcp.domain.archive import FIELDS, VERSION, ArchiveEntry, Selection
 from kalito_mcp.domain.memory_records import Editor, EditorType
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import Conflict, InvalidInput, KalitoError, SessionNotFound
@@ -390,42 +390,6 @@ async def test_a_column_that_sqlite_renames_keeps_its_field(
     async with store.view() as view:
         assert [entry async for page in view.archive.entries("local", ALL) for entry in page] == given
     await store.close()
-
-
-_NUMBERED = {
-    "agent_key": "agents",
-    "project_key": "projects",
-    "session_key": "sessions",
-    "graph_key": "graphs",
-    "from_key": "graph_nodes",
-    "to_key": "graph_nodes",
-}
-
-
-def of_another_store(entry: ArchiveEntry) -> ArchiveEntry:
-    """The entry with other numbers, except those of records, and without a row's hash."""
-
-    def number(name: str, value: Value) -> Value:
-        kind = entry.kind if name == "key" else _NUMBERED.get(name)
-        return value + 1000 if isinstance(value, int) and kind in _NUMBERED.values() else value
-
-    fields = {name: number(name, value) for name, value in entry.fields.items() if name != "hash"}
-    return entry._replace(fields=fields)
-
-
-@pytest.mark.anyio
-async def test_an_archive_of_a_store_with_other_numbers_and_no_hashes_is_restored(
-    archive: Path, tmp_path: Path
-) -> None:
-    given = [of_another_store(entry) for entry in archived(archive)]
-    async with opened(tmp_path / "new.db") as memory:
-        await memory.archive.restore(given)
-        found = await entries_of(memory)
-    without_hashes = [
-        one._replace(fields={name: value for name, value in one.fields.items() if name != "hash"}) for one in found
-    ]
-    assert without_hashes[:-2] == given[:-2]  # the last two are the highest numbers of records and graphs
-    assert faults(tmp_path / "new.db") == []
 
 
 @pytest.mark.anyio

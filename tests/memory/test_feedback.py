@@ -8,17 +8,15 @@ import pytest
 from kalito_mcp import Memory, NewMessage, Role, open_memory
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.errors import InvalidInput, RecordNotFound
-from kalito_mcp.testing import open_in_memory
 from tests.scripted import CountedIds, ScriptedClock
 
 pytestmark = pytest.mark.anyio
 QUESTION, ANSWER = "When is the Orion release?", "On June 1."
 
 
-@pytest.fixture(params=["file", "in memory"])
-async def memory(request: pytest.FixtureRequest, database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
-    here = {"clock": clock, "ids": CountedIds()}
-    async with open_memory(database, **here) if request.param == "file" else open_in_memory(**here) as opened:
+@pytest.fixture
+async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
+    async with open_memory(database, clock=clock, ids=CountedIds()) as opened:
         await opened.record_messages("s", [NewMessage(Role.USER, QUESTION), NewMessage(Role.ASSISTANT, ANSWER)])
         yield opened
 

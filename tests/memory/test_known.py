@@ -12,17 +12,15 @@ from kalito_mcp.domain.records import PIN_IMPORTANCE, Reach
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.statements import Standing, Statement, Subject
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, RecordNotFound
-from kalito_mcp.testing import open_in_memory
 from tests.scripted import CountedIds, ScriptedClock
 
 pytestmark = pytest.mark.anyio
 ANN = Editor(EditorType.HUMAN, "ann")
 
 
-@pytest.fixture(params=["file", "in memory"])
-async def memory(request: pytest.FixtureRequest, database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
-    here = {"clock": clock, "ids": CountedIds()}
-    async with open_memory(database, **here) if request.param == "file" else open_in_memory(**here) as opened:
+@pytest.fixture
+async def memory(database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
+    async with open_memory(database, clock=clock, ids=CountedIds()) as opened:
         yield opened
 
 

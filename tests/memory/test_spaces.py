@@ -18,7 +18,6 @@ from kalito_mcp.domain.spaces import Role
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordErased, RecordNotFound
 from kalito_mcp.memory.sharing import Sharing
 from kalito_mcp.runtime.database_address import DatabaseAddress, ServerAddress
-from kalito_mcp.testing import open_in_memory
 from tests.postgres import OWNER, new_database, shared_server
 from tests.scripted import CountedIds, ScriptedClock
 
@@ -27,13 +26,11 @@ RULE = "We deploy to production only on Tuesdays."
 NEW_RULE = "We deploy to production on Tuesdays and Thursdays."
 
 
-@pytest.fixture(params=["file", "in memory", "postgres"])
+@pytest.fixture(params=["file", "postgres"])
 async def memory(request: pytest.FixtureRequest, database: Path, clock: ScriptedClock) -> AsyncIterator[Memory]:
     """A memory with the space `team`: ann and ben write there, rae reads, cora is its curator. dan is in none."""
     here = {"clock": clock, "ids": CountedIds()}
-    if request.param == "in memory":
-        opening = open_in_memory(**here)
-    elif request.param == "file":
+    if request.param == "file":
         opening = open_memory(database, **here)
     else:
         server, name = shared_server(), await new_database()

@@ -1,4 +1,4 @@
-"""How much is where, and whole projects that move, are left out, and come back. In both stores."""
+"""How much is where, and whole projects that move, are left out, and come back."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +11,6 @@ from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.sizes import PartSize
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput
 from kalito_mcp.memory import Memory
-from kalito_mcp.testing import open_in_memory
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
 from tests.scripted import START_MS, ScriptedClock
@@ -20,12 +19,9 @@ pytestmark = pytest.mark.anyio
 BOAT, KITE = "/home/ann/code/boat", "/home/ann/code/kite"
 
 
-@pytest.fixture(params=["sqlite", "in memory"])
-async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Memory]:
-    clock = ScriptedClock()
-    is_file = request.param == "sqlite"
-    opening = open_memory(lay_empty_database(tmp_path / "memory.db"), clock=clock) if is_file else None
-    async with opening or open_in_memory(clock=clock) as opened:
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
+    async with open_memory(lay_empty_database(tmp_path / "memory.db"), clock=ScriptedClock()) as opened:
         for project, session in ((BOAT, "sail"), (BOAT, "oars"), (KITE, "wind"), (None, "nuts")):
             place = await opened.in_project(project or "personal")
             await place.record_messages(session, [NewMessage(Role.USER, f"We talk of {session}.")])

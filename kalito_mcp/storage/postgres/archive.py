@@ -15,11 +15,10 @@ import asyncpg
 from kalito_mcp.domain.archive import FIELDS, ArchiveEntry, Selection, unstorable
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.storage.graph_rows import NODE_NAMES
 from kalito_mcp.storage.numbered import message_key
 from kalito_mcp.storage.postgres.queries import Queries
 from kalito_mcp.storage.record_rows import STORED_NAMES
-from kalito_mcp.storage.row_hash import hash_of_record, real, row_hash
+from kalito_mcp.storage.row_hash import hash_of_record, real
 from kalito_mcp.storage.superseded import FIELD, named_in
 
 _PROJECT_OF: Final = f"""
@@ -103,7 +102,6 @@ _SEQUENCES: Final = {
     **dict.fromkeys(("agents", "projects", "graph_nodes", "forgotten_values"), "other_keys"),
 }
 """By kind, the sequence of its keys."""
-SELECT_ENDS: Final = "SELECT key, id FROM graph_nodes WHERE owner_key = :owner AND key = ANY(:keys)"
 SELECT_WITHOUT_CAUSE: Final = f"""
 SELECT {", ".join(f"r.{name}" for name in STORED_NAMES)} FROM records r
 WHERE r.owner_key = :owner AND r.caused_by IS NOT NULL
@@ -138,9 +136,6 @@ UPDATE_ANALYSIS: Final = "UPDATE identity SET analysis = :version"
 _PAGE: Final = 500
 _GREATEST_KEY: Final = (1 << 63) - 1
 _REALS: Final = frozenset({"importance", "importance_sum", "repeat", "feedback", "weight"})
-_EDIT: Final = ("record_key", "version", "edit_type", "editor_type", "editor_id", "changes", "edited_at")
-_HASHED_OF_NODES: Final = NODE_NAMES[: NODE_NAMES.index("embedding")]
-_HASHED: Final = frozenset({"records", "memory_edits", "graph_nodes", "graph_edges"})
 _REFUSED: Final = (
     asyncpg.IntegrityConstraintViolationError,
     asyncpg.DataError,
@@ -199,8 +194,7 @@ class ArchiveStatements(ArchiveQueries):
         await self._count_changed(UPDATE_ANALYSIS, version=0)
 
     async def _add(self, owner: str, kind: str, entries: Sequence[ArchiveEntry]) -> None:
-        names = await self._ends(owner, kind, entries)
-        rows = [_row(entry, names) for entry in entries]
+        rows = list(map(_row, entries))
         try:
             async with self._transaction.undoable(owner):
                 await self._many(INSERT_ARCHIVED[kind], rows, owner=owner)
@@ -217,13 +211,6 @@ class ArchiveStatements(ArchiveQueries):
                 return unstorable(entry, _reason(error))
         return None
 
-    async def _ends(self, owner: str, kind: str, entries: Sequence[ArchiveEntry]) -> Mapping[Any, str]:
-        """The ids of the ends of edges that came without a hash, which is made of them, by key."""
-        edges = [entry.fields for entry in entries if kind == "graph_edges" and entry.fields["hash"] is None]
-        keys = {edge[end] for edge in edges for end in ("from_key", "to_key")}
-        known = [key for key in keys if isinstance(key, int) and abs(key) <= _GREATEST_KEY]
-        return dict(await self._all(SELECT_ENDS, owner=owner, keys=known)) if known else {}
-
     async def _go_beyond(self, kind: str, key: int) -> None:
         """Let the next key of this kind be greater."""
         if key > 0:
@@ -238,15 +225,8 @@ class ArchiveStatements(ArchiveQueries):
                 await self._count_changed(INSERT_ALL_SUPERSEDED, owner=owner, keys=keys, ids=ids, numbers=numbers)
 
 
-def _row(entry: ArchiveEntry, names: Mapping[Any, str]) -> Row:
-    """The entry as a row, with the hash that it may lack. `names`: the ids of nodes by key."""
-    row = {name: _number(value) if name in _REALS else value for name, value in entry.fields.items()}
-    if entry.kind not in _HASHED or row["hash"] is not None:
-        return row
-    try:
-        return {**row, "hash": _hash(entry.kind, row, names)}
-    except (TypeError, AttributeError) as error:
-        raise unstorable(entry, error) from None
+def _row(entry: ArchiveEntry) -> Row:
+    return {name: _number(value) if name in _REALS else value for name, value in entry.fields.items()}
 
 
 def _integer(entry: ArchiveEntry, name: str) -> int:
@@ -261,21 +241,6 @@ def _number(value: Any) -> Any:
     if not isinstance(value, int | float):
         return value
     return None if math.isnan(value) else real(value)
-
-
-def _hash(kind: str, row: Row, names: Mapping[Any, str]) -> bytes:
-    match kind:
-        case "records":
-            return hash_of_record(row)
-        case "memory_edits":
-            return row_hash(*(row[name] for name in _EDIT))
-        case "graph_nodes":
-            hashed = [row[name] for name in _HASHED_OF_NODES]
-            return row_hash(*hashed, (row["embedding"] or b"").hex().upper(), row["revision"])
-        case _:
-            ends = (names.get(row["from_key"]), row["type"], names.get(row["to_key"]))
-            said = (row[name] for name in ("weight", "created_at", "last_access", "revision"))
-            return row_hash(row["graph_key"], *ends, *said)
 
 
 def _reason(error: Exception) -> object:

@@ -7,14 +7,12 @@ that is renamed keeps its field, because the two statements of a kind translate 
 
 import json
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final
 
 from kalito_mcp.domain.archive import FIELDS, ArchiveEntry, Selection, unstorable
 from kalito_mcp.domain.scope import PERSONAL
-from kalito_mcp.storage.graph_rows import HASHED_EDGE_COLUMNS, HASHED_NODE_COLUMNS
-from kalito_mcp.storage.record_rows import EDIT_COLUMNS, hashed, stored
-from kalito_mcp.storage.row_hash import HASHED_COLUMNS, LATER_COLUMNS, record_hash, row_hash
+from kalito_mcp.storage.record_rows import hashed, stored
 from kalito_mcp.storage.sqlite.queries import Queries
 from kalito_mcp.storage.sqlite.record_statements import STORED_COLUMNS, UPDATE_RECORD
 from kalito_mcp.storage.sqlite.superseded import INSERT_ALL_SUPERSEDED
@@ -90,8 +88,7 @@ _OF_OWNERS: Final = frozenset({"agents", "projects", "sessions", "tombstones"})
 
 def _insert(kind: str) -> str:
     columns = [*FIELDS[kind], *(["owner"] if kind in _OF_OWNERS else [])]
-    values = ", ".join("coalesce(:hash, x'')" if column == "hash" else f":{column}" for column in columns)
-    return f"INSERT INTO {kind} ({', '.join(columns)}) VALUES ({values})"
+    return f"INSERT INTO {kind} ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"
 
 
 INSERT_ARCHIVED: Final[Mapping[str, Sequence[str]]] = {
@@ -100,16 +97,6 @@ INSERT_ARCHIVED: Final[Mapping[str, Sequence[str]]] = {
     "sqlite_sequence": [DELETE_SEQUENCE, INSERT_SEQUENCE],
 }
 """By kind, the statements that store an entry."""
-UPDATE_HASHES: Final = (
-    f"UPDATE records SET hash = record_hash({HASHED_COLUMNS}, {LATER_COLUMNS}) WHERE hash = x''",
-    f"UPDATE memory_edits AS e SET hash = row_hash({EDIT_COLUMNS}) WHERE hash = x''",
-    f"UPDATE graph_nodes AS n SET hash = row_hash({HASHED_NODE_COLUMNS}) WHERE hash = x''",
-    f"""
-    UPDATE graph_edges AS e SET hash = row_hash({HASHED_EDGE_COLUMNS}) FROM graph_nodes f, graph_nodes t
-    WHERE e.hash = x'' AND f.key = e.from_key AND t.key = e.to_key
-    """,
-)
-"""Make the hashes of entries that came without one."""
 UPDATE_COUNTS_OF_AGENTS: Final = """
 UPDATE agents SET record_count = (
     SELECT count(*) FROM records r WHERE r.agent_key = agents.key AND r.deleted_at IS NULL
@@ -148,11 +135,11 @@ class ArchiveStatements(ArchiveQueries):
         return not is_filled
 
     async def add(self, owner: str, entries: Sequence[ArchiveEntry]) -> None:
-        await self._on_thread(lambda connection: _add(connection, owner, entries))
+        run: Any = self._connection._execute  # the driver's own way to run a function on its thread
+        await run(lambda: _add(self._connection._conn, owner, entries))
 
     async def finish(self, owners: Sequence[str]) -> None:
         del owners  # one statement settles all of them
-        await self._on_thread(_make_hashes)
         without_cause = await self._all(SELECT_WITHOUT_CAUSE)
         await self._connection.executemany(
             UPDATE_RECORD, [hashed({**stored(row), "caused_by": None}) for row in without_cause]
@@ -161,10 +148,6 @@ class ArchiveStatements(ArchiveQueries):
         await self._all(INSERT_ALL_SUPERSEDED)
         # Marked as an older release's, so that the next process to open it rebuilds the index, even after a kill.
         await self._all(UPDATE_ANALYSIS, version=0)
-
-    async def _on_thread(self, work: Callable[[sqlite3.Connection], None]) -> None:
-        run: Any = self._connection._execute  # the driver's own way to run a function on its thread
-        await run(lambda: work(self._connection._conn))
 
 
 def _add(connection: sqlite3.Connection, owner: str, entries: Sequence[ArchiveEntry]) -> None:
@@ -175,10 +158,3 @@ def _add(connection: sqlite3.Connection, owner: str, entries: Sequence[ArchiveEn
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError, OverflowError, UnicodeEncodeError) as error:
             reason = "a text is not Unicode" if isinstance(error, UnicodeEncodeError) else error
             raise unstorable(entry, reason) from None
-
-
-def _make_hashes(connection: sqlite3.Connection) -> None:
-    connection.create_function("row_hash", -1, row_hash)
-    connection.create_function("record_hash", -1, lambda *fields: record_hash(fields))
-    for statement in UPDATE_HASHES:
-        connection.execute(statement)

@@ -1,6 +1,7 @@
 """The chores of a database file: merging its text index, sweeping it, and moving its vectors."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -20,16 +21,18 @@ from kalito_mcp.storage.sqlite.vector_caches import VectorCaches
 from kalito_mcp.storage.sqlite.vector_mover import VectorMover
 from kalito_mcp.storage.sqlite.views import WriteTransactionOfSqlite
 from kalito_mcp.storage.tombstones import Tombstones
-from kalito_mcp.storage.unshared import Unshared
 
 Reading = Callable[[], AbstractAsyncContextManager[aiosqlite.Connection]]
 
 
-class MaintenanceOfSqlite(Unshared):
+class MaintenanceOfSqlite:
     """`ports.maintenance.Maintenance`.
 
-    `reading` opens a view, `write` a transaction. `locked` holds the locks of one, for files that become shorter.
+    `reading` opens a view, `write` a transaction. `locked` holds the locks of one, for files that become shorter. Owed
+    work is left to the process that has the file open.
     """
+
+    lease_s = math.inf
 
     def __init__(
         self,
@@ -79,3 +82,17 @@ class MaintenanceOfSqlite(Unshared):
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         """As the port says."""
         return not self._is_read_only() and await self._mover.run(is_whole=is_whole)
+
+    async def held(self, owners: Collection[str]) -> Collection[str]:
+        """All of them."""
+        return owners
+
+    async def claim_owed(self) -> Mapping[str, int]:
+        """Nobody: the first look finds what every owner owes, and a nudge what comes later."""
+        return {}
+
+    async def settle_owed(self, looked_at: Mapping[str, int]) -> None:
+        """Nothing is kept of it."""
+
+    async def claim_vectors(self, fingerprint: str, *, limit: int) -> None:
+        """All vectors are claimed."""

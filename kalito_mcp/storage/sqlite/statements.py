@@ -1,7 +1,6 @@
-"""The modules of this store that the ports written once for all stores in SQL use: statements, and the few functions
-that are not the same."""
+"""What this store does in its own way, found by name by the ports that are written once for both stores."""
 
-from kalito_mcp.storage.sqlite import (
+from kalito_mcp.storage.sqlite import (  # noqa: F401
     access,
     client_keys,
     conversations,
@@ -22,25 +21,3 @@ from kalito_mcp.storage.sqlite import (
     timeline,
     tombstones,
 )
-
-__all__ = [
-    "access",
-    "client_keys",
-    "conversations",
-    "forgotten_values",
-    "given",
-    "graphs",
-    "imports",
-    "projects",
-    "record_changes",
-    "record_statements",
-    "records",
-    "session_changes",
-    "sessions",
-    "sign_in",
-    "spaces",
-    "superseded",
-    "text_index",
-    "timeline",
-    "tombstones",
-]

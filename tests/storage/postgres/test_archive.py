@@ -1,7 +1,7 @@
 """What an archive leaves in a PostgreSQL database besides its entries."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
@@ -10,19 +10,19 @@ from kalito_mcp.domain.archive import ArchiveEntry, Selection, completed
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.records.sessions import ensure_session
 from kalito_mcp.storage.postgres.database import PostgresStore
-from tests.postgres import new_database, shared_server
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
-TASK: Final = {"agent_key": 1, "type": "task", "text": "x", "importance": 0.5, "tokens": 1, "created_at": 1}
+TASK: Final = {
+    "hash": bytes(8),
+    "agent_key": 1,
+    "type": "task",
+    "text": "x",
+    "importance": 0.5,
+    "tokens": 1,
+    "created_at": 1,
+}
 ALL: Final = Selection()
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[PostgresStore]:
-    store = await PostgresStore.open(shared_server().url(await new_database()))
-    yield store
-    await store.close()
 
 
 def tasks(*fields: dict[str, Any]) -> Sequence[ArchiveEntry]:

@@ -1,7 +1,7 @@
 """The audit log on PostgreSQL: which tables are noticed, that nothing is left of noticing, and how a changed row of the
 log is found."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import asyncpg
@@ -13,7 +13,6 @@ from kalito_mcp.storage.postgres.audit import NOTICED
 from kalito_mcp.storage.postgres.database import PostgresStore
 from tests import sign_ins
 from tests.access.test_audit import NOT_NOTICED as NOT_NOTICED_ANYWHERE
-from tests.postgres import OWNER, new_database, shared_server
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -40,25 +39,6 @@ _ALL_EVENTS: Final = 28
 """INSERT, DELETE and UPDATE."""
 
 
-@pytest.fixture
-async def database() -> str:
-    return await new_database()
-
-
-@pytest.fixture
-async def owner(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(shared_server().url(database, OWNER))
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
-async def store(database: str) -> AsyncIterator[PostgresStore]:
-    opened = await PostgresStore.open(shared_server().url(database))
-    yield opened
-    await opened.close()
-
-
 async def log(store: PostgresStore, count: int) -> list[AuditHead]:
     async with store.transaction() as transaction:
         added = [await transaction.audit.add(NewEntry(START_MS, "host", "ann", "sign_in")) for _ in range(count)]
@@ -69,14 +49,16 @@ async def fault(store: PostgresStore) -> str | None:
     return (await store.read(lambda view: view.audit.check(None)))[0]
 
 
-async def test_every_table_is_noticed_in_all_its_changes_or_left_out_for_a_reason(owner: asyncpg.Connection) -> None:
-    tables = {row[0] for row in await owner.fetch(SELECT_TABLES)}
+async def test_every_table_is_noticed_in_all_its_changes_or_left_out_for_a_reason(
+    of_tables: asyncpg.Connection,
+) -> None:
+    tables = {row[0] for row in await of_tables.fetch(SELECT_TABLES)}
     assert tables - NOTICED <= NOT_NOTICED_ANYWHERE.keys() | ONLY_HERE.keys()
-    assert {row[0]: row[1] for row in await owner.fetch(SELECT_EVENTS)} == dict.fromkeys(NOTICED, _ALL_EVENTS)
+    assert {row[0]: row[1] for row in await of_tables.fetch(SELECT_EVENTS)} == dict.fromkeys(NOTICED, _ALL_EVENTS)
 
 
 async def test_nothing_is_left_of_what_was_noticed_and_nothing_is_noticed_unasked(
-    store: PostgresStore, owner: asyncpg.Connection
+    store: PostgresStore, of_tables: asyncpg.Connection
 ) -> None:
     async with store.transaction() as transaction:
         await transaction.audit.changes_of(lambda: transaction.access.add_token(sign_ins.token("tok_1"), b"one"))
@@ -87,7 +69,7 @@ async def test_nothing_is_left_of_what_was_noticed_and_nothing_is_noticed_unaske
             raise ZeroDivisionError
     async with store.transaction() as transaction:
         await transaction.access.add_token(sign_ins.token("tok_3"), b"three")
-    assert await owner.fetchval("SELECT count(*) FROM audit_noticed") == 0
+    assert await of_tables.fetchval("SELECT count(*) FROM audit_noticed") == 0
     assert len(await store.read(lambda view: view.access.tokens("ann", limit=9))) == 3
 
 
@@ -103,16 +85,16 @@ async def test_nothing_is_left_of_what_was_noticed_and_nothing_is_noticed_unaske
     ],
 )
 async def test_a_row_that_is_changed_or_taken_out_is_found(
-    store: PostgresStore, owner: asyncpg.Connection, statement: str, found: str
+    store: PostgresStore, of_tables: asyncpg.Connection, statement: str, found: str
 ) -> None:
     await log(store, 4)
     assert await fault(store) is None
-    await owner.execute(statement)
+    await of_tables.execute(statement)
     assert await fault(store) == found
 
 
-async def test_a_log_without_its_head_takes_no_entries(store: PostgresStore, owner: asyncpg.Connection) -> None:
-    await owner.execute("DELETE FROM audit_head")
+async def test_a_log_without_its_head_takes_no_entries(store: PostgresStore, of_tables: asyncpg.Connection) -> None:
+    await of_tables.execute("DELETE FROM audit_head")
     with pytest.raises(StorageDamaged):
         await log(store, 1)
-    assert await owner.fetchval("SELECT count(*) FROM audit_log") == 0
+    assert await of_tables.fetchval("SELECT count(*) FROM audit_log") == 0

@@ -1,6 +1,5 @@
 """Records on PostgreSQL, beyond the port: characters that it cannot store, equal ids of two owners, and round trips."""
 
-from collections.abc import AsyncIterator
 from typing import Final
 
 import asyncpg
@@ -11,7 +10,6 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.storage.postgres.database import PostgresStore
 from tests import drafts
-from tests.postgres import SUPERUSER, new_database, shared_server
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -19,26 +17,6 @@ ANN, BOB = Scope(owner="ann"), Scope(owner="bob")
 ODD: Final = "a\0b\u2028c\uf8f0\uf8f0\0 \\u0000 \\\0 é"
 SELECT_INDEXED: Final = "SELECT record_key, cardinality(terms) FROM fresh_terms ORDER BY record_key"
 SELECT_SHAPES: Final = "SELECT record_key, word_count FROM record_shapes ORDER BY record_key"
-
-
-@pytest.fixture
-async def database() -> str:
-    return await new_database(shared_server())
-
-
-@pytest.fixture
-async def store(database: str) -> AsyncIterator[PostgresStore]:
-    store = await PostgresStore.open(shared_server().url(database))
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-async def all_rows(database: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection that sees the rows of every owner."""
-    connection = await asyncpg.connect(shared_server().url(database, SUPERUSER))
-    yield connection
-    await connection.close()
 
 
 async def noted(store: PostgresStore, whose: Scope, text: str, **fields: object) -> MemoryRecord:

@@ -1,6 +1,5 @@
 """Vectors on PostgreSQL, beyond the port: scores, graphs, who owes, and transactions beside each other."""
 
-from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import anyio
@@ -17,7 +16,6 @@ from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.postgres.vector_graphs import ensure_graph, tidy_graphs
 from kalito_mcp.storage.postgres.views import WriteTransactionOfPostgres
 from kalito_mcp.storage.vector_rows import packed, ranked
-from tests.postgres import OWNER, new_database, shared_server
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -35,26 +33,6 @@ WHERE s.owner_key = :owner AND s.id = :session RETURNING key
 SELECT_DEBTORS: Final = "SELECT d.kind, o.name FROM vector_debtors d JOIN owners o ON o.key = d.owner ORDER BY d.kind"
 SELECT_WAITING: Final = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 SELECT_GRAPHS: Final = "SELECT count(*) FROM pg_indexes WHERE indexdef LIKE '%hnsw%'"
-
-
-@pytest.fixture
-async def database() -> str:
-    return await new_database(shared_server())
-
-
-@pytest.fixture
-async def store(database: str) -> AsyncIterator[PostgresStore]:
-    store = await PostgresStore.open(shared_server().url(database))
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-async def of_tables(database: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection of the role that owns the tables."""
-    connection = await asyncpg.connect(shared_server().url(database, OWNER))
-    yield connection
-    await connection.close()
 
 
 async def add(transaction: WriteTransactionOfPostgres, count: int, owner: str = "local") -> list[int]:

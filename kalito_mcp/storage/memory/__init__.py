@@ -1,1 +1,0 @@
-"""A memory that is kept in this process alone."""
