@@ -100,7 +100,7 @@ async def test_a_server_that_comes_back_is_used_again_and_has_what_was_acknowled
             with pytest.raises(StorageUnreachable, match="cannot be reached"):
                 await said(store, "ann")
         memory._services.owed.nudge()
-        while "could not look whether files are to be cleaned" not in caplog.text:
+        while "could not look whether files are to be cleaned" not in caplog.text:  # noqa: ASYNC110 - the log knows
             await anyio.sleep(0.01)
         assert "may still contain erased text" not in caplog.text
     server.start()
