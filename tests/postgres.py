@@ -91,11 +91,16 @@ class Server:
     def kill_all(self) -> None:
         """Kill it and its children with SIGKILL, as the loss of its machine does."""
         assert self.process is not None
+        self.signal_all(signal.SIGKILL)
+        self.process.wait(20)
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """Send it and its children a signal. After SIGSTOP, it is as frozen as its machine would be, until SIGCONT."""
+        assert self.process is not None
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="ascii")
         for one in (self.process.pid, *map(int, children.split())):
             with suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
-        self.process.wait(20)
+                os.kill(one, number)
 
     def follow(self, primary: "Server") -> None:
         """Begin anew as a standby of the primary, and start."""

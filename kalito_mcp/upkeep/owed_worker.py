@@ -19,7 +19,7 @@ import anyio
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.editing.eraser import Eraser
-from kalito_mcp.errors import KalitoError
+from kalito_mcp.errors import KalitoError, StorageUnreachable
 from kalito_mcp.pins.collector import PinCollector, Unsearched
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.summaries.keeper import SummaryKeeper
@@ -155,6 +155,9 @@ class OwedWorker:
     async def _finish_erasures(self) -> float:
         try:
             return await self._eraser.finish()
+        except StorageUnreachable as error:
+            _report(error, "could not look whether files are to be cleaned of erased text; that is tried again later")
+            return 0.0
         except Exception as error:
             _report(error, "the files may still contain erased text; cleaning them is tried again later")
             return 0.0

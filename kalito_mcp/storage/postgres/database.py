@@ -215,7 +215,8 @@ class PostgresStore:
             try:
                 yield connection
             except (asyncpg.ReadOnlySQLTransactionError, *OUT_OF_REACH):
-                connection.terminate()
+                with suppress(asyncpg.InterfaceError):  # a rollback without an answer has terminated it
+                    connection.terminate()
                 await self._pool.expire_connections()
                 raise
             finally:

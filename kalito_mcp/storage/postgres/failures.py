@@ -30,12 +30,23 @@ OUT_OF_REACH: Final = (
 )
 """No answer, or no connection. Others of the pool may be dead, too."""
 
+
+class Unconfirmed(ConnectionError):
+    """The connection was lost, or the server did not answer, after COMMIT was sent."""
+
+
 _MEANINGS: Final[Sequence[tuple[tuple[type[Exception], ...], type[StorageError], str]]] = (
     (
         (asyncpg.TargetServerAttributeNotMatched, asyncpg.ReadOnlySQLTransactionError),
         StorageUnreachable,
         "takes no writes, because only a standby answers; it is asked again at the next call. If it stays like this, "
         "name the primary in KALITO_DATABASE, or all hosts of which one is the primary: host1,host2",
+    ),
+    (
+        (Unconfirmed,),
+        StorageUnreachable,
+        "did not confirm that this call was stored: it may be stored, or not. Send the same call again, with the same "
+        "key if it had one; what has a key is stored once",
     ),
     (OUT_OF_REACH, StorageUnreachable, "cannot be reached; it is asked again at the next call"),
     (

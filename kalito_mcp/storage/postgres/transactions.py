@@ -6,13 +6,14 @@ the other. Each statement names its owner, so nobody has to say beforehand whose
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 import anyio
 import asyncpg
 
 from kalito_mcp.ports.records import AlreadyStored
+from kalito_mcp.storage.postgres.failures import OUT_OF_REACH, Unconfirmed
 from kalito_mcp.storage.postgres.leases import Lease
 from kalito_mcp.storage.postgres.named_sql import positional
 from kalito_mcp.storage.postgres.notices import commit_with_notice
@@ -30,6 +31,9 @@ INSERT_OWNER: Final = """
 INSERT INTO owners (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key
 """
 _SPARE_S: Final = 2.0
+_COMMIT_S: Final = 30.0
+"""How long a COMMIT may take: it waits for the disk, and for a synchronous standby."""
+
 _NOBODY: Final = 0
 """The key of an owner who has nothing yet."""
 
@@ -170,15 +174,18 @@ class Transaction:
         await self._set(settings)
 
     async def commit(self) -> None:
-        """Make the changes last, and the owners known."""
+        """Make the changes last, and the owners known. Raises Unconfirmed if the server does not say whether it did."""
         if self._is_begun:
-            with anyio.CancelScope(shield=True):
-                # By then, it is committed: a queue of notices that is full must not look like a failure.
-                with suppress(asyncpg.ProgramLimitExceededError):
-                    keys = [key for owner in self.locked if (key := self._key_of(owner)) is not None]
-                    await self.connection.execute(commit_with_notice(keys))
+            keys = [key for owner in self.locked if (key := self._key_of(owner)) is not None]
+            self._is_begun = False  # it has ended even if this fails
+            try:
+                with anyio.CancelScope(shield=True):
+                    await self.connection.execute(commit_with_notice(keys), timeout=_COMMIT_S)
+            except asyncpg.ProgramLimitExceededError:
+                pass  # by then, it is committed: a queue of notices that is full must not look like a failure
+            except OUT_OF_REACH as error:
+                raise (Unconfirmed() if self.is_write else error) from error
         self._owners.update(self._met)
-        self._is_begun = False
 
     async def undo_failed(self) -> None:
         """Go on after a statement of a read has failed, in the same snapshot. Settings are as if none had run."""

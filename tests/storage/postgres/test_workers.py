@@ -1,16 +1,26 @@
 """Several processes on one database, calls that are cancelled, and a server that goes and comes back."""
 
 import random
+import signal
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import pytest
 
+from kalito_mcp.config.settings import Settings
+from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.errors import StorageUnreachable
 from kalito_mcp.ports.store import Store, WriteTransaction
+from kalito_mcp.runtime.database_address import address_of
+from kalito_mcp.storage.postgres import transactions
 from kalito_mcp.storage.postgres.database import PostgresStore
+from kalito_mcp.storage.postgres.notices import commit_with_notice
+from kalito_mcp.wiring import open_memory
 from tests import drafts
 from tests.pgbouncer import shared_pooler
 from tests.postgres import OWNER, lay_template, new_database, new_server, shared_server
@@ -72,19 +82,27 @@ async def test_workers_lose_nothing_and_do_nothing_twice_while_calls_are_cancell
         await store.close()
 
 
-async def test_a_server_that_comes_back_is_used_again_and_has_what_was_acknowledged() -> None:
+async def test_a_server_that_comes_back_is_used_again_and_has_what_was_acknowledged(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
     shared_server()  # skips where there is no PostgreSQL
     server = new_server(fsync="on", synchronous_commit="on", full_page_writes="on")
     lay_template(server)
     name = await new_database(server)
     store = await PostgresStore.open(server.url(name), direct_url=server.url(name, OWNER))
     await append(store, "ann", "before")
-    server.kill()
-    for _ in range(2):
-        with pytest.raises(StorageUnreachable, match="cannot be reached"):
-            await append(store, "ann", "meanwhile")
-        with pytest.raises(StorageUnreachable, match="cannot be reached"):
-            await said(store, "ann")
+    address = replace(address_of(server.url(name)), prefix=tmp_path / "memory")
+    async with open_memory(None, replace(Settings(), database=address)) as memory:
+        server.kill()
+        for _ in range(2):
+            with pytest.raises(StorageUnreachable, match="cannot be reached"):
+                await append(store, "ann", "meanwhile")
+            with pytest.raises(StorageUnreachable, match="cannot be reached"):
+                await said(store, "ann")
+        memory._services.owed.nudge()
+        while "could not look whether files are to be cleaned" not in caplog.text:  # noqa: ASYNC110 - the log knows
+            await anyio.sleep(0.01)
+        assert "may still contain erased text" not in caplog.text
     server.start()
     for _ in range(20):
         with suppress(StorageUnreachable):  # connections from before are found out one by one
@@ -93,3 +111,28 @@ async def test_a_server_that_comes_back_is_used_again_and_has_what_was_acknowled
     assert await said(store, "ann") == [(1, "before"), (2, "after")]
     await store.close()
     server.kill()
+
+
+async def test_a_commit_that_a_frozen_server_does_not_confirm_can_be_sent_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = shared_server()
+    address = replace(address_of(server.url(await new_database())), prefix=tmp_path / "memory")
+    message = NewMessage(Role.USER, "The bees swarm in May.", client_key="bees 1")
+
+    def freeze(owner_keys: Iterable[int]) -> str:
+        if owner_keys:
+            server.signal_all(signal.SIGSTOP)
+        return commit_with_notice(owner_keys)
+
+    async with open_memory(None, replace(Settings(), database=address)) as memory:
+        with monkeypatch.context() as patched:
+            patched.setattr(transactions, "_COMMIT_S", 1.0)
+            patched.setattr(transactions, "commit_with_notice", freeze)
+            try:
+                with pytest.raises(StorageUnreachable, match="may be stored, or not"):
+                    await memory.record_messages("talk", [message])
+            finally:
+                server.signal_all(signal.SIGCONT)
+        await memory.record_messages("talk", [message])
+        assert [one.text for one in (await memory.conversations.transcript("talk")).messages] == [message.text]
