@@ -1,7 +1,7 @@
 """What the memory of a team costs on PostgreSQL, next to the same memory in a SQLite file. Without vectors.
 
 Both are filled through the storage layer with the same records of many owners, whose numbers follow Zipf's law: the
-biggest has 12 %. An owner's sessions have 60 messages and 4 summaries; the sessions of all owners are mixed. Then both
+biggest has 12 %. An owner's sessions have 45 messages and 3 summaries; the sessions of all owners are mixed. Then both
 answer the same calls, in blocks that take turns. All figures are milliseconds of processor time a call: `worker` is
 this process, `server` PostgreSQL with all of its processes. A block includes what its calls leave to the background.
 
@@ -76,7 +76,9 @@ ORDER BY pg_total_relation_size(relid) DESC LIMIT 7
 """
 _EXPONENT: Final = 0.79
 """With 100 owners, the biggest has 12 % then."""
-_WINDOWS: Final = 4
+_WINDOWS: Final = 3
+"""Of a session. With four summaries it would owe one of them, and PostgreSQL would make all of these meanwhile."""
+
 _SESSION: Final = _WINDOWS * (WINDOW + 1)
 _WORDS: Final = 5
 _BLOCK: Final = 50

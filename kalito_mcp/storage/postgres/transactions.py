@@ -20,6 +20,9 @@ from kalito_mcp.storage.postgres.notices import commit_with_notice
 from kalito_mcp.storage.postgres.nul_text import storable
 
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BY_INDEX: Final = "SET LOCAL enable_seqscan = off"
+"""A connection keeps its plans. One that was made while a table was small would go on reading all of it."""
+
 BEGUN: Final = "SAVEPOINT begun"
 UNDO_FAILED: Final = "ROLLBACK TO SAVEPOINT begun"
 BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -68,10 +71,10 @@ class Transaction:
         self._met: dict[str, int] = {}
         self._is_short = is_short
         self.statement_ms = statement_ms
-        limit = f"SET LOCAL statement_timeout = {statement_ms}"
-        self._begin = f"{BEGIN_READING}; {limit}; {BEGUN}"
+        settings = f"{BY_INDEX}; SET LOCAL statement_timeout = {statement_ms}"
+        self._begin = f"{BEGIN_READING}; {settings}; {BEGUN}"
         if is_write:
-            self._begin = f"{BEGIN_WRITING}; {limit}; SET LOCAL lock_timeout = {int(wait_s * 1000)}"
+            self._begin = f"{BEGIN_WRITING}; {settings}; SET LOCAL lock_timeout = {int(wait_s * 1000)}"
         self._begin_s = wait_s + _SPARE_S
         self._is_begun = False
         self._owner: str | None = None

@@ -30,7 +30,7 @@ FROM sessions s, generate_series(
 ) AS o (seq)
 WHERE s.owner_key = :owner AND s.id = :session RETURNING key
 """
-SELECT_DEBTORS: Final = "SELECT d.kind, o.name FROM vector_debtors d JOIN owners o ON o.key = d.owner ORDER BY d.kind"
+SELECT_DEBTORS: Final = "SELECT d.kind, o.name FROM vector_debtors d JOIN owners o ON o.key = d.owner ORDER BY 1, 2"
 SELECT_WAITING: Final = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 SELECT_GRAPHS: Final = "SELECT count(*) FROM pg_indexes WHERE indexdef LIKE '%hnsw%'"
 
@@ -94,7 +94,7 @@ async def test_who_owes_is_known_until_the_last_vector_is_stored(store: Postgres
     await opened(store)
     [key] = await added(store, 1, "bob")
     await added(store, 2, "ann")
-    assert await debtors(store) == [(0, "bob"), (0, "ann"), (2, "ann")]
+    assert await debtors(store) == [(0, "ann"), (0, "bob"), (2, "ann")]
     owed = await store.read(lambda view: view.vectors.owed(INDEX, limit=9))
     assert [one.owner for one in owed] == ["ann", "ann", "bob", "ann", "ann", "ann"]
     statement = "UPDATE records SET deleted_at = 1 WHERE owner_key = :owner AND key = :key"
