@@ -170,7 +170,7 @@ async def deep_findings(connection: asyncpg.Connection) -> list[Finding]:
     found = [finding_of("row hashes", faults["rows"], "no row is damaged", "restore these records from a backup")]
     found += [finding_of(check, faults[check], fine) for check, _, _, fine in _DISAGREEMENTS]
     remedy = "run `kalito-mcp reindex --vectors --all`"
-    fine = "no record lacks its vector, and no vector lacks its record"
+    fine = "every record has its vector or waits for it, and no vector lacks its record"
     found.append(finding_of("vectors' records", faults["vectors"], fine, remedy))
     fine, remedy = "no difference from the records", "run `kalito-mcp reindex`"
     return [*found, finding_of("text index", faults["text"], fine, remedy)]

@@ -313,7 +313,10 @@ def _disagreements(connection: sqlite3.Connection, version: int) -> Iterator[Fin
         wrong = [f"record {key}" for key in wrong_vectors(connection)]
         remedy = "run `kalito-mcp reindex --vectors --all`"
         yield finding_of(
-            "vectors' records", wrong, "no record lacks its vector, and no vector lacks its record", remedy
+            "vectors' records",
+            wrong,
+            "every record has its vector or waits for it, and no vector lacks its record",
+            remedy,
         )
 
 
