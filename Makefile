@@ -22,7 +22,7 @@ demo: $(VENV)/.runtime
 test: $(VENV)/.dev
 	$(PYTEST) $(ASSERTS) -m "not campaign"
 
-# What has to hold before a change is taken: at most eight minutes on two idle cores. In a fresh clone each process of
+# What has to hold before a change is taken: seven minutes on two idle cores. In a fresh clone each process of
 # pytest would take 10 s to rewrite all asserts, so a failure shows the local values; run that test alone to see more.
 check: $(VENV)/.dev
 	$(MAKE) --jobs=2 types lint imports package test ASSERTS="--assert=plain --showlocals"
