@@ -145,8 +145,9 @@ class SpaceModel:
             if changes and not role.includes(Role.WRITER if is_own else Role.CURATOR):
                 raise Refused(_DENIED)
         if record.is_erased:
-            # Within limits, an erased record is as one that never was.
-            raise Refused(_ERASED if call.limits == NO_LIMITS else _UNKNOWN)
+            # Within limits, an erased record is as one that never was. Only of a message it stays known where it was.
+            is_known = call.limits == NO_LIMITS or record.id.startswith("msg_")
+            raise Refused(_ERASED if is_known else _UNKNOWN)
         return record
 
     def _add(self, record: Kept) -> None:
