@@ -124,7 +124,7 @@ _FEWEST_DUE, _MOST_DUE, _DUE_SHARE = 100, 250, 4
 for a quarter of its records; each search reads all fresh ones."""
 
 MANY_TERMS: Final = 200
-"""To read where all pages begin costs less than to look up the pages of so many terms."""
+"""For more terms than this, a fold reads where all pages begin, which costs less than one lookup for each term."""
 
 
 def marked_terms(indexed: IndexedText) -> str:

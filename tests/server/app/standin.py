@@ -4,7 +4,7 @@ order of the handshake, checks each message of the page, and passes calls of too
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import ConsoleMessage, Frame, FrameLocator, Page
@@ -55,6 +55,7 @@ window.show = html => { frame.srcdoc = html; };
 })();
 """
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
+Scheme = Literal["light", "dark"]
 """Calls a tool, and returns its result as on the wire."""
 
 
@@ -181,10 +182,10 @@ class Screen:
         page.on("pageerror", lambda error: self._shown().faults.append(str(error)))
         page.expose_function("answers", lambda message: self._shown().answers(message))
 
-    def show(self, call: Call, initialized: Mapping[str, Any], *, scheme: str, width: int) -> Host:
+    def show(self, call: Call, initialized: Mapping[str, Any], *, scheme: Scheme, width: int) -> Host:
         """A host with an App that is loaded, instead of the one before."""
         self._page.goto("about:blank")
-        self._page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        self._page.emulate_media(color_scheme=scheme)
         self._page.set_viewport_size({"width": width + 40, "height": 700})
         self._host = Host(self._page, call, initialized)
         self._page.evaluate("width => document.querySelector('iframe').style.width = width + 'px'", width)
@@ -198,7 +199,7 @@ class Screen:
 
 @contextmanager
 def host(
-    screen: Screen, call: Call = no_call, *, scheme: str = "light", width: int = 640, **initialized: Any
+    screen: Screen, call: Call = no_call, *, scheme: Scheme = "light", width: int = 640, **initialized: Any
 ) -> Iterator[Host]:
     """A host whose App is loaded, and has no fault when the block ends. `initialized` replaces parts of what it answers
     to `ui/initialize`; with a `code`, it refuses."""

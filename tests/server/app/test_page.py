@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import FrameLocator, expect
 
 from kalito_mcp.server.app.offering import PAGE
-from tests.server.app.standin import INITIALIZED, Host, Screen, host
+from tests.server.app.standin import INITIALIZED, Host, Scheme, Screen, host
 
 LYON: Final[dict[str, Any]] = {
     "record_id": "msg_1",
@@ -257,7 +257,7 @@ def test_a_call_that_fails_is_said_and_changes_nothing(screen: Screen) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [640, pytest.param(360, marks=pytest.mark.campaign)])
-def test_axe_finds_nothing_wrong(screen: Screen, scheme: str, width: int) -> None:
+def test_axe_finds_nothing_wrong(screen: Screen, scheme: Scheme, width: int) -> None:
     def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if name == "memory_history":
             return {"content": [], "structuredContent": {"record": {"text": "I live in Lyon.", "revision": 1}}}
