@@ -4,6 +4,7 @@ It stands in front of all routes, so that a route cannot be forgotten. Only open
 reveal nothing, or check who sends it themselves, as the page does by its cookie.
 """
 
+import ipaddress
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -91,7 +92,7 @@ class Guard:
             return
         headers = Headers(scope=scope)
         scope[NETWORK_KEY] = self._limits.network(scope)
-        refusal = _too_long(scope) or self._wrong_name(headers)
+        refusal = _too_long(scope) or self._wrong_name(scope, headers)
         if refusal is None and not self._is_open(scope):
             token = _token_in(headers.getlist("authorization"))
             try:
@@ -119,10 +120,12 @@ class Guard:
             return self._limits.call(principal) or (self._limits.write(principal) if self._is_write(scope) else 0.0)
         return self._limits.open_call(scope) if self._is_open(scope) else self._limits.refused(scope)
 
-    def _wrong_name(self, headers: Headers) -> JSONResponse | None:
-        """The refusal of a request from a web page of another origin, or to a host name that is not ours."""
+    def _wrong_name(self, scope: Scope, headers: Headers) -> JSONResponse | None:
+        """The refusal of a request from a web page of another origin, or to a host name that is not ours. Proxies and
+        orchestrators ask for the health of a machine by its address."""
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or _host_name(hosts[0]) not in self._hosts:
+        name = _host_name(hosts[0]) if len(hosts) == 1 else ""
+        if name not in self._hosts and not (is_health(scope) and _is_address(name)):
             return _refusal(421, "unknown_host", "this server has another name; add it to the setting http.hosts")
         for origin in headers.getlist("origin"):
             if origin not in self._origins and not _is_loopback(origin):
@@ -164,6 +167,14 @@ def _host_name(host: str) -> str:
         return "" if parts.port == 0 else (parts.hostname or "").lower()
     except ValueError:
         return ""
+
+
+def _is_address(name: str) -> bool:
+    """Whether it is the address of a machine: no web page can get that for a name of its own."""
+    try:
+        return not ipaddress.ip_address(name).is_unspecified
+    except ValueError:
+        return False
 
 
 def _is_loopback(origin: str) -> bool:

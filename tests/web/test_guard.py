@@ -77,6 +77,13 @@ async def test_another_name_is_refused_on_every_route_whatever_token_comes_along
             assert (status, passed_on) == (421, None), (hosts, path)
 
 
+async def test_a_proxy_may_ask_for_the_health_of_a_machine_by_its_address() -> None:
+    for host in ("10.0.0.1:8765", "[fd00::7]:8765", "192.0.2.7"):
+        for path in ("/health/live", "/health/ready"):
+            assert (await passed(("Host", host), path=path))[0] == 200, (host, path)
+        assert (await passed(("Host", host), BEARER, path="/mcp"))[0] == 421, host
+
+
 async def test_pages_of_this_machine_and_named_ones_may_call() -> None:
     for origin in ("http://localhost:3000", "https://127.0.0.1", "https://app.example.org"):
         assert (await passed(HOST, BEARER, ("Origin", origin)))[0] == 200, origin
