@@ -133,7 +133,9 @@ async def memory_over(
             store.watch(vectors.nudge)
         snapshots = SnapshotFolder(files.snapshots)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
-        memory, owed, answers = await _assemble(
+        # Notes and sign-ins go on while the memory is paused, and make no work for the workers.
+        answers = AnswerLog(calls, clock, settings.usage)
+        memory, owed = await _assemble(
             store,
             settings,
             registry=registry,
@@ -144,7 +146,8 @@ async def memory_over(
             embedder=embedder,
             vectors=vectors,
             switch=switch,
-            sign_in=SignIn.over(calls, clock),  # it goes on while the memory is paused
+            sign_in=SignIn.over(calls, clock),
+            answers=answers,
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:
@@ -194,7 +197,8 @@ async def _assemble(
     vectors: VectorWorker | None,
     switch: Callable[[], Switch],
     sign_in: SignIn,
-) -> tuple[Memory, OwedWorker, AnswerLog]:
+    answers: AnswerLog,
+) -> tuple[Memory, OwedWorker]:
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     judge = SentenceJudge(registry.sentence_model(settings.vectors))
@@ -239,7 +243,6 @@ async def _assemble(
     most, threshold = settings.context.summaries, settings.window.threshold
     owed = OwedWorker(store, summaries, pins, eraser, max_per_level=most, threshold=threshold)
     editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
-    answers = AnswerLog(store, clock, settings.usage)
     injector = Injector(searcher, counter, settings.injection, fence_secret=fence_secret, zone=zone)
     services = Services(
         manager=manager,
@@ -268,7 +271,7 @@ async def _assemble(
         vectors=vectors,
     )
     memory = Memory(Place(store, clock, settings.projects, switch, settings.owner), services)
-    return memory, owed, answers
+    return memory, owed
 
 
 def _orchestrators(

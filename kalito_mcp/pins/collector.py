@@ -33,13 +33,12 @@ _MOST_COMPARED: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Unsearched:
-    """Messages of a session that were not searched for pins: those after number `after`, which is read with them, up to
-    `last`. If it `is_rest`, that is the newest of the session."""
+    """Messages of a session that were not searched for pins, up to number `last`, and before them the last one that
+    was. If it `is_rest`, that is the newest of the session."""
 
-    after: int
+    session: Session
     last: int
     is_rest: bool
-    has_project: bool = False
     messages: Sequence[MessageWithImportance] = ()
 
 
@@ -73,8 +72,8 @@ class PinCollector:
         """As `collect`, beginning with what was just read."""
         made = 0
         while unsearched is not None:
-            messages, after = unsearched.messages, unsearched.after
-            drafts = await self.drafts(messages, after, unsearched.has_project) if messages else ()
+            session, messages = unsearched.session, unsearched.messages
+            drafts = await self.drafts(messages, session.pinned_seq, session.project is not None) if messages else ()
             added = await self._store.write(partial(self._add, scope, unsearched, _newest(drafts)))
             made += added or 0
             if added is not None and unsearched.is_rest:
@@ -88,13 +87,12 @@ class PinCollector:
         if session.state is SessionState.FINALIZED or session.message_count <= session.pinned_seq:
             return None
         if not self._policy.enabled:
-            return Unsearched(session.pinned_seq, session.message_count, is_rest=True)
+            return Unsearched(session, session.message_count, is_rest=True)
         last = min(session.pinned_seq + _CHUNK, session.message_count)
         # With the last one that was searched: the next message may confirm its code, or what it proposes.
         first = session.pinned_seq or 1
         messages = await view.conversations.messages(session, first_seq=first, last_seq=last)
-        is_rest = last == session.message_count
-        return Unsearched(session.pinned_seq, last, is_rest, session.project is not None, messages)
+        return Unsearched(session, last, last == session.message_count, messages)
 
     async def _read(self, scope: Scope) -> Unsearched | None:
         async def look(view: ReadView) -> Unsearched | None:
@@ -108,19 +106,19 @@ class PinCollector:
     ) -> int | None:
         """Add what was found, and return how many pins are new. None if a message or the session changed since it was
         searched: then nothing is added."""
+        if not drafts:
+            return 0 if await transaction.sessions.set_pinned_seq(searched.session, searched.last) else None
         session = await transaction.sessions.get(scope)
-        if session is None or session.state is SessionState.FINALIZED or session.pinned_seq != searched.after:
+        if session is None or session.pinned_seq != searched.session.pinned_seq:
             return None
-        made = 0
-        if drafts:
-            now = await transaction.conversations.messages(
-                session, first_seq=searched.messages[0].seq, last_seq=searched.messages[-1].seq
-            )
-            if list(now) != list(searched.messages):
-                return None
-            made = await add_new_pins(transaction, session, drafts)
-            await self._forget_outdated(transaction, session, drafts)
-        await transaction.sessions.set_pinned_seq(session, searched.last)
+        first, last = searched.messages[0], searched.messages[-1]
+        now = await transaction.conversations.messages(session, first_seq=first.seq, last_seq=last.seq)
+        if list(now) != list(searched.messages):
+            return None
+        if not await transaction.sessions.set_pinned_seq(session, searched.last):
+            return None
+        made = await add_new_pins(transaction, session, drafts)
+        await self._forget_outdated(transaction, session, drafts)
         return made
 
     async def _forget_outdated(

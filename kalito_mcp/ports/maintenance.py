@@ -34,7 +34,7 @@ class Maintenance(Protocol):
         """How long owed work stays with a process that does not go on with it. Infinite if none is shared: then all is
         this process's, and the methods below that claim do nothing."""
 
-    async def held(self, owners: Collection[str]) -> Collection[str]:
+    def held(self, owners: Collection[str]) -> Collection[str]:
         """Those of the owners whose sessions this process works for. For an owner without owed work, that is the
         process that writes next."""
 

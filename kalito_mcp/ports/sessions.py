@@ -79,8 +79,9 @@ class SessionWriter(SessionReader, Protocol):
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
         """Move the session to a state."""
 
-    async def set_pinned_seq(self, session: Session, seq: int) -> None:
-        """Store that messages up to `seq` were searched for automatic pins. Never moves back."""
+    async def set_pinned_seq(self, session: Session, seq: int) -> bool:
+        """Store that messages up to `seq` were searched for automatic pins, unless others were since the session was
+        read, or it was finalized. Whether that is stored."""
 
     async def set_observed_seq(self, session: Session, seq: int) -> None:
         """Store that messages up to `seq` are in the session's graph. Never moves back."""

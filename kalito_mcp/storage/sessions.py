@@ -98,8 +98,11 @@ class SessionStatements(SessionQueries):
     async def set_state(self, session: Session, state: SessionState, *, now_ms: int) -> None:
         await self._set(self._sql.session_changes.UPDATE_STATE, session, state=str(state), now_ms=now_ms)
 
-    async def set_pinned_seq(self, session: Session, seq: int) -> None:
-        await self._set(self._sql.session_changes.UPDATE_PINNED_SEQ, session, seq=seq)
+    async def set_pinned_seq(self, session: Session, seq: int) -> bool:
+        names = {"owner": session.owner, "key": key_of(session)}
+        return bool(
+            await self._all(self._sql.session_changes.UPDATE_PINNED_SEQ, **names, seq=seq, searched=session.pinned_seq)
+        )
 
     async def set_observed_seq(self, session: Session, seq: int) -> None:
         await self._set(self._sql.session_changes.UPDATE_OBSERVED_SEQ, session, seq=seq)

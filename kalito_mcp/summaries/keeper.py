@@ -67,15 +67,13 @@ class SummaryKeeper:
         """Whether a full window of messages has no summary yet."""
 
         async def look(view: ReadView) -> bool:
-            return bool(await self._next_windows(view, await find_session(view, scope), most=1))
+            return await self.is_due_in(view, await find_session(view, scope))
 
         return await self._store.read(look)
 
-    async def owes_in(self, view: ReadView | WriteTransaction, session: Session) -> bool:
-        """Whether a summary or a fold is due. One look costs less than to look for each."""
-        if await self._next_windows(view, session, most=1):
-            return True
-        return bool(self._foldable(await view.conversations.uncovered_summaries(session)))
+    async def is_due_in(self, view: ReadView, session: Session) -> bool:
+        """As `is_due`, of a session that was just read."""
+        return bool(await self._next_windows(view, session, most=1))
 
     async def summarize_due(self, scope: Scope, *, is_partial_due: bool = False) -> ConversationSummary | None:
         """Summarise the oldest window without a summary; None if no window is due.

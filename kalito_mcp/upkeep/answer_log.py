@@ -19,7 +19,6 @@ from kalito_mcp.errors import StorageError
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.safety.redaction import redact
-from kalito_mcp.upkeep.store_layers import no_new_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class AnswerLog:
         given, self._given = self._given, []
         left: set[str] = set()
         # Cancelled halfway, the notes would be neither kept nor written.
-        with anyio.CancelScope(shield=True), no_new_words():
+        with anyio.CancelScope(shield=True):
             for owner in dict.fromkeys([*(owner for owner, _ in uses), *(scope.owner for scope, _ in given)]):
                 theirs = {record_id: count for (whose, record_id), count in uses.items() if whose == owner}
                 try:

@@ -95,8 +95,10 @@ class OwedWorker:
                     with anyio.move_on_after(_GATHER_S):
                         await self._hurry.wait()
                 scopes, self._pending = self._pending, {}
-                for scope in await self._held(scopes.values()):
-                    await self.pay(scope)
+                held = self._store.maintenance.held({scope.owner for scope in scopes.values()})
+                for scope in scopes.values():
+                    if scope.owner in held:  # another process finds what is owed of the others
+                        await self.pay(scope)
                 busy_until = anyio.current_time() + _GATHER_S
                 await self._look_if_due()
             self._idle.set()
@@ -131,26 +133,28 @@ class OwedWorker:
         """Make the automatic pins that one session owes."""
         await self._pins.collect(scope)
 
-    async def pay(self, scope: Scope) -> None:
-        """Do all work that one session owes. Raises nothing except cancellation."""
+    async def pay(self, scope: Scope, *, is_listed: bool = False) -> None:
+        """Do all work that one session owes after new messages, or because the store listed it. Only if it `is_listed`,
+        and after a summary or a failure, a fold may be due. Raises nothing except cancellation."""
+        of_session = scope.owner, scope.session
         try:
-            found, owes_summary = await self._store.read(partial(self._owed_by, scope))
+            found, is_due = await self._store.read(partial(self._owed_by, scope))
             await self._pins.add_found(scope, found)
-            if owes_summary:
+            if is_due or is_listed or of_session in self._failing:
                 await self._summaries.catch_up(scope)
         except Exception as error:
-            if (scope.owner, scope.session) not in self._failing:
+            if of_session not in self._failing:
                 _report(error, f"owed work of session {scope.session!r} failed; it stays owed")
-            self._failing.add((scope.owner, scope.session))
+            self._failing.add(of_session)
         else:
-            self._failing.discard((scope.owner, scope.session))
+            self._failing.discard(of_session)
 
     async def _owed_by(self, scope: Scope, view: ReadView) -> tuple[Unsearched | None, bool]:
-        """The messages of the session that were not searched for pins, and whether it owes a summary or a fold."""
+        """The messages of the session that were not searched for pins, and whether it owes a summary."""
         session = await view.sessions.get(scope)
         if session is None:
             return None, False
-        return await self._pins.look(session, view), await self._summaries.owes_in(view, session)
+        return await self._pins.look(session, view), await self._summaries.is_due_in(view, session)
 
     async def _finish_erasures(self) -> float:
         try:
@@ -161,15 +165,6 @@ class OwedWorker:
         except Exception as error:
             _report(error, "the files may still contain erased text; cleaning them is tried again later")
             return 0.0
-
-    async def _held(self, scopes: Collection[Scope]) -> list[Scope]:
-        """The scopes that this process works for; another process finds what is owed of the others."""
-        try:
-            held = await self._store.maintenance.held({scope.owner for scope in scopes})
-        except Exception as error:
-            _report(error, "owed work was put off")
-            return []
-        return [scope for scope in scopes if scope.owner in held]
 
     def _look_within(self, seconds: float) -> float:
         """The moment until which to look again, if owed work is shared."""
@@ -202,7 +197,7 @@ class OwedWorker:
         while sessions := await self._owing(last, owners):
             for last in sessions:
                 owing.add(last.owner)
-                await self.pay(Scope(owner=last.owner, session=last.id))
+                await self.pay(Scope(owner=last.owner, session=last.id), is_listed=True)
         return owing
 
     async def _owing(self, after: Session | None, owners: Collection[str] | None) -> Sequence[Session]:

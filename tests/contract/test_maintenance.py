@@ -85,7 +85,7 @@ async def test_chores_keep_everything_that_was_not_erased(backend: Backend) -> N
 async def test_who_wrote_works_for_the_owner_and_nobody_claims_that_besides(backend: Backend) -> None:
     one, other = await backend.open(), await backend.open()
     await message(one, "Hello.")
-    assert list(await one.maintenance.held({"local"})) == ["local"]
+    assert list(one.maintenance.held({"local"})) == ["local"]
     assert await other.maintenance.claim_owed() == {}
     is_shared = not math.isinf(one.maintenance.lease_s)
     claimed = await one.maintenance.claim_owed()

@@ -178,8 +178,8 @@ async def test_a_session_moves_through_its_states(store: Store) -> None:
 async def test_the_marks_of_searched_and_of_observed_messages_never_move_back(store: Store) -> None:
     session = await opened(store)
     async with store.transaction() as transaction:
-        await transaction.sessions.set_pinned_seq(session, 9)
-        await transaction.sessions.set_pinned_seq(session, 4)
+        assert await transaction.sessions.set_pinned_seq(session, 9)
+        assert not await transaction.sessions.set_pinned_seq(session, 4)
         await transaction.sessions.set_observed_seq(session, 8)
         await transaction.sessions.set_observed_seq(session, 3)
     session = await found(store)

@@ -1,7 +1,7 @@
 """The chores of a store on PostgreSQL. Implements `ports.maintenance.Maintenance`."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
@@ -52,10 +52,10 @@ class MaintenanceOfPostgres(OwedWork):
         self._place = place
         self._to_fold = set[str]()
 
-    def note_written(self, owners: Collection[str]) -> None:
+    def note_written(self, leases: Mapping[str, float]) -> None:
         """Report a commit for these owners, so that chores look at what they have."""
-        super().note_written(owners)
-        self._to_fold.update(owners)
+        super().note_written(leases)
+        self._to_fold.update(leases)
 
     async def claim_owed(self) -> Mapping[str, int]:
         """As the port says. What a process left that ended may be to fold, too."""

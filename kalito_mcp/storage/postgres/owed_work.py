@@ -8,6 +8,7 @@ keeps a late process from changing anything is what the transaction of its work 
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
+from time import monotonic
 from typing import Any, Final
 
 from kalito_mcp.storage.postgres.leases import Lease
@@ -15,9 +16,6 @@ from kalito_mcp.storage.postgres.transactions import Transaction
 
 _CLAIMED_AT_ONCE: Final = 100
 
-SELECT_HELD: Final = """
-SELECT name FROM owners WHERE name = ANY(:names) AND owes AND holder = :holder AND leased_until > now()
-"""
 # A row that is locked belongs to an owner who is just written for, and that process has the lease then.
 CLAIM_OWED: Final = """
 WITH lapsed AS (
@@ -63,24 +61,32 @@ class OwedWork:
         self._claiming = {"holder": lease.holder, "lease_s": lease.seconds}
         self._written = set[str]()
         """The owners for whom was written since this process looked for their owed work."""
+        self._leases = dict[str, float]()
+        """Until when this process has the lease of an owner."""
 
-    def note_written(self, owners: Collection[str]) -> None:
-        """Report a commit for these owners."""
-        self._written.update(owners)
+    def note_written(self, leases: Mapping[str, float]) -> None:
+        """Report a commit for these owners, and until when this process has their leases, by `time.monotonic`."""
+        self._written.update(leases)
+        self._leases.update(leases)
 
-    async def held(self, owners: Collection[str]) -> Collection[str]:
+    def held(self, owners: Collection[str]) -> Collection[str]:
         """As the port says."""
-        return {name for [name] in await self._all(SELECT_HELD, names=list(owners), **self._holder)}
+        now = monotonic()
+        return {owner for owner in owners if self._leases.get(owner, 0.0) > now}
 
     async def claim_owed(self) -> Mapping[str, int]:
         """As the port says."""
         written, self._written = self._written, set()
+        until = monotonic() + self.lease_s
         try:
             rows = await self._all(CLAIM_OWED, names=list(written), limit=_CLAIMED_AT_ONCE, **self._claiming)
         except BaseException:
             self._written |= written
             raise
-        return dict(rows)
+        claimed: dict[str, int] = dict(rows)
+        held = self.held(claimed)
+        self._leases |= {owner: until for owner in claimed if owner not in held}
+        return claimed
 
     async def settle_owed(self, looked_at: Mapping[str, int]) -> None:
         """As the port says."""
@@ -94,6 +100,7 @@ class OwedWork:
 
     async def release(self) -> None:
         """Leave all that is held to other processes."""
+        self._leases.clear()
         await self._all(RELEASE_OWED, **self._holder)
         await self._all(RELEASE_VECTORS, **self._holder)
 

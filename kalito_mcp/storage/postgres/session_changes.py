@@ -27,7 +27,9 @@ UPDATE sessions SET state = :state, updated_at = :now_ms, revision = revision + 
 WHERE owner_key = :owner AND key = :key
 """
 UPDATE_PINNED_SEQ: Final = """
-UPDATE sessions SET pinned_seq = greatest(pinned_seq, :seq) WHERE owner_key = :owner AND key = :key
+UPDATE sessions SET pinned_seq = :seq
+WHERE owner_key = :owner AND key = :key AND pinned_seq = :searched AND state <> 'FINALIZED'
+RETURNING key
 """
 UPDATE_OBSERVED_SEQ: Final = """
 UPDATE sessions SET observed_seq = greatest(observed_seq, :seq) WHERE owner_key = :owner AND key = :key

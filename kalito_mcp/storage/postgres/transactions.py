@@ -7,6 +7,7 @@ the other. Each statement names its owner, so nobody has to say beforehand whose
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from time import monotonic
 from typing import Any, Final
 
 import anyio
@@ -80,7 +81,8 @@ class Transaction:
         self._owner: str | None = None
         self._alone: set[str] = set()
         """Those whom a read has begun as and who are in no space."""
-        self.locked: set[str] = set()
+        self.locked: dict[str, float] = {}
+        """The owners of a write, and until when this process has the lease of their owed work, by `time.monotonic`."""
 
     async def all(self, statement: str, **parameters: Any) -> list[Any]:
         """All rows of the statement. `owner`, if it is a parameter, is the name of one; the statement gets the key."""
@@ -151,7 +153,7 @@ class Transaction:
         if self._owner == owner:
             return True
         key = self._key_of(owner)
-        if key is not None and _rows(await self._set(self._writing_as(owner, key))):
+        if key is not None and await self._lock(owner, key):
             self._owner = owner
             return True
         self.forget(owner)
@@ -170,7 +172,7 @@ class Transaction:
         """Know nothing of an owner, who is erased: by this transaction, or by another process earlier."""
         self._owners.pop(owner, None)
         self._met.pop(owner, None)
-        self.locked.discard(owner)
+        self.locked.pop(owner, None)
 
     async def set(self, settings: str) -> None:
         """Run settings, which have no parameters, in one round trip with what begins the transaction."""
@@ -233,23 +235,28 @@ class Transaction:
 
     async def _write_as(self, owner: str, key: int | None) -> None:
         if key is not None:
-            if _rows(await self._set(self._writing_as(owner, key))):
+            if await self._lock(owner, key):
                 return
             self.forget(owner)
         if not self._is_begun:
             await self._begin_alone()
         text, _ = positional(INSERT_OWNER)
         key = self._met[owner] = await self.connection.fetchval(text, owner)
-        await self._set(self._writing_as(owner, key))
+        await self._lock(owner, key)
 
-    def _writing_as(self, owner: str, key: int) -> str:
-        if owner not in self.locked:
-            self.locked.add(owner)
-            return f"SELECT FROM write_as({key}, '{self.lease.holder}', {self.lease.seconds})"
-        return f"""
-            SELECT set_config('kalito.owner', '{key}', true);
-            SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}
-        """
+    async def _lock(self, owner: str, key: int) -> bool:
+        """Go on as an owner of a write, whose row it locks unless it has. False if the owner is gone."""
+        if owner in self.locked:
+            await self._set(f"""
+                SELECT set_config('kalito.owner', '{key}', true);
+                SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}
+            """)
+            return True
+        until = monotonic() + self.lease.seconds
+        rows = _rows(await self._set(f"SELECT FROM write_as({key}, '{self.lease.holder}', {self.lease.seconds})"))
+        if rows:
+            self.locked[owner] = until if rows == 1 else 0.0
+        return rows > 0
 
     def _key_of(self, owner: str) -> int | None:
         return self._owners.get(owner) or self._met.get(owner)

@@ -81,7 +81,7 @@ class MaintenanceOfSqlite:
     async def move_vectors(self, *, is_whole: bool = False) -> bool:
         return not self._is_read_only() and await self._mover.run(is_whole=is_whole)
 
-    async def held(self, owners: Collection[str]) -> Collection[str]:
+    def held(self, owners: Collection[str]) -> Collection[str]:
         """All of them."""
         return owners
 

@@ -22,7 +22,10 @@ UPDATE records SET project_key = {PROJECT_KEY} WHERE session_key = :key AND reac
 UPDATE_STATE: Final = """
 UPDATE sessions SET state = :state, updated_at = :now_ms, revision = revision + 1 WHERE key = :key
 """
-UPDATE_PINNED_SEQ: Final = "UPDATE sessions SET pinned_seq = max(pinned_seq, :seq) WHERE key = :key"
+UPDATE_PINNED_SEQ: Final = """
+UPDATE sessions SET pinned_seq = :seq WHERE key = :key AND pinned_seq = :searched AND state <> 'FINALIZED'
+RETURNING key
+"""
 UPDATE_OBSERVED_SEQ: Final = "UPDATE sessions SET observed_seq = max(observed_seq, :seq) WHERE key = :key"
 UPDATE_STAGE: Final = "UPDATE sessions SET stage = :stage WHERE key = :key"
 

@@ -65,18 +65,27 @@ async def test_owed_work_belongs_to_who_wrote_until_nothing_is_owed_or_the_lease
     async with stores(name, 2) as (one, other):
         await append(one, "Hello.")
         await append(other, "Hello again.")
-        assert await one.maintenance.held({"ann", "bob"}) == {"ann"}
-        assert await other.maintenance.held({"ann"}) == set()
+        assert one.maintenance.held({"ann", "bob"}) == {"ann"}
+        assert other.maintenance.held({"ann"}) == set()
         assert await other.maintenance.claim_owed() == {}
         assert await one.maintenance.claim_owed() == {"ann": 2}
         await one.maintenance.settle_owed({"ann": 2})
-        assert await one.maintenance.held({"ann"}) == set()
         await append(other, "And again.")
-        assert await other.maintenance.held({"ann"}) == {"ann"}
+        assert other.maintenance.held({"ann"}) == {"ann"}
         assert await one.maintenance.claim_owed() == {}
         await let_leases_end(name)
         assert await one.maintenance.claim_owed() == {"ann": 3}
-        assert await other.maintenance.held({"ann"}) == set()
+        assert one.maintenance.held({"ann"}) == {"ann"}
+        await append(other, "And then.")
+        assert other.maintenance.held({"ann"}) == set()
+
+
+async def test_a_process_stops_to_hold_owed_work_when_its_lease_has_run_out() -> None:
+    async with stores(await new_database(), 1, lease_s=0.2) as (one,):
+        await append(one, "Hello.")
+        assert one.maintenance.held({"ann"}) == {"ann"}
+        await anyio.sleep(0.25)
+        assert one.maintenance.held({"ann"}) == set()
 
 
 async def test_a_write_while_somebody_looks_is_looked_for_again() -> None:
@@ -85,7 +94,7 @@ async def test_a_write_while_somebody_looks_is_looked_for_again() -> None:
         looked_at = await one.maintenance.claim_owed()
         await append(other, "Hello again.")
         await one.maintenance.settle_owed(looked_at)
-        assert await other.maintenance.held({"ann"}) == set()
+        assert other.maintenance.held({"ann"}) == set()
         assert await one.maintenance.claim_owed() == {"ann": 2}
 
 

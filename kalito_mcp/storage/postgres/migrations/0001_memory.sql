@@ -20,11 +20,13 @@ CREATE TABLE owners (
 CREATE INDEX owners_owing ON owners (key) WHERE owes;
 
 -- Lets a transaction write for an owner: with the setting that the policies compare, the lock of the owner's row, and the
--- lease of the owner's owed work unless another process has it. The new revision; no row if the owner is gone.
+-- lease of the owner's owed work unless another process has it. A row with the new revision, and if another process has
+-- the lease, the same row again; no row if the owner is gone.
 CREATE FUNCTION write_as(of_owner bigint, by uuid, lease_s double precision) RETURNS SETOF bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     written bigint;
+    is_leased boolean;
 BEGIN
     PERFORM set_config('kalito.owner', of_owner::text, true);
     UPDATE owners SET revision = revision + 1, owes = true,
@@ -33,10 +35,13 @@ BEGIN
             WHEN owes AND holder <> by AND leased_until > statement_timestamp() THEN leased_until
             ELSE statement_timestamp() + make_interval(secs => lease_s)
         END
-    WHERE key = of_owner RETURNING revision INTO written;
+    WHERE key = of_owner RETURNING revision, holder = by INTO written, is_leased;
     IF FOUND THEN
         PERFORM set_config('kalito.revision', written::text, true);
         RETURN NEXT written;
+        IF NOT is_leased THEN
+            RETURN NEXT written;
+        END IF;
     END IF;
 END $$;
 
