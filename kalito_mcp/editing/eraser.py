@@ -92,8 +92,9 @@ class Eraser:
                     continue
                 gone.append(target.id)
                 texts.append(target.text)
-                with suppress(RecordErased):  # as a copy of one before, or by somebody else meanwhile
-                    derived = await self._purge_one(where, target.id)
+                # It is erased already as a copy of one before, or by somebody else. Within limits that is not known.
+                with suppress(RecordErased):
+                    derived = await self._purge_one(Scope(where.owner), target.id)
                     gone += derived.erased
                     named += derived.rewritten
                     rewritten += [one for one in derived.rewritten if one not in rewritten]

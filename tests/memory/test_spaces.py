@@ -272,6 +272,16 @@ async def test_a_record_and_its_copy_are_erased_by_one_call(memory: Memory) -> N
     assert await found_by(memory, "ben") == []
 
 
+async def test_a_token_with_limits_erases_a_record_and_its_copy_by_one_call(memory: Memory) -> None:
+    project = "github.com/acme/payments"
+    await memory.spaces.create("payments", project)
+    await memory.spaces.set_member("payments", "ann", Role.WRITER)
+    pin = await memory.of_owner("ann").create_pin(CreatePinRequest(None, RULE, scope=Reach.PERSON))
+    copy, _ = await memory.of_owner("ann").spaces.share(pin.id, "payments")
+    report = await memory.of_owner("ann", Limits(project=project)).purge([pin.id, copy.id])
+    assert set(report.erased) == {pin.id, copy.id}
+
+
 async def test_what_was_erased_may_be_erased_again(memory: Memory) -> None:
     pin, copy = await shared(memory)
     ann = memory.of_owner("ann")
