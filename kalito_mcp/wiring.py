@@ -133,9 +133,7 @@ async def memory_over(
             store.watch(vectors.nudge)
         snapshots = SnapshotFolder(files.snapshots)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
-        # Notes and sign-ins go on while the memory is paused, and make no work for the workers.
-        answers = AnswerLog(calls, clock, settings.usage)
-        memory, owed = await _assemble(
+        memory, owed, answers = await _assemble(
             store,
             settings,
             registry=registry,
@@ -146,8 +144,7 @@ async def memory_over(
             embedder=embedder,
             vectors=vectors,
             switch=switch,
-            sign_in=SignIn.over(calls, clock),
-            answers=answers,
+            sign_in=SignIn.over(calls, clock),  # it goes on while the memory is paused
         )
         async with anyio.create_task_group() as tasks:
             if not opened.is_read_only:
@@ -197,8 +194,7 @@ async def _assemble(
     vectors: VectorWorker | None,
     switch: Callable[[], Switch],
     sign_in: SignIn,
-    answers: AnswerLog,
-) -> tuple[Memory, OwedWorker]:
+) -> tuple[Memory, OwedWorker, AnswerLog]:
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     judge = SentenceJudge(registry.sentence_model(settings.vectors))
@@ -243,6 +239,7 @@ async def _assemble(
     most, threshold = settings.context.summaries, settings.window.threshold
     owed = OwedWorker(store, summaries, pins, eraser, max_per_level=most, threshold=threshold)
     editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
+    answers = AnswerLog(store, clock, settings.usage)
     injector = Injector(searcher, counter, settings.injection, fence_secret=fence_secret, zone=zone)
     services = Services(
         manager=manager,
@@ -271,7 +268,7 @@ async def _assemble(
         vectors=vectors,
     )
     memory = Memory(Place(store, clock, settings.projects, switch, settings.owner), services)
-    return memory, owed
+    return memory, owed, answers
 
 
 def _orchestrators(

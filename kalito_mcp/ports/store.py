@@ -160,6 +160,9 @@ class Store(Protocol):
             StorageReplaced: the database was moved, deleted, replaced or cut short.
         """
 
+    async def note(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
+        """As `write`, for what takes in no words and makes no work for the background."""
+
     async def secret(self) -> bytes:
         """The database's own 16 random bytes, which never change. Never show them."""
 

@@ -88,7 +88,7 @@ class AnswerLog:
         """Write an owner's notes in a transaction. Of somebody who has nothing, as after being erased, none."""
         now_ms = self._clock.now_ms()
 
-        async def write(transaction: WriteTransaction) -> None:
+        async def note(transaction: WriteTransaction) -> None:
             if not await transaction.people.has(owner):
                 return
             await transaction.records.count_uses(owner, uses, used_at=now_ms)
@@ -96,7 +96,7 @@ class AnswerLog:
                 placed = await _placed(transaction, given)
                 await transaction.given.add(owner, placed, since_ms=now_ms - KEPT_DAYS * DAY_MS, most=MOST_KEPT)
 
-        await self._store.write(write)
+        await self._store.note(note)
 
     def _keep(self, given: list[tuple[Scope, GivenEntry]]) -> None:
         """Keep what is to be written: no more than the store would."""

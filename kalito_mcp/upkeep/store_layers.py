@@ -86,6 +86,9 @@ class StoreLayer:
     async def write(self, work: Write[T], *, before: Before = None) -> T:
         return await self._store.write(work, before=before)
 
+    async def note(self, work: Write[T]) -> T:
+        return await self._store.note(work)
+
     async def secret(self) -> bytes:
         return await self._store.secret()
 
@@ -198,6 +201,10 @@ class CallsFirst(StoreLayer):
     async def write(self, work: Write[T], *, before: Before = None) -> T:
         async with self._turn():
             return await self._store.write(work, before=before)
+
+    async def note(self, work: Write[T]) -> T:
+        async with self._turn():
+            return await self._store.note(work)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

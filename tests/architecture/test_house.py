@@ -73,7 +73,7 @@ def test_only_composition_roots_know_that_a_database_is_a_file() -> None:
 
 FOLLOWS_OR_WORKS_BEHIND = {
     "editing/cascade.py": 3,
-    "editing/eraser.py": 2,
+    "editing/eraser.py": 3,
     "editing/snapshot_eraser.py": 1,
     "editing/writing.py": 1,
     "memory/changes.py": 4,

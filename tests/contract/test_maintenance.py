@@ -1,13 +1,15 @@
 """`ports.maintenance`: erasures are owed until nothing is left of them."""
 
 import math
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.maintenance import OwedErasures
-from kalito_mcp.ports.store import Store
+from kalito_mcp.ports.store import Store, WriteTransaction
 from kalito_mcp.records.sessions import ensure_session
 from tests import drafts
 from tests.contract.conftest import Backend
@@ -92,3 +94,30 @@ async def test_who_wrote_works_for_the_owner_and_nobody_claims_that_besides(back
     assert list(claimed) == ["local"] * is_shared
     await one.maintenance.settle_owed(claimed)
     assert await one.maintenance.claim_owed() == {}
+
+
+async def test_a_note_is_stored_and_makes_no_work(backend: Backend) -> None:
+    one, other = await backend.open(), await backend.open()
+    said = await message(one, "Hello.")
+    await one.maintenance.settle_owed(await one.maintenance.claim_owed())
+
+    async def count_use(transaction: WriteTransaction) -> None:
+        await transaction.records.count_uses("local", {said.id: 1}, used_at=START_MS)
+
+    before = await one.revision("local")
+    await other.note(count_use)
+    assert await one.revision("local") != before
+    async with one.view() as view:
+        used = await view.records.record(TRIP, said.id)
+    assert used is not None and used.usage_count == 1
+    for store in (one, other):
+        assert await store.maintenance.claim_owed() == {}
+    with pytest.raises(ZeroDivisionError):
+        await other.note(lambda transaction: fail_after(count_use(transaction)))
+    async with one.view() as view:
+        assert await view.records.record(TRIP, said.id) == used
+
+
+async def fail_after(work: Coroutine[Any, Any, None]) -> None:
+    await work
+    raise ZeroDivisionError

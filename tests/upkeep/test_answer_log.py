@@ -39,11 +39,11 @@ class Refusing:
         self.times = times
         self.written = anyio.Event()
 
-    async def write(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
+    async def note(self, work: Callable[[WriteTransaction], Coroutine[Any, Any, T]]) -> T:
         if self.times:
             self.times -= 1
             raise StorageBusy("locked by another program; close it and try again")
-        result = await self._store.write(work)
+        result = await self._store.note(work)
         self.written.set()
         return result
 

@@ -158,6 +158,11 @@ class PostgresStore:
             async with self._transaction(is_write=True) as transaction:
                 return await work(WriteTransactionOfPostgres(transaction, self._caches, self._policy))
 
+    async def note(self, work: Callable[[WriteTransactionOfPostgres], Coroutine[Any, Any, T]]) -> T:
+        """As `write`, without the lease of the owner's owed work."""
+        async with self._writers, self._transaction(is_write=True, is_owing=False) as transaction:
+            return await work(WriteTransactionOfPostgres(transaction, self._caches, self._policy))
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[WriteTransactionOfPostgres]:
         """A write transaction for a block, for chores: committed when the block ends, rolled back if it raises."""
@@ -236,7 +241,7 @@ class PostgresStore:
 
     @asynccontextmanager
     async def _transaction(
-        self, *, is_write: bool = False, is_short: bool = False, is_chore: bool = False
+        self, *, is_write: bool = False, is_short: bool = False, is_chore: bool = False, is_owing: bool = True
     ) -> AsyncIterator[Transaction]:
         lock_s = self._policy.busy_timeout_s if is_write else 0.0
         async with self._connection() as connection:
@@ -246,6 +251,7 @@ class PostgresStore:
                 self._lease,
                 sql=statements,
                 is_write=is_write,
+                is_owing=is_owing,
                 is_short=is_short,
                 wait_s=self._policy.busy_timeout_s,
                 statement_ms=0 if is_chore else round((lock_s + _STATEMENT_S) * 1000),
@@ -253,7 +259,7 @@ class PostgresStore:
             try:
                 yield transaction
                 await transaction.commit()
-                self.maintenance.note_written(transaction.locked)
+                self.maintenance.note_written(transaction.leases)
             except BaseException:
                 with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                     await transaction.rollback()

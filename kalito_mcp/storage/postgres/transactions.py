@@ -45,11 +45,11 @@ _NOBODY: Final = 0
 class Transaction:
     """Runs named statements in one transaction on a connection of the pool. Implements `storage.queries`.
 
-    `owners` has the keys of known owners by name; those that a committed transaction met are added. A write takes the
-    `lease` of its owners. A read is a snapshot. If `is_short`, statements without an owner run on their own, without a
-    transaction. `wait_s`: how long it waits for a lock. If it has not begun soon after that, the server does not
-    answer, or a pooler waits for it. A statement of a transaction
-    takes at most `statement_ms` milliseconds; 0: as long as it takes.
+    `owners` has the keys of known owners by name; those that a committed transaction met are added. A read is a
+    snapshot. A write takes the `lease` of its owners if it `is_owing`: the background may have work after it. If it
+    `is_short`, statements without an owner run on their own, without a transaction. `wait_s`: how long it waits for a
+    lock. If it has not begun soon after that, the server does not answer, or a pooler waits for it. A statement of a
+    transaction takes at most `statement_ms` milliseconds; 0: as long as it takes.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Transaction:
         *,
         sql: Any = None,
         is_write: bool = False,
+        is_owing: bool = True,
         is_short: bool = False,
         wait_s: float,
         statement_ms: int = 0,
@@ -68,6 +69,7 @@ class Transaction:
         self.sql = sql
         self.is_write = is_write
         self.lease = lease
+        self._is_owing = is_owing
         self._owners = owners
         self._met: dict[str, int] = {}
         self._is_short = is_short
@@ -81,8 +83,9 @@ class Transaction:
         self._owner: str | None = None
         self._alone: set[str] = set()
         """Those whom a read has begun as and who are in no space."""
-        self.locked: dict[str, float] = {}
-        """The owners of a write, and until when this process has the lease of their owed work, by `time.monotonic`."""
+        self._locked: set[str] = set()
+        self.leases: dict[str, float] = {}
+        """Until when this process has the leases of owners of a write, by `time.monotonic`; 0 if another one has it."""
 
     async def all(self, statement: str, **parameters: Any) -> list[Any]:
         """All rows of the statement. `owner`, if it is a parameter, is the name of one; the statement gets the key."""
@@ -172,7 +175,8 @@ class Transaction:
         """Know nothing of an owner, who is erased: by this transaction, or by another process earlier."""
         self._owners.pop(owner, None)
         self._met.pop(owner, None)
-        self.locked.pop(owner, None)
+        self._locked.discard(owner)
+        self.leases.pop(owner, None)
 
     async def set(self, settings: str) -> None:
         """Run settings, which have no parameters, in one round trip with what begins the transaction."""
@@ -181,7 +185,7 @@ class Transaction:
     async def commit(self) -> None:
         """Make the changes last, and the owners known. Raises Unconfirmed if the server does not say whether it did."""
         if self._is_begun:
-            keys = [key for owner in self.locked if (key := self._key_of(owner)) is not None]
+            keys = [key for owner in self._locked if (key := self._key_of(owner)) is not None]
             self._is_begun = False  # it has ended even if this fails
             try:
                 with anyio.CancelScope(shield=True):
@@ -246,17 +250,21 @@ class Transaction:
 
     async def _lock(self, owner: str, key: int) -> bool:
         """Go on as an owner of a write, whose row it locks unless it has. False if the owner is gone."""
-        if owner in self.locked:
+        if owner in self._locked:
             await self._set(f"""
                 SELECT set_config('kalito.owner', '{key}', true);
                 SELECT set_config('kalito.revision', revision::text, true) FROM owners WHERE key = {key}
             """)
             return True
-        until = monotonic() + self.lease.seconds
-        rows = _rows(await self._set(f"SELECT FROM write_as({key}, '{self.lease.holder}', {self.lease.seconds})"))
-        if rows:
-            self.locked[owner] = until if rows == 1 else 0.0
-        return rows > 0
+        began, lease = monotonic(), self.lease
+        asked = f"'{lease.holder}', {lease.seconds}" if self._is_owing else "NULL, NULL"
+        rows = _rows(await self._set(f"SELECT FROM write_as({key}, {asked})"))
+        if not rows:
+            return False
+        self._locked.add(owner)
+        if self._is_owing:
+            self.leases[owner] = began + lease.seconds if rows == 1 else 0.0
+        return True
 
     def _key_of(self, owner: str) -> int | None:
         return self._owners.get(owner) or self._met.get(owner)

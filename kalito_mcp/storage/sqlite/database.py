@@ -197,6 +197,10 @@ class SqliteStore:
             with explained(self.path):
                 return await write_in_one_trip(writer, lambda direct: work(self._transaction_on(direct)))
 
+    async def note(self, work: Callable[[WriteTransactionOfSqlite], Coroutine[Any, Any, T]]) -> T:
+        """As `write`."""
+        return await self.write(work)
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[WriteTransactionOfSqlite]:
         """A write transaction for a block, for work on the files: committed when the block ends, rolled back if it

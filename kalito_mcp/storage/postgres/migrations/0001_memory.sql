@@ -20,8 +20,8 @@ CREATE TABLE owners (
 CREATE INDEX owners_owing ON owners (key) WHERE owes;
 
 -- Lets a transaction write for an owner: with the setting that the policies compare, the lock of the owner's row, and the
--- lease of the owner's owed work unless another process has it. A row with the new revision, and if another process has
--- the lease, the same row again; no row if the owner is gone.
+-- lease of the owner's owed work unless another process has it; by NULL owes nothing. A row with the new revision, and if
+-- another process has the lease, the same row again; no row if the owner is gone.
 CREATE FUNCTION write_as(of_owner bigint, by uuid, lease_s double precision) RETURNS SETOF bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -29,10 +29,12 @@ DECLARE
     is_leased boolean;
 BEGIN
     PERFORM set_config('kalito.owner', of_owner::text, true);
-    UPDATE owners SET revision = revision + 1, owes = true,
-        holder = CASE WHEN owes AND holder <> by AND leased_until > statement_timestamp() THEN holder ELSE by END,
+    UPDATE owners SET revision = revision + 1, owes = owes OR by IS NOT NULL,
+        holder = CASE
+            WHEN by IS NULL OR owes AND holder <> by AND leased_until > statement_timestamp() THEN holder ELSE by
+        END,
         leased_until = CASE
-            WHEN owes AND holder <> by AND leased_until > statement_timestamp() THEN leased_until
+            WHEN by IS NULL OR owes AND holder <> by AND leased_until > statement_timestamp() THEN leased_until
             ELSE statement_timestamp() + make_interval(secs => lease_s)
         END
     WHERE key = of_owner RETURNING revision, holder = by INTO written, is_leased;
