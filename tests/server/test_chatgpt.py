@@ -84,7 +84,7 @@ def test_over_http_they_are_listed_by_variable(tmp_path: Path, environment: dict
 async def listed(running: Served) -> set[str]:
     headers = {"authorization": f"Bearer {running.tokens[Permission.READ]}"}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+        httpx2.AsyncClient(headers=headers, trust_env=False, verify=False) as http,
         Client(streamable_http_client(f"{running.origin}/mcp", http_client=http)) as client,
     ):
         return {tool.name for tool in (await client.list_tools()).tools}

@@ -72,5 +72,5 @@ def talking(database: Path, *, transport: str = "http", **environment: str) -> I
     """A server with login on a database that has a token, and a client whose paths are the server's."""
     with web(transport, database, login=True, **environment, **COVERED) as serving:
         root = serving.url.rpartition("/")[0]
-        with httpx2.Client(base_url=root, timeout=30, trust_env=False) as http:
+        with httpx2.Client(base_url=root, timeout=30, trust_env=False, verify=False) as http:
             yield serving, http

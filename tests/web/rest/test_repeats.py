@@ -126,7 +126,9 @@ def test_a_key_survives_a_killed_server(tmp_path: Path) -> None:
         # The server is killed as its block ends.
     with web("http", tmp_path / "memory.db", login=True) as second:
         headers = {"authorization": f"Bearer {token}", **key}
-        with httpx2.Client(base_url=second.url.removesuffix("/mcp"), headers=headers, trust_env=False) as client:
+        with httpx2.Client(
+            base_url=second.url.removesuffix("/mcp"), headers=headers, trust_env=False, verify=False
+        ) as client:
             assert said(client.post(path, json=body)) == made
             assert said(client.get(f"/api/sessions/{session}"))["messages"] == 1
 

@@ -106,7 +106,7 @@ def test_a_paused_memory_takes_no_words_and_still_shows_what_it_has(tmp_path: Pa
 def test_without_login_everybody_on_this_machine_may_do_all(tmp_path: Path) -> None:
     with web("http", tmp_path / "memory.db") as serving:
         origin = serving.url.removesuffix("/mcp")
-        with httpx2.Client(base_url=origin, trust_env=False) as client:
+        with httpx2.Client(base_url=origin, trust_env=False, verify=False) as client:
             assert said(client.post(NOTE, json={"type": "note", "text": "Tea."}))
             assert said(client.get("/api/tokens")) == {"tokens": []}
             evil: dict[str, Any] = {"origin": "https://evil.example"}
