@@ -38,6 +38,7 @@ INSERT_SPACE: Final = """
 INSERT INTO spaces (name, project, created_at) VALUES (:name, :project, :created_at)
 ON CONFLICT (name) DO NOTHING RETURNING name
 """
+SELECT_MEMBER: Final = "SELECT 1 FROM space_members WHERE space = :space AND member = :member"
 UPSERT_MEMBER: Final = """
 INSERT INTO space_members (space, member, role, since) VALUES (:space, :member, :role, :since)
 ON CONFLICT (space, member) DO UPDATE SET role = excluded.role WHERE space_members.role <> excluded.role
@@ -133,6 +134,8 @@ class SpaceStatements(SpaceQueries):
         return True
 
     async def remove_member(self, space: str, user: str) -> bool:
+        if not await self._all(SELECT_MEMBER, space=space, member=user):
+            return False
         await self._lock(user, space=space)
         return bool(await self._count_changed(DELETE_MEMBER, space=space, member=user))
 

@@ -140,6 +140,20 @@ def test_it_says_what_to_do_next_and_what_stays(everything: Path, tmp_path: Path
     assert "grant_1" in listed.out
 
 
+def test_those_who_have_a_key_and_no_record_are_people_there(tmp_path: Path, invoke: Invoke) -> None:
+    path, place = str(tmp_path / "memory.db"), shared_server().url(anyio.run(new_database))
+    assert invoke("remember", "Hello.", KALITO_DATABASE=path).code == 0
+    for command in (("user", "add", "ida"), ("space", "create", "crew"), ("space", "add", "crew", "jon")):
+        assert invoke(*command, KALITO_DATABASE=path).code == 0
+    assert invoke("migrate", "--database", path, "--to", place).code == 0
+    there, before = (invoke("user", "list", KALITO_DATABASE=one).out for one in (place, path))
+    assert there == before
+    assert invoke("user", "add", "Ida", KALITO_DATABASE=place).code == 1
+    assert invoke("user", "erase", "ida", "--yes", KALITO_DATABASE=place).code == 0
+    assert "ida" not in invoke("user", "list", KALITO_DATABASE=place).out
+    assert "ida" not in invoke("token", "list", KALITO_DATABASE=place).out
+
+
 def test_where_the_memory_is_already_nothing_is_moved(everything: Path, tmp_path: Path, invoke: Invoke) -> None:
     path = Path(shutil.copy(everything, tmp_path / "memory.db"))
     done = invoke("migrate", "--database", str(path), "--to", os.path.relpath(path))

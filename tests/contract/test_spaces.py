@@ -106,6 +106,8 @@ async def test_a_member_leaves_once(store: Store) -> None:
     assert await write(store, lambda spaces: spaces.remove_member("bees", "ann"))
     assert not await write(store, lambda spaces: spaces.remove_member("bees", "ann"))
     assert not await write(store, lambda spaces: spaces.remove_member("no such", "ann"))
+    assert not await write(store, lambda spaces: spaces.remove_member("bees", "nobody"))
+    assert "nobody" not in await store.read(lambda view: view.people.names())
     assert [one.user for one in await store.read(lambda view: view.spaces.members("bees"))] == ["ben"]
     assert [one.space for one in await store.read(lambda view: view.spaces.memberships("ann"))] == [SHOP]
 

@@ -26,8 +26,13 @@ def _slice_of(table: str, *columns: str) -> str:
     """
 
 
-# Who is a member has a row there, too.
-SELECT_NAMES: Final = 'SELECT name FROM owners ORDER BY name COLLATE "C"'
+# Whoever a migration brought with a key or as a member alone has no row among the owners until they write.
+SELECT_NAMES: Final = """
+SELECT name FROM (
+    SELECT name FROM owners UNION SELECT owner FROM access_tokens UNION SELECT owner FROM oauth_grants
+    UNION SELECT owner FROM passphrases UNION SELECT member FROM space_members
+) AS named ORDER BY name COLLATE "C"
+"""
 SELECT_COUNTS: Final = """
 SELECT (SELECT count(*) FROM sessions WHERE owner_key = :owner),
     (SELECT count(*) FROM records WHERE owner_key = :owner AND deleted_at IS NULL),
@@ -98,17 +103,16 @@ class PeopleStatements(PeopleQueries):
         return await self._transaction.is_known(owner)
 
     async def erase(self, owner: str, *, most: int) -> Mapping[str, int]:
-        # A write for an owner who is not there would make them.
-        if not await self._all(SELECT_OWNER, name=owner):
-            return {}
         erased = Counter[str]()
-        await self._all(UPDATE_CLOSED, owner=owner)
+        # A write for an owner who is not there would make them.
+        if is_there := bool(await self._all(SELECT_OWNER, name=owner)):
+            await self._all(UPDATE_CLOSED, owner=owner)
         for table, statement in DELETE_ACCESS.items():
             erased[table] += await self._count_changed(statement, whose=owner)
-        for table, statement in DELETE_SLICES.items():
+        for table, statement in DELETE_SLICES.items() if is_there else ():
             if (left := most - erased.total()) > 0:
                 erased[table] += await self._count_changed(statement, owner=owner, limit=left)
-        if erased.total() < most:
+        if is_there and erased.total() < most:
             erased["vector_debtors"] += await self._count_changed(DELETE_DEBTOR, owner=owner)
             erased["owners"] += await self._count_changed(DELETE_OWNER, owner=owner)
             self._transaction.forget(owner)

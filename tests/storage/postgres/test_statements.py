@@ -56,8 +56,10 @@ BIG: Final = frozenset(
 )
 
 
-WHOLE: Final = frozenset(f"transfer.SELECT_MOVED.{name}" for name, table in MOVED.items() if not table.is_owned)
-"""A migration reads a table of all owners once, from end to end."""
+WHOLE: Final = frozenset(
+    ("people.SELECT_NAMES", *(f"transfer.SELECT_MOVED.{name}" for name, table in MOVED.items() if not table.is_owned))
+)
+"""A list of everybody and a migration read tables of all owners from end to end."""
 
 
 async def _run(connection: asyncpg.Connection, statement: str) -> list[Any]:
