@@ -5,8 +5,9 @@ from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.cache import CachePolicy, Moment, RevisionCache
 from kalito_mcp.domain.context import Include
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.records import PIN_IMPORTANCE, SemanticPin
+from kalito_mcp.domain.records import PIN_IMPORTANCE, Reach, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.pins.known import known_records
@@ -99,8 +100,10 @@ def _order(one: KnownRecord) -> tuple[float, bool, int]:
 
 
 def _is_sure(one: KnownRecord) -> bool:
-    """A fact without a judgement, such as a note, was stored on request."""
-    return one.kind is None or one.importance >= _SURE
+    """A fact without a judgement, such as a note, was stored on request. A change may end what else is known, and a
+    person's rule is about every conversation."""
+    is_rule = one.kind is Kind.RULE and one.reach is Reach.PERSON
+    return one.kind in (None, Kind.CHANGE) or is_rule or one.importance >= _SURE
 
 
 def _may_end_one_of(sure: Sequence[KnownRecord], one: KnownRecord) -> bool:

@@ -7,6 +7,9 @@ from kalito_mcp.domain.kinds import Kind
 PINNED_FROM: Final = 0.65
 """The worth from which a sentence is pinned automatically (see `python -m bench.kinds`)."""
 
+CHANGED_FROM: Final = 0.55
+"""The same of a change: without it, what it ends goes on being known as true."""
+
 NOTED_FROM: Final = 0.5
 """The same of a note: somebody asked to remember it."""
 

@@ -14,7 +14,7 @@ from typing import Final
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.domain.validation import Policy
-from kalito_mcp.kinds.judged import PINNED_FROM, Judged, Sentence
+from kalito_mcp.kinds.judged import CHANGED_FROM, PINNED_FROM, Judged, Sentence
 from kalito_mcp.pins.code import chooses_code, own_code
 from kalito_mcp.pins.found import ANSWERS, FoundPin, pin_key
 from kalito_mcp.pins.reach import reach_of
@@ -121,7 +121,8 @@ def _each(
 ) -> Iterator[FoundPin]:
     speaker = " ".join(message.name.split()) if message.name else ""
     for sentence, what in said_and_judged:
-        if what.worth < PINNED_FROM or _SECRET().search(sentence.text):
+        least = CHANGED_FROM if what.kind is Kind.CHANGE else PINNED_FROM
+        if what.worth < least or _SECRET().search(sentence.text):
             continue
         said = with_dates(sentence.text, message.created_at, languages_of(sentence.text))
         if proposal and what.kind is Kind.DECISION and message.role == Role.USER and len(said) <= _SHORT:
