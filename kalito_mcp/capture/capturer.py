@@ -170,7 +170,10 @@ class Capture:
             memory.place.check_remembered()
             event = replace(event, text=storable(event.text, memory.max_text_bytes))
             conversation.is_heard = True
-            text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
+            if is_late:
+                conversation.take_back(key)
+            with conversation.giving(key):
+                text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
             self._conversations.keep(conversation)
         except (SessionNotFound, Conflict) as error:
             _log.debug("nothing is kept of an event %s of %s: %s", event.name, event.host, error)

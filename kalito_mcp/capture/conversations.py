@@ -7,12 +7,12 @@ conversation may reach several servers, one after the other. What it did is in m
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kalito_mcp.capture.events import ToolUse
 from kalito_mcp.files import write_whole
@@ -28,6 +28,14 @@ _KEPT_S: Final = 30 * 86_400
 """How long a file is kept that nothing has changed."""
 
 _MOST_TOOL_USES: Final = 200
+
+
+class Given(NamedTuple):
+    """What the answer to the report with this key was the first to have: what is known, and the records `shown`."""
+
+    key: str
+    has_known: bool
+    shown: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -48,6 +56,8 @@ class Conversation:
     lost_up_to: int = 0
     """A compaction took from the assistant all up to message `lost_up_to` of session number `lost_in`."""
     lost_in: int = 1
+    given: Given | None = None
+    """What was given last."""
     work: dict[str, ToolUse] = field(default_factory=dict[str, ToolUse])
     """What the assistant did since its last reply, by the id of the report."""
     stored: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -73,6 +83,21 @@ class Conversation:
         """Go on as another session, because this one is closed. Nothing happens if it does so already."""
         if session_id == self.session_id and self.number < MOST_CONTINUED:
             self.number += 1
+
+    @contextmanager
+    def giving(self, key: str) -> Iterator[None]:
+        """Note what the block gives for the first time, to the hook whose report has this key."""
+        had_known, shown = self.has_known, frozenset(self.shown)
+        yield
+        if self.has_known > had_known or self.shown > shown:
+            self.given = Given(key, self.has_known and not had_known, frozenset(self.shown - shown))
+
+    def take_back(self, key: str) -> None:
+        """Give again what the report with this key was answered with: it is here once more because nobody waited."""
+        if self.given is not None and self.given.key == key:
+            self.has_known = self.has_known and not self.given.has_known
+            self.shown -= self.given.shown
+            self.given = None
 
     def seen(self) -> dict[str, Any]:
         """What the assistant sees, as it is stored."""

@@ -93,6 +93,20 @@ async def test_what_was_compacted_away_is_offered_back(database: Path, era: str)
         assert summary.summary == "The staging database was named."
 
 
+async def test_what_a_hook_did_not_wait_for_is_in_the_next_prompt(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1")
+        await told(h, "Stop", last_assistant_message="Noted.", prompt_id="p1")
+        await h.settled()
+        first = {"prompt": ASKED, "prompt_id": "q1"}
+        unread = await told(h, "UserPromptSubmit", "s2", **first)
+        assert "6543" in unread
+        await told(h, "UserPromptSubmit", "s2", is_late=True, **first)
+        assert await messages(h, "s2") == [("user", ASKED)]
+        assert await told(h, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q2") == unread
+        assert "6543" not in await told(h, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q3")
+
+
 async def test_failures_are_found_by_their_error_and_their_command(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await told(h, "UserPromptSubmit", prompt="Make the tests pass.", prompt_id="p1")
