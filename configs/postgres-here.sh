@@ -23,7 +23,7 @@ if ! "$bin/pg_ctl" -D "$folder/data" status >/dev/null; then
 fi
 if [ "$is_new" ]; then
     "$bin/createdb" -h "$folder" -U postgres memory
-    KALITO_OWNER_PASSWORD=unused KALITO_APP_PASSWORD=unused \
+    OWNER_PASSWORD=unused APP_PASSWORD=unused \
         "$bin/psql" -q -h "$folder" -U postgres -d memory -f "$(dirname "$0")/postgres-roles.sql" >&2
 fi
 echo "export KALITO_DATABASE='postgresql://kalito_app@/memory?host=$folder'"
