@@ -1,5 +1,6 @@
 """`kalito-mcp read`: a conversation as it was held, or the turns around a record that a search found."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -124,7 +125,7 @@ def _lines(found: _Excerpt) -> Iterator[str]:
     began = "" if session.oldest_message_at is None else f", begun {zone.minute(session.oldest_message_at)}"
     yield f"{session.id}{f'  of {found.project}' if found.project else ''}  {count}{began}"
     if found.first_seq > 1:
-        yield f"before these: kalito-mcp read {session.id} --before {found.first_seq}"
+        yield f"before these: kalito-mcp read {shlex.quote(session.id)} --before {found.first_seq}"
     day = ""
     for one in found.messages:
         said_at = zone.minute(one.created_at)
@@ -137,4 +138,4 @@ def _lines(found: _Excerpt) -> Iterator[str]:
     if found.last_seq < session.message_count:
         yield ""
         following = min(session.message_count, found.last_seq + _PAGE) + 1
-        yield f"after these: kalito-mcp read {session.id} --before {following}"
+        yield f"after these: kalito-mcp read {shlex.quote(session.id)} --before {following}"

@@ -4,6 +4,7 @@ The person who runs them is the editor of the changes. Control characters of rem
 well.
 """
 
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -52,7 +53,8 @@ def show(
         except RecordNotFound:
             if await memory.conversations.get(record_id) is None:
                 raise
-            raise InvalidInput(f"{record_id} is a conversation; read it with: kalito-mcp read {record_id}") from None
+            quoted = shlex.quote(record_id)
+            raise InvalidInput(f"{record_id} is a conversation; read it with: kalito-mcp read {quoted}") from None
         if moment_ms is None:
             return records
         # Parts that came later are left out. If all came later, reading the first raises the error that says so.

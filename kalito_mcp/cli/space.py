@@ -1,5 +1,6 @@
 """`kalito-mcp space`: what several people share."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ def command() -> None:
 def create(database: str | None, config: Path | None, name: str, project: str | None) -> None:
     """Make the space NAME. It has no members yet."""
     space = with_memory(settings_of(database, config), lambda memory: memory.spaces.create(name, project))
-    tell([f"made {_named(space)}; `kalito-mcp space add {name} USER` lets somebody in"])
+    tell([f"made {_named(space)}; `kalito-mcp space add {shlex.quote(name)} USER` lets somebody in"])
 
 
 @command.command(name="list")
@@ -52,15 +53,21 @@ def list_all(database: str | None, config: Path | None) -> None:
 @command.command()
 @click.argument("name")
 @click.argument("user")
-@click.option("--role", type=click.Choice([*map(str, Role)]), default=str(Role.WRITER), show_default=True)
+@click.option(
+    "--role", type=click.Choice([*map(str, Role)]), help="Default: writer; a member keeps the role they have."
+)
 @with_settings
-def add(database: str | None, config: Path | None, name: str, user: str, role: str) -> None:
+def add(database: str | None, config: Path | None, name: str, user: str, role: str | None) -> None:
     """Let USER into the space NAME, or give a member another role."""
 
     async def let_in(memory: "Memory") -> list[str]:
         is_known = any(one.name == user for one in await memory.people.all())
-        joined = _line(await memory.spaces.set_member(name, user, Role(role)))
-        return [joined] if is_known else [joined, f"nobody is called {user} yet: `kalito-mcp user add {user}`"]
+        there = [one for one in await memory.spaces.members(name) if one.user == user]
+        if there and role is None:
+            return [f"{_line(there[0])} already; --role gives them another role"]
+        joined = _line(await memory.spaces.set_member(name, user, Role(role or Role.WRITER)))
+        hint = f"nobody is called {user} yet: `kalito-mcp user add {shlex.quote(user)}`"
+        return [joined] if is_known else [joined, hint]
 
     tell(with_memory(settings_of_existing(database, config), let_in))
 

@@ -4,11 +4,14 @@ library alone: a hook looks here, and its host waits for it."""
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.runtime.default_places import data_folder
 
 _SERVERS = frozenset({"postgresql", "postgres"})
+_LIKE_A_URL: Final = re.compile(r"[\s'\"]*([a-z][a-z0-9+.-]+:/+|postgres\w*:)", re.IGNORECASE)
+"""A drive of Windows is one letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +124,25 @@ def address_of(named: Path | str, direct_url: str | None = None) -> DatabaseAddr
     """The database that a person or a program names: a file, or the URL of a PostgreSQL server.
 
     Raises:
-        ConfigurationError: it is neither.
+        ConfigurationError: it is neither, or a URL cannot be read.
     """
     scheme, is_url, rest = str(named).partition("://")
-    if is_url:
-        if scheme not in _SERVERS:  # the rest may have a password in it
-            raise ConfigurationError(
-                f"a database at {scheme}:// is not supported; name a SQLite file, such as memory.db, or "
-                "postgresql://role@host/database"
-            )
+    begun = _LIKE_A_URL.match(str(named))
+    if is_url and scheme in _SERVERS:
+        for which, url in (("the database", f"postgresql://{rest}"), ("KALITO_DATABASE_DIRECT", direct_url)):
+            if url is not None and not _is_readable(url):
+                raise ConfigurationError(
+                    f"the URL of {which} cannot be read; write postgresql://role:password@host:port/database, and "
+                    "percent-encode special characters of the password, such as %40 for @ and %2F for /"
+                )
         server = ServerAddress(f"postgresql://{rest}", direct_url)
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(server).partition("://")[2])
         return DatabaseAddress(data_folder() / f"postgresql-{name}", server)
+    if is_url or begun:  # the rest may have a password in it
+        raise ConfigurationError(
+            f"a database at {begun[0] if begun else f'{scheme}://'} is not supported; name a SQLite file, such as "
+            "memory.db, or postgresql://role@host/database"
+        )
     path = expanded(Path(named))
     if not path.name or "\0" in str(path):
         raise ConfigurationError(f"{str(path)!r} cannot be a database; name a file, such as memory.db")
@@ -141,6 +151,27 @@ def address_of(named: Path | str, direct_url: str | None = None) -> DatabaseAddr
     except OSError as error:
         raise ConfigurationError(f"the database {path} cannot be reached: {error.strerror}; check the path") from error
     return DatabaseAddress(path)
+
+
+def _is_readable(url: str) -> bool:
+    """Whether a URL has one reading. Otherwise a piece of its password may be taken for a host or a database's name,
+    and shown."""
+    from urllib.parse import parse_qsl, urlsplit  # noqa: PLC0415 - only with a server
+
+    try:
+        parts = urlsplit(url)
+        named = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
+    except ValueError:
+        return False
+    role, at, hosts = parts.netloc.rpartition("@")
+    has_password = bool(at) or ":" in hosts
+    if url.partition("://")[0] not in _SERVERS or "#" in url:
+        return False
+    if "@" in role + parts.path or (has_password and "@" in parts.query):
+        return False
+    places = hosts.split(",") if hosts else []
+    ports = [one.rpartition("]")[2].partition(":")[2] for one in places] + named.get("port", "").split(",")
+    return all(places) and all(port.isdecimal() or not port for port in ports)
 
 
 def shown_parts(url: str) -> tuple[str, str]:

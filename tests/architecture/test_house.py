@@ -14,6 +14,7 @@ import pytest
 import kalito_mcp
 from kalito_mcp import errors
 from kalito_mcp.config.settings import KEYS, Settings, load_settings
+from kalito_mcp.config.sources import OWN_VARIABLES, PREFIX
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.inference.registry import ModelServer
 
@@ -189,3 +190,12 @@ def test_every_profile_loads(profile: Path, tmp_path: Path) -> None:
     settings = load_settings({}, config=profile, database=tmp_path / "memory.db")
     for server in settings.servers:
         assert ModelServer(**{**server, "models": tuple(server["models"])}).name == server["name"]
+
+
+def test_every_variable_in_a_document_is_one_that_a_command_knows() -> None:
+    """Others that begin with KALITO_ are refused: in a shell that has followed the document, no command would run."""
+    keys = {f"{PREFIX}{section}_{key}".upper() for section, names in KEYS.items() for key in names}
+    files = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "configs").iterdir(), ROOT / "README.md", ROOT / "compose.yaml"]
+    for file in files:
+        named = set(re.findall(r"\bKALITO_[A-Z_]*[A-Z]\b", file.read_text(encoding="utf-8")))
+        assert named <= OWN_VARIABLES | keys, file

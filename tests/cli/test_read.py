@@ -56,6 +56,23 @@ def test_a_conversation_is_read_with_its_newest_messages_last(invoke: Invoke, ta
     ]  # fmt: skip
 
 
+def test_a_command_that_is_named_can_be_copied(invoke: Invoke, tmp_path: Path) -> None:
+    database = lay_empty_database(tmp_path / "memory.db")
+
+    async def talk() -> None:
+        async with open_memory(database) as memory:
+            await memory.record_messages("Monday plans", [NewMessage(Role.USER, f"Message {n}.") for n in range(3)])
+
+    anyio.run(talk)
+    lines = done(invoke, database, "read", "Monday plans", "--before", "3", "--limit", "1").splitlines()
+    assert (lines[2], lines[-1]) == (
+        "before these: kalito-mcp read 'Monday plans' --before 2",
+        "after these: kalito-mcp read 'Monday plans' --before 4",
+    )
+    shown = invoke("show", "Monday plans", "--database", str(database))
+    assert shown.err.endswith("read it with: kalito-mcp read 'Monday plans'\n")
+
+
 def test_the_pages_before_it_lead_to_its_beginning(invoke: Invoke, talked: Path) -> None:
     found: list[int] = []
     before = ["--before", "61"]

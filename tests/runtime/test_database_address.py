@@ -1,5 +1,6 @@
 """The address of a database, and the files that a machine keeps outside it."""
 
+import re
 import time
 from pathlib import Path
 
@@ -49,6 +50,95 @@ async def test_a_database_of_another_kind_is_refused_without_its_password(
         async with open_memory(OTHER):
             pass
     assert list(tmp_path.iterdir()) == [config]
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        "postgresql:/",
+        "postgres:/",
+        "postgresql:",
+        "PostgreSQL:",
+        "postgresl:",
+        " postgresql:/",
+        "'postgresql:/",
+        "mysql:/",
+    ],
+)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_url_without_both_slashes_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, kind: type[str] | type[Path]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        ConfigurationError, match=f"^a database at {scheme} is not .*postgresql://role@host/"
+    ) as refused:
+        address_of(kind(f"{scheme}kalito_app:canary@db.example/memory"))
+    assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "path", ["C:/kalito/memory.db", "C:\\kalito\\memory.db", "./a/postgresql:/b.db", "/a/b:/c.db", "notes:2026.db"]
+)
+def test_a_path_with_a_colon_is_a_file(path: str) -> None:
+    assert address_of(path).path == Path(path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:p@canary@db.example/memory",
+        "postgresql://ann:p@ss:w/canary@db.example/memory",
+        "postgresql://ann:p/canary@db.example/memory",
+        "postgresql://ann:1/canary@db.example/memory",
+        "postgresql://ann:1?canary@db.example/memory",
+        "postgresql://ann:1?x=canary@db.example/memory",
+        "postgresql://ann:p@canary?x=1@db.example/memory",
+        "postgresql://ann:p#canary@db.example/memory",
+        "postgresql://ann:p[canary@db.example/memory",
+        "postgresql://ann:p[canary]@db.example/memory",
+        "postgresql://ann:canary\u2100@db.example/memory",
+        "postgresql:///ann:canary@db.example/memory",
+        "postgresql://ann:canary/memory",  # the host was forgotten
+        "postgresql://db.example/memory?user=ann&password=p&canary",
+        "postgresql://ann:canary@db.example:port/memory",
+        "postgresql://ann:canary@db.example,/memory",
+        "postgresql://ann:canary@db1,db2/memory?port=x",
+    ],
+)
+def test_a_url_that_is_read_in_another_way_than_meant_is_refused_and_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    for named, direct_url, which in ((url, None, "the database"), (SERVER, url, "KALITO_DATABASE_DIRECT")):
+        with pytest.raises(ConfigurationError, match=f"^the URL of {which} .*percent-encode") as refused:
+            address_of(named, direct_url)
+        assert not re.search(r"canary|\bann\b|db1|example", str(refused.value))
+
+
+@pytest.mark.parametrize("url", ["postgresql:/ann:canary@db.example/memory", "mysql://ann:canary@db.example/memory"])
+def test_an_address_of_the_owner_that_is_no_url_of_postgresql_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^the URL of KALITO_DATABASE_DIRECT cannot be read") as refused:
+        address_of(SERVER, url)
+    assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:c%40n%2F:ry@[::1]:5433,h2,h3:5434/memory",
+        "postgresql://ann@/memory?host=/tmp/a,/tmp/b&port=5432,5433",
+        "postgresql:///memory?user=ann@example&password=p@ss&host=/tmp",
+        "postgresql://db.example/memory?user=ann@example",
+        "postgresql://db.example",
+        "postgresql://",
+    ],
+)
+def test_a_url_that_can_be_read_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    address = address_of(url, url)
+    assert address.server is not None
+    assert (address.server.url, address.server.direct_url) == (url, url)
 
 
 def test_an_address_on_a_server_shows_no_password_and_names_files_of_this_machine(

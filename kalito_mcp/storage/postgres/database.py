@@ -114,7 +114,9 @@ class PostgresStore:
                 await _bring_up_to_date(direct_url, place, role=_role_of(url))
             connection = await _connect(url, place)
             try:
-                for check in (refuse_old_server, refuse_unbound_role, refuse_other_schema, refuse_unprotected):
+                owners = None if direct_url is None else str(Place(direct_url))
+                refuse_schema = partial(refuse_other_schema, owners=owners)
+                for check in (refuse_old_server, refuse_unbound_role, refuse_schema, refuse_unprotected):
                     await check(connection, str(place))
                 is_pooled = await is_behind_pooler(connection)
             finally:

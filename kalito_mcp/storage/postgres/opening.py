@@ -70,9 +70,15 @@ async def refuse_unprotected(connection: asyncpg.Connection, place: str) -> None
         raise StorageError(f"{place}: no policy protects {', '.join(unprotected)}; restore the schema")
 
 
-async def refuse_other_schema(connection: asyncpg.Connection, place: str) -> None:
-    """Raises an error that says what to do if the schema is not this release's."""
+async def refuse_other_schema(connection: asyncpg.Connection, place: str, owners: str | None = None) -> None:
+    """Raises an error that says what to do if the schema is not this release's. `owners`: where the role that owns the
+    tables has just brought them up to date."""
     if missing(await applied(connection), migrations(), place):
+        if owners not in (None, place):
+            raise ConfigurationError(
+                f"KALITO_DATABASE_DIRECT leads to {owners}, which is another database: the schema of {place} is not up "
+                "to date; name there the role that owns this one, and start again"
+            )
         raise ConfigurationError(
             f"the schema of {place} is not up to date; name the role that owns it in KALITO_DATABASE_DIRECT and start "
             "again, which brings it up to date"

@@ -4,6 +4,7 @@ import asyncpg
 import pytest
 
 from kalito_mcp.errors import ConfigurationError, SchemaTooNew, SchemaUnknown, StorageError, StorageUnreachable
+from kalito_mcp.storage.postgres.connections import Place
 from kalito_mcp.storage.postgres.database import PostgresStore
 from tests.postgres import APP, OWNER, SUPERUSER, new_database, shared_server
 
@@ -70,6 +71,20 @@ async def test_a_database_without_the_schema_or_the_extension_is_refused_and_bro
         store = await PostgresStore.open(server.url("bare"), direct_url=server.url("bare", OWNER))
         assert await store.revision("ann") == 0
         await store.close()
+
+
+async def test_an_owner_that_is_of_another_database_is_told() -> None:
+    server = shared_server()
+    admin = await asyncpg.connect(server.url("postgres", SUPERUSER))
+    await admin.execute(f"CREATE DATABASE without_tables OWNER {OWNER}")
+    await admin.close()
+    admin = await asyncpg.connect(server.url("without_tables", SUPERUSER))
+    await admin.execute("CREATE EXTENSION vector")
+    await admin.close()
+    url, other = server.url("without_tables"), server.url(await new_database(), OWNER)
+    reason = f"KALITO_DATABASE_DIRECT leads to {Place(other)}, .* the schema of {Place(url)} is not up to date"
+    with pytest.raises(ConfigurationError, match=reason):
+        await PostgresStore.open(url, direct_url=other)
 
 
 async def test_another_schema_is_refused_and_left_as_it_is() -> None:
