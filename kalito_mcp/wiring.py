@@ -11,6 +11,7 @@ import anyio
 
 from kalito_mcp.access.sign_in import SignIn
 from kalito_mcp.access.tokens import Tokens
+from kalito_mcp.access.users import check_user
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.config.settings import Settings, checked
 from kalito_mcp.contexts.injector import Injector
@@ -18,6 +19,7 @@ from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.backups import Backup
 from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.graph import GraphScope
+from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.sizes import StoredFiles
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleSummarizer
 from kalito_mcp.editing.cascade import Cascade
@@ -90,6 +92,7 @@ async def open_memory(
 
     Raises:
         ConfigurationError: a setting cannot be used, or an extra that it needs is not installed.
+        InvalidInput: the owner of the settings has nothing yet, and looks like somebody who has.
         StorageError: the file cannot be opened, or a newer release wrote it.
     """
     settings = settings or Settings()
@@ -98,6 +101,8 @@ async def open_memory(
     clock = clock or SystemClock()
     opened = await _open_store(settings, clock)
     try:
+        if settings.owner != LOCAL_OWNER:
+            await check_user(opened, settings.owner)
         async with memory_over(opened, settings, clock=clock, ids=ids, summarizer=summarizer, emit=emit) as memory:
             yield memory
     finally:

@@ -54,6 +54,15 @@ def test_a_name_that_differs_only_in_case_and_the_name_of_a_space_are_refused(in
     assert unknown.err == "kalito-mcp: nobody is called 'ana'; `kalito-mcp user list` shows the names\n"
 
 
+def test_an_owner_of_the_settings_who_looks_like_somebody_is_refused(invoke: Invoke, tmp_path: Path) -> None:
+    database = str(tmp_path / "memory.db")
+    assert invoke("remember", "Hello.", "--database", database, KALITO_OWNER="anna").code == 0
+    for name in ("Anna", "anna "):
+        refused = invoke("remember", "Hello.", "--database", database, KALITO_OWNER=name)
+        assert (refused.code, "there is 'anna' already" in refused.err) == (1, True), name
+    assert invoke("remember", "Again.", "--database", database, KALITO_OWNER="anna").code == 0
+
+
 def test_a_database_without_people_says_how_to_add_one(invoke: Invoke, tmp_path: Path) -> None:
     database = lay_empty_database(tmp_path / "memory.db")
     assert invoke("user", "list", "--database", str(database)).out == (
