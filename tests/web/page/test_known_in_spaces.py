@@ -1,0 +1,67 @@
+"""What is known in spaces, over HTTP: it is there with the name of its space, and is changed by whom its role lets."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kalito_mcp import CreatePinRequest
+from kalito_mcp.domain.access import Permission
+from kalito_mcp.domain.records import Reach
+from kalito_mcp.domain.spaces import Role
+from tests.sign_in.harness import Home, home
+from tests.web.page.visitor import forms, visiting
+
+pytestmark = pytest.mark.anyio
+RULE = "We deploy to production only on Tuesdays."
+
+
+@pytest.fixture
+async def at(tmp_path: Path) -> AsyncIterator[Home]:
+    """A memory with the space `<team>`: ann shared a rule there, rae reads, and cora is its curator."""
+    async with home(tmp_path) as served:
+        await served.memory.spaces.create("<team>")
+        for user, role in (("ann", Role.WRITER), ("rae", Role.READER), ("cora", Role.CURATOR)):
+            await served.memory.spaces.set_member("<team>", user, role)
+        ann = served.memory.of_owner("ann")
+        pin = await ann.create_pin(CreatePinRequest(None, RULE, scope=Reach.PERSON))
+        await ann.spaces.share(pin.id)
+        yield served
+
+
+async def test_what_is_shared_is_known_with_the_name_of_its_space(at: Home) -> None:
+    for user in ("ann", "rae", "cora"):
+        async with visiting(at, owner=user) as person:
+            page = await person.get("/known")
+        assert RULE in page.text
+        assert page.text.count('Shared in <bdi class="tag">&lt;team&gt;</bdi>') == 1
+    async with visiting(at, owner="dan") as person:
+        assert RULE not in (await person.get("/known")).text
+
+
+async def test_a_reader_is_offered_no_act_on_it(at: Home) -> None:
+    for user, permission in (("rae", Permission.ADMIN), ("cora", Permission.READ)):
+        async with visiting(at, permission, owner=user) as person:
+            page = await person.get("/known")
+        assert RULE in page.text
+        assert not [one.action for one in forms(page) if one.action.startswith("/act/")]
+
+
+async def test_one_s_own_statement_takes_the_place_of_none_in_a_space(at: Home) -> None:
+    async with visiting(at, owner="ann") as ann:
+        page = await ann.get("/known")
+    assert "1 other statement about it" in page.text
+    assert "No longer holds" not in page.text
+
+
+async def test_a_curator_corrects_forgets_and_brings_it_back(at: Home) -> None:
+    async with visiting(at, owner="cora") as cora, visiting(at, owner="rae") as rae:
+        page = await cora.act(await cora.get("/known"), "correct", text="We deploy on Wednesdays.")
+        assert "We deploy on Wednesdays." in page.text
+        assert "We deploy on Wednesdays." in (await rae.get("/known")).text
+        assert RULE in (await cora.undo(page)).text
+        page = await cora.act(await cora.get("/known"), "forget")
+        assert "1 record forgotten" in page.text
+        assert RULE not in (await rae.get("/known?gone=1")).text
+        await cora.act(await cora.get("/known?gone=1"), "restore")
+        assert RULE in (await rae.get("/known")).text
