@@ -1,4 +1,4 @@
-"""What is known in spaces, over HTTP: it is there with the name of its space, and is changed by whom its role lets."""
+"""What is shared in spaces, over HTTP: it is there with the name of its space, and is changed by whom the role lets."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -65,3 +65,18 @@ async def test_a_curator_corrects_forgets_and_brings_it_back(at: Home) -> None:
         assert RULE not in (await rae.get("/known?gone=1")).text
         await cora.act(await cora.get("/known?gone=1"), "restore")
         assert RULE in (await rae.get("/known")).text
+
+
+async def test_a_copy_does_not_say_how_often_it_was_shown(at: Home) -> None:
+    rae = at.memory.of_owner("rae")
+    await rae.remember("note", {"text": "The kettle is blue."})
+    [hit] = (await rae.search_memory("When do we deploy?")).hits
+    async with visiting(at, owner="rae") as person:
+        page = await person.get(f"/r/{hit.record_id}")
+        assert "Contexts and searches with it" in page.text
+        assert "<dt>Shown</dt>" not in page.text
+    record = (await rae.records.get(hit.record_id)).to_dict()
+    assert not {"usage_count", "last_used"} & record.keys()
+    [mine] = (await at.memory.of_owner("ann").search_memory("When do we deploy?")).hits
+    async with visiting(at, owner="ann") as person:
+        assert "<dt>Shown</dt>" in (await person.get(f"/r/{mine.record_id}")).text
