@@ -136,6 +136,21 @@ async def test_what_is_stated_has_the_facts_of_the_spaces_and_who_may_change_the
         assert [one.first.standing for one in listed] == seen
 
 
+async def test_what_somebody_may_not_change_is_known_beforehand(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    asked = {pin: None, copy: "team"}
+    for user, fixed in (("ann", set()), ("ben", {copy}), ("rae", {copy}), ("cora", set()), ("dan", {copy})):
+        assert await memory.of_owner(user).spaces.fixed(asked) == fixed
+
+
+async def test_what_was_given_of_a_space_is_read_by_members(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    for user, spaces in (("ann", {pin: None, copy: "team"}), ("rae", {copy: "team"}), ("dan", {})):
+        found = await memory.of_owner(user).given.records([pin, copy])
+        assert list(found) == [pin, copy]
+        assert {one.id: one.space for one in found.values() if one is not None} == spaces
+
+
 async def test_own_statements_come_before_newer_ones_of_spaces(memory: Memory, clock: ScriptedClock) -> None:
     ben = memory.of_owner("ben")
     own = await ben.create_pin(

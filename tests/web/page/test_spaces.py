@@ -39,12 +39,22 @@ async def test_what_is_shared_is_known_with_the_name_of_its_space(at: Home) -> N
         assert RULE not in (await person.get("/known")).text
 
 
-async def test_a_reader_is_offered_no_act_on_it(at: Home) -> None:
-    for user, permission in (("rae", Permission.ADMIN), ("cora", Permission.READ)):
+CHANGES = frozenset({"/act/correct", "/act/forget", "/act/restore", "/act/go_back"})
+
+
+async def test_who_may_not_change_it_is_offered_no_act_that_does(at: Home) -> None:
+    [hit] = (await at.memory.of_owner("rae").search_memory("deploy")).hits
+    views = ("/known", "/ask?q=deploy", f"/r/{hit.record_id}", f"/r/{hit.record_id}?like=1")
+    for user, permission, may in (
+        ("rae", Permission.ADMIN, False),
+        ("cora", Permission.READ, False),
+        ("cora", Permission.WRITE, True),
+    ):
         async with visiting(at, permission, owner=user) as person:
-            page = await person.get("/known")
-        assert RULE in page.text
-        assert not [one.action for one in forms(page) if one.action.startswith("/act/")]
+            for view in views:
+                page = await person.get(view)
+                assert RULE in page.text
+                assert bool(CHANGES & {one.action for one in forms(page)}) is may, (user, view)
 
 
 async def test_one_s_own_statement_takes_the_place_of_none_in_a_space(at: Home) -> None:
@@ -80,3 +90,20 @@ async def test_a_copy_does_not_say_how_often_it_was_shown(at: Home) -> None:
     [mine] = (await at.memory.of_owner("ann").search_memory("When do we deploy?")).hits
     async with visiting(at, owner="ann") as person:
         assert "<dt>Shown</dt>" in (await person.get(f"/r/{mine.record_id}")).text
+
+
+async def test_a_context_shows_the_words_that_are_from_a_space(at: Home) -> None:
+    rae = at.memory.of_owner("rae")
+    await rae.remember("note", {"text": "The kettle is blue."})
+    await rae.build_context(None, query="When do we deploy?")
+    [entry] = await rae.given.recent()
+    async with visiting(at, owner="rae") as person:
+        page = await person.get(f"/given/{entry.id}")
+        assert RULE in page.text
+        assert "Shared in" in page.text
+        assert ">gone: erased" not in page.text
+        assert ">wrong</a>" not in page.text.partition(RULE)[2].partition("</li>")[0]
+        await at.memory.spaces.remove_member("<team>", "rae")
+        page = await person.get(f"/given/{entry.id}")
+        assert RULE not in page.text
+        assert ">gone: erased" in page.text
