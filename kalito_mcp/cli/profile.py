@@ -31,7 +31,7 @@ def command(
     """List what every conversation knows: of you, and of each project. `edit`, `forget` and `purge` change it."""
 
     async def read(memory: "Memory") -> Profile:
-        return await (await memory.in_project(project)).records.profile(agent_id=agent_id, include_untrusted=True)
+        return await (await memory.in_project(project)).records.profile(agent_id=agent_id)
 
     found = with_memory(settings_of_existing(database, config), read)
     if is_json:

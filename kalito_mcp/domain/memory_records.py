@@ -122,7 +122,7 @@ class MemoryRecord:
         """The record with all its fields, JSON-ready, without fields that are None. Moments are ISO 8601.
 
         `owner` is the owner of the memory, shown as the `user_id` of a message. `agent_id` is whose memory it is in,
-        and `thought_by` the `agent_id` that was sent with a thought.
+        and `thought_by` the `agent_id` that was sent with a thought. Uses of what is in a space are not counted.
         """
         content = self.content
         is_message = self.type is RecordType.MESSAGE
@@ -146,7 +146,7 @@ class MemoryRecord:
             "tags": list(content.get("tags") or []),
             "critical": bool(content.get("critical")),
             "visibility": str(self.visibility),
-            "usage_count": self.usage_count,
+            "usage_count": self.usage_count if self.space is None else None,
             "last_used": None if self.last_used is None else to_iso(self.last_used),
             "caused_by": None if content.get("caused_by") is None else {"record_id": content["caused_by"]},
             "led_to": [{"record_id": one} for one in self.led_to],

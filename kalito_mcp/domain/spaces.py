@@ -53,6 +53,11 @@ class Membership:
     role: Role
     since: int
 
+    def may_change(self, sharers: Iterable[str]) -> bool:
+        """Whether the member may correct, forget, restore and erase what these people shared: a writer what is their
+        own, and a curator everything."""
+        return self.role.includes(Role.WRITER if set(sharers) <= {self.user} else Role.CURATOR)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {

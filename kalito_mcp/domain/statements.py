@@ -33,18 +33,21 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A record that states something. `superseded_by` is the id of the newest record that supersedes it."""
+    """A record that states something. `superseded_by` is the id of the newest record that supersedes it. What is in a
+    space, its reader `may_change` only as their role there says."""
 
     record: MemoryRecord
     subject: Subject
     standing: Standing
     superseded_by: str | None = None
+    may_change: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class StatementGroup:
     """Statements of one place that are about the same: `first` is the newest that holds, or else the newest, and
-    `others` follow, newest first. A personal group has no `project`."""
+    `others` follow, newest first; a person's own come before those of their spaces. A personal group has no `project`.
+    """
 
     first: Statement
     others: tuple[Statement, ...] = ()

@@ -8,9 +8,11 @@ from kalito_mcp.domain.given import OF_HOOKS, GivenEntry, GivenKind
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, Role, full_record_id
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.spaces import seen_in_spaces
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import ConfigurationError, InvalidInput, NotFound
 from kalito_mcp.memory.part import Part
+from kalito_mcp.memory.sharing import labelled
 from kalito_mcp.ports.store import ReadView
 
 _MOST_LISTED: Final = 200
@@ -94,14 +96,18 @@ class Given(Part):
         return await self.place.store.read(read)
 
     async def records(self, record_ids: Sequence[str]) -> Mapping[str, MemoryRecord | None]:
-        """The records of these ids as they are now, forgotten or not; None for one that is gone, or that is not within
-        the limits."""
+        """The records of these ids as they are now, forgotten or not, also those in the owner's spaces; None for one
+        that is gone, or that is not within the limits."""
         scope = self.place.scope().anywhere()
 
         async def read(view: ReadView) -> Mapping[str, MemoryRecord | None]:
-            found: dict[str, MemoryRecord | None] = {}
-            for record_id in dict.fromkeys(record_ids):
-                found[record_id] = await view.records.record(scope, record_id)
+            places = [scope, *(of for _, of in seen_in_spaces(scope, await view.spaces.memberships(scope.owner)))]
+            found: dict[str, MemoryRecord | None] = dict.fromkeys(record_ids)
+            for record_id in found:
+                for place in places:
+                    if (record := await view.records.record(place, record_id)) is not None:
+                        found[record_id] = labelled(place.owner, record)
+                        break
             return found
 
         return await self.place.store.read(read)

@@ -82,7 +82,7 @@ class Place:
                 they shared themselves what a curator may do with all.
         """
 
-        async def look(view: ReadView) -> tuple[Scope, Membership, bool] | None:
+        async def look(view: ReadView) -> tuple[Scope, Membership, set[str]] | None:
             memberships = await view.spaces.memberships(self.owner)
             if not memberships or await records_ever(view.records, self.scope(), record_id) is not None:
                 return None
@@ -91,14 +91,14 @@ class Place:
                 if parts is not None:
                     shared = await view.spaces.shared(member.space.name, [one.id for one in parts])
                     # Of what was erased nobody knows whose it was, and nothing is left to protect.
-                    return scope, member, {one.user for one in shared.values()} <= {self.owner}
+                    return scope, member, {one.user for one in shared.values()}
             return None
 
         found = await self.store.read(look)
         if found is None:
             return self
-        scope, member, is_own = found
-        if not member.role.includes(Role.WRITER if is_own and needed is Role.CURATOR else needed):
+        scope, member, sharers = found
+        if not (member.may_change(sharers) if needed is Role.CURATOR else member.role.includes(needed)):
             raise AccessDenied(
                 f"{record_id} is in the space {member.space.name!r}, where you are a {member.role}; ask a curator"
             )

@@ -20,7 +20,7 @@ from kalito_mcp.pins.disagreements import disagreements
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.pins.pinner import checked_reach
 from kalito_mcp.pins.profile import read_profile
-from kalito_mcp.pins.statements import grouped, read_statements, read_undecided
+from kalito_mcp.pins.statements import grouped, read_shared_statements, read_statements, read_undecided
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.records.reached import reached
 from kalito_mcp.upkeep.store_layers import no_new_words
@@ -124,9 +124,12 @@ class Records(Part):
         """Rules, decisions, plans and facts that are known beyond their session, and open points of sessions, in groups
         of what is about the same: the person's first, then each project's. With what was superseded and forgotten.
 
-        Of the newest 400 that are known beyond their session, of 150 others, and of 150 forgotten ones.
+        Of the newest 400 that are known beyond their session, of 150 others, and of 150 forgotten ones; and of each of
+        the person's spaces, without what contexts withhold: 400, and of 150 forgotten ones those they may bring back.
         """
-        return grouped(await self._statements(agent_id))
+        scope = self.place.scope(None, agent_id)
+        shared = await self.place.store.read(lambda view: read_shared_statements(view, scope))
+        return grouped(sorted([*await self._statements(agent_id), *shared], key=lambda one: -one.record.created_at))
 
     async def disagreements(self, *, agent_id: str | None = None) -> Sequence[Disagreement]:
         """Pairs of these statements that hold and seem to disagree, the newest first, without those that `keep_both`

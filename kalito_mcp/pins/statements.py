@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import ceil
 from typing import Final
 
@@ -9,11 +10,14 @@ from kalito_mcp.domain.kinds import LASTING, Kind
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.spaces import seen_in_spaces
 from kalito_mcp.domain.statements import KEPT_AT, Standing, Statement, StatementGroup, Subject
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.pins.profile import SUBJECTS
 from kalito_mcp.pins.repeats import MOSTLY_SHARED, are_close, terms_of
 from kalito_mcp.ports.store import ReadView
+from kalito_mcp.records.reached import look_up
+from kalito_mcp.safety.trust import is_withheld
 
 _LASTING: Final = 400
 _OF_SESSIONS: Final = 150
@@ -24,10 +28,30 @@ _MOST_UNDECIDED: Final = 300
 
 async def read_statements(view: ReadView, scope: Scope) -> list[Statement]:
     """The scope's newest rules, decisions, plans, facts and open points, whether they hold or not, newest first."""
-    records = await view.records.statements(scope, lasting=_LASTING, of_sessions=_OF_SESSIONS, forgotten=_FORGOTTEN)
+    return await _read(view, scope, _OF_SESSIONS)
+
+
+async def read_shared_statements(view: ReadView, scope: Scope) -> list[Statement]:
+    """The same of the spaces that the person is a member of, without what their contexts withhold. Of what was
+    forgotten there, what they may bring back."""
+    found: list[Statement] = []
+    for member, shared in seen_in_spaces(scope, await view.spaces.memberships(scope.owner)):
+        stated = await _read(view, shared, of_sessions=0)
+        copies = await view.spaces.shared(member.space.name, [one.record.id for one in stated])
+        seen = await look_up(view, shared, [one.record for one in stated])
+        for one in stated:
+            record = replace(seen.record(one.record), space=member.space.name)
+            may_change = member.may_change([copies[record.id].user] if record.id in copies else [])
+            if may_change if record.is_deleted else not is_withheld(record.origin, record.text, record.space):
+                found.append(replace(one, record=record, may_change=may_change))
+    return sorted(found, key=_newest_first)
+
+
+async def _read(view: ReadView, scope: Scope, of_sessions: int) -> list[Statement]:
+    records = await view.records.statements(scope, lasting=_LASTING, of_sessions=of_sessions, forgotten=_FORGOTTEN)
     stated = [one for one in records if "scope" in one.content or one.content.get("kind") == Kind.OPEN]
     by = await view.records.superseded(scope, [one.id for one in stated])
-    return sorted((_statement(one, by) for one in stated), key=lambda one: -one.record.created_at)
+    return sorted((_statement(one, by) for one in stated), key=_newest_first)
 
 
 async def read_undecided(view: ReadView, scope: Scope) -> list[MemoryRecord]:
@@ -48,7 +72,8 @@ def is_undecided(record: MemoryRecord) -> bool:
 
 
 def grouped(statements: Iterable[Statement]) -> list[StatementGroup]:
-    """The statements in groups, those of the person first, then each project's, by subject; newest group first.
+    """The statements in groups, those of the person first, then each project's, by subject; newest group first, and
+    one's own before those of spaces.
 
     A statement belongs to the group of what superseded it, or else to one whose first statement says much the same.
     `statements` are newest first.
@@ -56,7 +81,7 @@ def grouped(statements: Iterable[Statement]) -> list[StatementGroup]:
     newest = list(statements)
     said_in = Counter(term for one in newest for term in terms_of(one.record.text))
     # What holds begins the groups, and what no longer does joins them.
-    current_first = sorted(newest, key=lambda one: one.standing is not Standing.CURRENT)
+    current_first = sorted(newest, key=lambda one: (one.standing is not Standing.CURRENT, one.record.space is not None))
     groups: dict[str, list[Statement]] = {}
     group_of: dict[str, str] = {}
     by_term: dict[tuple[str | None, str], list[MemoryRecord]] = {}
@@ -77,6 +102,10 @@ def _telling_terms(text: str, said_in: Mapping[str, int]) -> list[str]:
     """The rarest terms of a text. Any close text has one of them among its own rarest."""
     terms = sorted(terms_of(text), key=lambda term: (said_in[term], term))
     return terms[: len(terms) - ceil(MOSTLY_SHARED * len(terms)) + 1]
+
+
+def _newest_first(one: Statement) -> int:
+    return -one.record.created_at
 
 
 def _place(group: StatementGroup) -> tuple[bool, str, int]:

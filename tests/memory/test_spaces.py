@@ -17,6 +17,7 @@ from kalito_mcp.domain.records import Role as Sender
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.search import SearchRequest
 from kalito_mcp.domain.spaces import Role
+from kalito_mcp.domain.statements import Standing, Subject
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordErased, RecordNotFound
 from kalito_mcp.memory.sharing import Sharing
 from kalito_mcp.runtime.database_address import DatabaseAddress, ServerAddress
@@ -118,6 +119,47 @@ async def test_what_is_read_of_a_space_says_so(memory: Memory) -> None:
         assert (one.space, one.to_dict()["space"]) == ("team", "team")
     own = await ann.records.get(pin)
     assert (own.space, "space" in own.to_dict()) == (None, False)
+
+
+async def test_what_is_stated_has_the_facts_of_the_spaces_and_who_may_change_them(memory: Memory) -> None:
+    _, copy = await shared(memory)
+    for member, may in (("ben", False), ("rae", False), ("cora", True)):
+        [group] = await memory.of_owner(member).records.statements()
+        assert (group.first.record.id, group.first.record.space, group.others) == (copy, "team", ())
+        assert (group.project, group.first.subject, group.first.may_change) == (None, Subject.FACTS, may)
+    [mine] = await memory.of_owner("ann").records.statements()
+    assert [(one.record.space, one.may_change) for one in (mine.first, *mine.others)] == [(None, True), ("team", True)]
+    assert await memory.of_owner("dan").records.statements() == []
+    await memory.of_owner("cora").forget(copy)
+    for member, seen in (("ben", []), ("rae", []), ("cora", [Standing.FORGOTTEN])):
+        listed = await memory.of_owner(member).records.statements()
+        assert [one.first.standing for one in listed] == seen
+
+
+async def test_what_somebody_may_not_change_is_known_beforehand(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    asked = {pin: None, copy: "team"}
+    for user, fixed in (("ann", set()), ("ben", {copy}), ("rae", {copy}), ("cora", set()), ("dan", {copy})):
+        assert await memory.of_owner(user).spaces.fixed(asked) == fixed
+
+
+async def test_what_was_given_of_a_space_is_read_by_members(memory: Memory) -> None:
+    pin, copy = await shared(memory)
+    for user, spaces in (("ann", {pin: None, copy: "team"}), ("rae", {copy: "team"}), ("dan", {})):
+        found = await memory.of_owner(user).given.records([pin, copy])
+        assert list(found) == [pin, copy]
+        assert {one.id: one.space for one in found.values() if one is not None} == spaces
+
+
+async def test_own_statements_come_before_newer_ones_of_spaces(memory: Memory, clock: ScriptedClock) -> None:
+    ben = memory.of_owner("ben")
+    own = await ben.create_pin(
+        CreatePinRequest(None, "We deploy to production only on Wednesdays.", scope=Reach.PERSON)
+    )
+    clock.advance(1_000)
+    _, copy = await shared(memory)
+    [group] = await ben.records.statements()
+    assert (group.first.record.id, [one.record.id for one in group.others]) == (own.id, [copy])
 
 
 async def test_members_of_a_space_know_each_other_and_nobody_else_does(memory: Memory) -> None:
@@ -374,7 +416,9 @@ async def test_limits_of_a_token_hold_in_spaces(memory: Memory) -> None:
     of_agent = memory.of_owner("ben", Limits(agent="default"))
     assert [one.space for one in (await within.search_memory("deploy")).hits] == ["payments"]
     assert (await within.records.get(copy.id)).text == RULE
+    assert [one.first.record.space for one in await within.records.statements()] == ["payments"]
     for other in (beyond, of_agent):
+        assert not await other.records.statements()
         assert not (await other.search_memory("deploy")).hits
         with pytest.raises(RecordNotFound):
             await other.records.get(copy.id)

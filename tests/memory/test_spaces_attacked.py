@@ -37,6 +37,7 @@ async def test_words_of_others_that_read_like_an_instruction_are_withheld_from_c
     asked = await ben.build_context("new", query="When do we deploy?", include=[Include.UNTRUSTED])
     assert [one.record_id for one in asked.known] == [copy]
     assert not (await ben.records.profile()).lines
+    assert not await ben.records.statements()
     assert [one for one, _ in await found_by(memory, "ben", "deploy")] == [INJECTED]
 
 

@@ -71,7 +71,9 @@ async def ask(visit: Visit[Ask]) -> Shown:
     asked = [one for one in (sent.q, sent.q2) if one]
     found = [await _answers(visit, one, also if one == sent.q else []) for one in asked]
     title = sent.q or "Ask"
-    return Shown("ask.html", title, {"sent": sent, "found": found})
+    hits = [one.hit for answers in found for one in (*answers.near, *answers.far)]
+    fixed = await visit.memory.spaces.fixed({one.record_id: one.space for one in hits})
+    return Shown("ask.html", title, {"sent": sent, "found": found, "fixed": fixed})
 
 
 async def about(visit: Visit[About]) -> Shown:

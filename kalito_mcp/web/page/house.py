@@ -115,11 +115,11 @@ class HouseViews:
         memory, is_whole = visit.memory, visit.principal.limits == NO_LIMITS
         sizes = await memory.projects.sizes()
         imports = await memory.imports.sources() if is_whole else []
-        projects = _by_project(sizes, _excluded(visit))
+        rows = _by_project(sizes, _excluded(visit))
         values: dict[str, Any] = {
             "totals": await memory.conversations.totals(),
-            "projects": projects if visit.sent.whole else projects[:_MOST_ROWS],
-            "left_out": 0 if visit.sent.whole else max(0, len(projects) - _MOST_ROWS),
+            "rows": rows if visit.sent.whole else rows[:_MOST_ROWS],
+            "left_out": 0 if visit.sent.whole else max(0, len(rows) - _MOST_ROWS),
             "agents": _by_agent(sizes),
             "spaces": await memory.spaces.with_members(),
             "days": await _days(visit),

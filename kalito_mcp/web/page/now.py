@@ -182,6 +182,7 @@ async def given(visit: Visit[Nothing]) -> Shown:
             for part in entry.parts
         ],
         "out": [_opened(one, records) for one in entry.left_out],
+        "fixed": await memory.spaces.fixed({one.id: one.space for one in records.values() if one is not None}),
         "asked": await memory.given.asked(entry),
     }
     return Shown("given.html", f"{_KINDS[entry.kind]} {entry.id}", values)

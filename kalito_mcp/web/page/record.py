@@ -52,6 +52,7 @@ async def record(visit: Visit[OneRecord]) -> Shown:
     now = await visit.memory.records.get(record_id)
     shown, problem = await _as_asked(visit, now)
     pins, summaries = (await visit.memory.records.derived_from(now.id)) if now.type is RecordType.MESSAGE else ([], [])
+    alike = await _alike(visit, now)
     values: dict[str, Any] = {
         "record": shown,
         "now": now,
@@ -63,7 +64,8 @@ async def record(visit: Visit[OneRecord]) -> Shown:
         "history": await _history(visit, now),
         "around": await _around(visit, now),
         "made_from_it": [*pins, *summaries],
-        "alike": await _alike(visit, now),
+        "alike": alike,
+        "fixed": await visit.memory.spaces.fixed({now.id: now.space, **{one.record_id: one.space for one in alike}}),
         "session_title": await _title(visit, now),
         "given": await visit.memory.given.with_record(now.id, _ANSWERS),
     }

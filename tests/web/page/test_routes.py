@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,20 @@ def test_a_row_answers_by_its_permission(client: httpx2.Client, people: Mapping[
         if isinstance(line, Act) and (row.after is not None or answer.status_code == 303):
             given = make(client)
             before = content_of(client, given)
+
+
+def test_each_view_lets_the_person_choose_among_the_names_of_their_projects(
+    client: httpx2.Client, people: Mapping[str, Person], given: Given
+) -> None:
+    names = {one["project"] for one in said(client.get("/api/projects"))["projects"]}
+    assert given.values["project"] in names
+    views = [line for line in PAGE if not isinstance(line, Act) and line.path != "/house/export"]
+    for view in views:
+        html = Html(asked(people["admin"], view, ROWS[view.name], given).text)
+        place = html.elements.index(html.all("select", id="project")[0])
+        options = list(takewhile(lambda one: one.tag == "option", html.elements[place + 1 :]))
+        assert {one.get("value") for one in options} == {"", "personal"} | names, view.name
+        assert {one.text for one in options} == {"all", "personal only"} | names, view.name
 
 
 def expected(line: Line, who: str) -> int:
