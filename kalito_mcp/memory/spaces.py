@@ -10,7 +10,7 @@ from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.records import Visibility
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space
+from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, space_of
 from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, NotFound, RecordNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.memory.sharing import Sharing, labelled
@@ -87,7 +87,12 @@ class Spaces(Part):
         """
         self.place.check_remembered()
         where = await self.writable(space)
-        source = await self._services.historian.record(self.place.scope(), record_id)
+        try:
+            source = await self._services.historian.record(self.place.scope(), record_id)
+        except RecordNotFound:
+            if (space := space_of((await self.place.holding(record_id)).owner)) is None:
+                raise
+            raise RecordNotFound(f"{record_id} is in the space {space!r}; share a record of your own instead") from None
         if source.is_deleted:
             raise Conflict(f"{source.id} is forgotten; restore it first")
         if source.visibility is Visibility.INTERNAL:

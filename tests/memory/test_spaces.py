@@ -462,6 +462,9 @@ async def test_what_cannot_be_shared_says_why(memory: Memory) -> None:
         await ann.spaces.share(pin.id, "team")
     with pytest.raises(RecordNotFound):
         await ann.spaces.share("msg_999", "team")
+    _, copy = await shared(memory, "ben")
+    with pytest.raises(RecordNotFound, match="is in the space 'team'; share a record of your own"):
+        await ann.spaces.share(copy, "guild")
 
 
 async def test_spaces_and_members_are_checked(memory: Memory) -> None:
