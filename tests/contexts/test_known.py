@@ -46,12 +46,21 @@ async def test_of_what_is_not_pinned_on_request_the_newest_comes_first_and_a_sta
     memory: Memory, clock: ScriptedClock
 ) -> None:
     old, new = "Deploy the shop on Fridays.", "No Fridays for the shop, better Mondays."
-    for text, importance in ((old, 0.79), ("A doubt.", 0.7), ("A wish.", 0.85), ("A rule.", 0.75), (new, 0.7)):
+    for text, importance, kind in (
+        (old, 0.79, "decision"),
+        ("A doubt.", 0.7, "fact"),
+        ("A wish.", 0.85, "fact"),
+        ("A place.", 0.75, "fact"),
+        ("A rule of the person's.", 0.72, "rule"),
+        ("A change.", 0.71, "change"),
+        (new, 0.7, "decision"),
+    ):
         record = await memory.records.get(await pin(memory, text, importance_score=importance))
-        await memory.update_memory(record.id, {"kind": "rule"}, expected_revision=record.revision)
+        await memory.update_memory(record.id, {"kind": kind}, expected_revision=record.revision)
         clock.advance(1)
-    assert await known(memory) == ["A wish.", "A rule.", old, new, "A doubt."]
-    assert [one.text for one in (await memory.build_context(None)).known] == ["A wish.", "A rule.", old, new]
+    sure = ["A wish.", "A change.", "A rule of the person's.", "A place.", old, new]
+    assert await known(memory) == [*sure, "A doubt."]
+    assert [one.text for one in (await memory.build_context(None)).known] == sure
 
 
 async def test_what_matches_the_query_comes_first_and_is_no_hit_as_well(memory: Memory) -> None:

@@ -10,7 +10,7 @@ from kalito_mcp.domain.kinds import PASSING, Kind
 from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, Origin, PinType, Reach, Role
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.judged import PINNED_FROM, Judged
+from kalito_mcp.kinds.judged import CHANGED_FROM, PINNED_FROM, Judged
 from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
 from kalito_mcp.pins.found import FoundPin, pin_key
 from kalito_mcp.ports.embedder import VectorPolicy
@@ -95,9 +95,10 @@ async def test_the_model_finds_nothing_in_small_talk(model: SentenceJudge) -> No
 
 def test_what_is_worth_it_is_pinned_with_its_kind() -> None:
     for kind in [kind for kind in Kind if kind not in PASSING]:
-        [pin] = pins(PORT, Judged(kind, PINNED_FROM, 0.1))
+        least = CHANGED_FROM if kind is Kind.CHANGE else PINNED_FROM
+        [pin] = pins(PORT, Judged(kind, least, 0.1))
         assert (pin.content, pin.pin_type, pin.kind, pin.client_key) == (PORT, PinType.AUTO, kind, pin_key(PORT))
-        assert pins(PORT, Judged(kind, PINNED_FROM - 0.01, 0.1)) == []
+        assert pins(PORT, Judged(kind, least - 0.01, 0.1)) == []
         assert contents(f"{PORT} our API runs on port 8080!") == [PORT], "said twice, pinned once"
         assert pins(PORT, policy=AutoPinPolicy(enabled=False)) == []
 
