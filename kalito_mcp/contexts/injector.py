@@ -38,6 +38,10 @@ _READ_HITS: Final = 24
 _MOST_HITS: Final = 12
 """More do not fit with what belongs to them."""
 
+_BESIDE_SHOWN: Final = 0.6
+"""The least score, as a share of that of a hit that the conversation has already: what is far from the answer adds
+nothing to it."""
+
 _RECALLED: Final = "Remembered from other conversations, perhaps of use here."
 _START: Final = "Known of the user and the project."
 
@@ -107,7 +111,8 @@ class Injector:
 
         async def find(view: ReadView) -> tuple[Sequence[Hit], Sequence[Candidate], Sequence[Hit]]:
             page = await self._searcher.page(view, scope, request, prepared, has_turns=False)
-            new = [trustily_named(hit) for hit in page.hits if is_new(hit) and not is_shown(hit)]
+            least = _BESIDE_SHOWN * max((hit.score for hit in page.hits if is_shown(hit)), default=0.0)
+            new = [trustily_named(hit) for hit in page.hits if hit.score >= least and is_new(hit) and not is_shown(hit)]
             if not new:
                 return (), (), ()
             hits = (await self._of_use(view, scope, prompt, prepared.question, new))[:_MOST_HITS]

@@ -69,3 +69,12 @@ async def test_a_prompt_gets_what_it_asks_for_or_names_and_else_nothing(database
             assert (await memory.hooks.inject("new", prompt)).text == "", (by, prompt)
         for prompt, remembered in ANSWERED:
             assert remembered in (await memory.hooks.inject("new", prompt)).text, (by, prompt)
+
+
+async def test_what_is_far_from_an_answer_that_was_given_is_not_given_beside_it(database: Path, by: str) -> None:
+    async with opened(database) as memory:
+        await filled(memory)
+        prompt = "at how many degrees are the rye loaves baked?"
+        [answer, *_] = (await memory.search_memory(prompt)).hits
+        assert answer.text == TEMPERATURE
+        assert (await memory.hooks.inject("new", prompt, shown=frozenset([answer.record_id]))).text == "", by
