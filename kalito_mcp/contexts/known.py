@@ -11,7 +11,7 @@ from kalito_mcp.domain.records import PIN_IMPORTANCE, Reach, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.pins.known import known_records
-from kalito_mcp.pins.repeats import are_alike, without_repeats
+from kalito_mcp.pins.repeats import are_alike, says_more, without_repeats
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.safety.trust import is_withheld
 from kalito_mcp.text.times.annotation import is_over
@@ -72,8 +72,8 @@ def choose(
     request, most important first, what is surely worth it, and the rest, newest first. At the start of a conversation,
     without a query, only facts that are surely worth it, and newer ones about the same.
 
-    Leaves out facts that the session's pins already show, and repetitions, also among the hits. Of facts that do not
-    match, it leaves out those for a time that is over.
+    Leaves out facts that the session's pins already show, and repetitions, also among the hits, and facts all of whose
+    words are in a newer one. Of facts that do not match, it leaves out those for a time that is over.
     """
     by_id = {one.record_id: one for one in known.records}
     matching = [by_id[hit.record_id] for hit in hits if hit.record_id in by_id]
@@ -86,8 +86,9 @@ def choose(
         sure = [one for one in others if _is_sure(one)]
         others = [one for one in others if _is_sure(one) or _may_end_one_of(sure, one)]
     more = without_repeats(others, [*shown, *(one.text for one in best)], most=most)
-    records = [*best, *more]
-    unshown = without_repeats(matching, [*shown, *(one.text for one in records)], most=len(matching))
+    said = [*best, *more]
+    records = [one for one in said if not any(says_more(other, one) for other in said)]
+    unshown = without_repeats(matching, [*shown, *(one.text for one in said)], most=len(matching))
     repeated = {one.record_id for one in matching} - {one.record_id for one in unshown}
     kept = [hit for hit in hits if hit.record_id not in repeated]
     same = sorted(repeated) + [one for hit in kept for one in hit.same]

@@ -15,6 +15,7 @@ _FUNCTION_WORDS: Final = frozenset(
 
 _LEAST_SHARED: Final = 2
 _SHARED: Final = 0.4
+_LEAST_REPEATED: Final = 4
 MOSTLY_SHARED: Final = 0.6
 
 Stated = TypeVar("Stated", KnownRecord, OfferedPin)
@@ -32,6 +33,12 @@ def without_repeats(records: Iterable[Stated], shown: Iterable[str], *, most: in
             known.add(words)
             kept.append(record)
     return kept
+
+
+def says_more(one: KnownRecord, other: KnownRecord) -> bool:
+    """Whether a fact has all words of another one, which is no newer, and further words."""
+    words = words_said(other.text)
+    return len(words) >= _LEAST_REPEATED and other.created_at <= one.created_at and words < words_said(one.text)
 
 
 def are_alike(one: str, other: str) -> bool:

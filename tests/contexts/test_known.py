@@ -95,6 +95,24 @@ async def test_of_two_values_both_are_shown_with_their_dates_the_newer_first(
     assert "\n".join(["KNOWN (lasting facts)", *known]) in context.text
 
 
+async def test_what_a_newer_fact_says_with_more_words_is_shown_once(memory: Memory, clock: ScriptedClock) -> None:
+    short, long = (
+        "The demo for Fram is on 2 December at 13:00.",
+        "The demo for the Fram Museum is on 2 December at 13:00.",
+    )
+    await pin(memory, short)
+    clock.advance(1)
+    await pin(memory, long, session="later")
+    for query in ("", UNRELATED, "When is the demo for Fram?"):
+        context = await memory.build_context(query=query)
+        assert [one.text for one in context.known] == [long], query
+        assert short not in context.text
+    clock.advance(1)
+    newest = "The demo for Fram is on 2 December."
+    await pin(memory, newest, session="last")
+    assert newest in (await memory.build_context(query=UNRELATED)).text, "what is newer may take something back"
+
+
 async def test_a_conversation_in_which_nothing_is_asked_yet_begins_with_more_of_it(memory: Memory) -> None:
     for number in range(50):
         await pin(memory, f"The user owns boat number {number}.")
