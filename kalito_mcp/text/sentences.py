@@ -27,6 +27,9 @@ _HEADING: Final = lazy(r"#{1,6}\s")
 _LINK: Final = lazy(r"!?\[([^\[\]]{1,200})\]\((?:[^()\s]{1,400})\)")
 _TABLE_RULE: Final = lazy(r"[|:\-=+ ]+")
 
+# They end no sentence if a lower-case letter follows: "at noon... no, at one".
+_PAUSES: Final = frozenset(("..", "...", ELLIPSIS))
+
 # A dot after these never ends a sentence...
 _ABBREVIATIONS: Final = frozenset(
     "dr mr mrs ms prof rev hon gen col lt sgt capt st mt jr fr vs e.g i.e cf ca approx resp incl excl fig figs sec "
@@ -196,6 +199,8 @@ def _split_line(line: str) -> Iterator[str]:
     for match in _ENDER().finditer(line):
         end = match.end()
         if match.group() == "." and not _ends_sentence(line, start, match.start()):
+            continue
+        if match.group() in _PAUSES and line[end + 1 : end + 2].islower():
             continue
         sentence = line[start:end].strip()
         if sentence:
