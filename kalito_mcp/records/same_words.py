@@ -21,7 +21,7 @@ _FINISHED: Final = frozenset({"completed", "failed"})
 
 async def known_already(records: RecordReader, place: Scope, drafts: Sequence[RecordDraft]) -> MemoryRecord | None:
     """The note, task or thought of this place with the same words, marked as known, or None. A document with a source
-    is replaced, not repeated."""
+    is replaced, not repeated; a task that is due at another time is another one."""
     draft = drafts[0]
     content = draft.content
     if len(drafts) > 1 or (draft.type is RecordType.DOCUMENT and not _is_note(content)):
@@ -31,7 +31,8 @@ async def known_already(records: RecordReader, place: Scope, drafts: Sequence[Re
         return None
     if found.type is RecordType.DOCUMENT and not _is_note(found.content):
         return None
-    is_other_task = found.content.get("status") in _FINISHED or found.content.get("due_date") != content.get("due_date")
+    is_due_then = content.get("due_date") in (None, found.content.get("due_date"))
+    is_other_task = found.content.get("status") in _FINISHED or not is_due_then
     return None if draft.type is RecordType.TASK and is_other_task else replace(found, is_known=True)
 
 

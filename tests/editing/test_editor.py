@@ -245,6 +245,18 @@ async def test_a_forgotten_record_can_be_reverted_and_purged(memory: Memory) -> 
     assert (await memory.purge([FORGOTTEN])).erased == (FORGOTTEN,)
 
 
+async def test_a_task_is_another_one_if_it_is_due_at_another_time(memory: Memory) -> None:
+    due = [{"text": "Pay the rent.", "due_date": day} for day in ("2026-04-01", "2026-05-01")]
+    [april], [may] = [await memory.remember("task", one) for one in due]
+    assert april.id != may.id
+    for again in (due[1], {"text": "Pay the rent."}):
+        [known] = await memory.remember("task", again)
+        assert (known.id, known.is_known) == (may.id, True), again
+    [undated] = await memory.remember("task", {"text": "Buy oats."})
+    [dated] = await memory.remember("task", {"text": "Buy oats.", "due_date": "2026-04-01"})
+    assert dated.id != undated.id, "its date would be lost"
+
+
 async def test_a_version_comes_back_without_the_cause_that_was_erased_meanwhile(memory: Memory) -> None:
     [task] = await memory.remember("task", {"text": "Open the box.", "caused_by": NOTE})
     await memory.update_memory(task.id, {"caused_by": None, "text": "Leave it."}, expected_revision=1)
