@@ -213,8 +213,8 @@ READS: Final = frozenset(
     "records.as_of records.completions records.derived_from records.derived_from_all records.diff "
     "records.disagreements records.get records.get_all records.history records.inbox records.page "
     "records.preview_forgetting records.profile records.statements records.tasks records.vectors records.version "
-    "search_memory spaces.all spaces.fixed spaces.members spaces.mine spaces.with_members spaces.writable changes.listen "
-    "conversations.schema timeline.clients timeline.heard timeline.messages_by_day timeline.newest "
+    "search_memory spaces.all spaces.fixed spaces.members spaces.mine spaces.with_members spaces.writable "
+    "changes.listen conversations.schema timeline.clients timeline.heard timeline.messages_by_day timeline.newest "
     "timeline.open_points timeline.session timeline.sessions timeline.turns".split()
 )
 MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.move_all"})
