@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
+from kalito_mcp.access import passphrases
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from tests import meaning_package
 from tests.empty_database import lay_empty_database
@@ -32,14 +33,17 @@ hypothesis.settings.load_profile("check")
 
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - pytest makes folders of its own below it
 _ROOM_BYTES: Final = 4 << 30
+_FULL_COST: Final = passphrases.COST
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tests write and sync thousands of small databases: in memory, where there is room for them. They make thousands
     of HTTP clients, each of which reads for 30 ms whom it trusts: here that is one authority, which has no key. They
-    search by words, unless they ask for the model, which is laid out once for all of them.
+    search by words, unless they ask for the model, which is laid out once for all of them. What they store of a
+    passphrase takes a thirtieth of the time; it carries its own cost.
     """
     del config
+    pytest.MonkeyPatch().setattr(passphrases, "COST", 1 << 10)
     meaning_package.hide()
     os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / "build" / "cache")
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("nobody.pem"))
@@ -72,6 +76,12 @@ def ids() -> CountedIds:
 def database(tmp_path: Path) -> Path:
     """The path of a database that does not exist yet."""
     return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def full_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passphrases as they are stored in earnest."""
+    monkeypatch.setattr(passphrases, "COST", _FULL_COST)
 
 
 @pytest.fixture

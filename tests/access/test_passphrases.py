@@ -14,6 +14,7 @@ pytestmark = pytest.mark.anyio
 WORDS = "five quiet otters at dawn"
 
 
+@pytest.mark.usefixtures("full_cost")
 async def test_a_passphrase_is_stored_as_what_scrypt_makes_of_it_at_the_full_cost(tmp_path: Path) -> None:
     database = lay_empty_database(tmp_path / "memory.db")
     async with open_memory(database) as memory:

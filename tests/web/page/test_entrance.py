@@ -9,7 +9,6 @@ import anyio
 import httpx2
 import pytest
 
-from kalito_mcp.access import passphrases
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
@@ -40,10 +39,7 @@ def cookies(answer: httpx2.Response) -> dict[str, tuple[str, set[str]]]:
     }
 
 
-def set_passphrase(database: Path, monkeypatch: pytest.MonkeyPatch, owner: str = "local") -> None:
-    """A passphrase that takes a thirtieth of the time to check."""
-    monkeypatch.setattr(passphrases, "COST", 1 << 10)
-
+def set_passphrase(database: Path, owner: str = "local") -> None:
     async def set_it() -> None:
         async with open_memory(database) as memory:
             await memory.access.sign_in.passphrases.set(owner, PASSPHRASE)
@@ -138,10 +134,10 @@ def test_neither_a_link_nor_a_cookie_is_a_token_and_a_token_is_no_cookie(server:
         assert answer.status_code == 303, "a program's token opens no view"
 
 
-def test_a_passphrase_opens_the_page_and_guessing_gets_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_passphrase_opens_the_page_and_guessing_gets_slow(tmp_path: Path) -> None:
     with served(tmp_path) as server, visiting(server) as person:
         assert not person.open("/enter").all("input", name="passphrase")
-        set_passphrase(server.database, monkeypatch)
+        set_passphrase(server.database)
         [whose] = person.open("/enter").all("input", name="owner")
         assert whose.get("value") == "local"
         assert person.enter(passphrase=PASSPHRASE, back="/about").headers["location"] == "/about"
