@@ -30,6 +30,8 @@ import anyio._backends._asyncio, concurrent.futures.thread, numpy, rich.logging,
 import kalito_mcp.cli.commands, kalito_mcp.cli.main, kalito_mcp.cli.serve, kalito_mcp.exchange.archive
 import kalito_mcp.server.build, kalito_mcp.server.http_server, kalito_mcp.server.stdio, kalito_mcp.server.telemetry
 import kalito_mcp.server.web_app, kalito_mcp.capture.listener, kalito_mcp.wiring
+for row in kalito_mcp.server.build.TOOLS:
+    row.as_sdk_tool()
 """
 
 
