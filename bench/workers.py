@@ -25,6 +25,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -62,6 +63,8 @@ _BATCH: Final = (1, 4)
 _DIMENSION: Final = 64
 _SHARED: Final = "shared"
 _START_S: Final = 120.0
+_END_S: Final = 600.0
+"""Until all have done what they owe, on a loaded machine."""
 _SELECT_MESSAGES: Final = """
 SELECT o.name, s.id, r.client_key, r.key, r.seq, s.message_count
 FROM records r JOIN owners o ON o.key = r.owner_key
@@ -212,14 +215,14 @@ class Caller:
 
 
 def work(
-    address: DatabaseAddress, number: int, seconds: float, thinking_s: float, start: threading.Barrier, end: Any
+    number: int, address: DatabaseAddress, seconds: float, thinking_s: float, start: threading.Barrier, end: Any
 ) -> Log:
     """Serve a quarter of the clients. All processes begin together, and end when all of them are done."""
-    return anyio.run(_work, address, number, seconds, thinking_s, start, end)
+    return anyio.run(_work, number, address, seconds, thinking_s, start, end)
 
 
 async def _work(
-    address: DatabaseAddress, number: int, seconds: float, thinking_s: float, start: threading.Barrier, end: Any
+    number: int, address: DatabaseAddress, seconds: float, thinking_s: float, start: threading.Barrier, end: Any
 ) -> Log:
     log = Log()
     for name in ("kalito", "kalito_mcp"):
@@ -238,7 +241,7 @@ async def _work(
                 for client in range(number, _CLIENTS, _PROCESSES):
                     tasks.start_soon(Caller(memory, _shuffled(client), log, thinking_s).run, until)
             await memory.settled()
-            await anyio.to_thread.run_sync(end.wait, _START_S)
+            await anyio.to_thread.run_sync(end.wait, _END_S)
             await memory.settled()
     return log
 
@@ -283,13 +286,8 @@ def campaign(folder: Path, *, seconds: float, thinking_s: float) -> dict[str, An
         with spawn.Manager() as manager, spawn.Pool(_PROCESSES) as pool:
             start, end = manager.Barrier(_PROCESSES), manager.Barrier(_PROCESSES)
             progress(f"workers: {_CLIENTS} clients for {seconds:.0f} s")
-            logs = [
-                one.get()
-                for one in [
-                    pool.apply_async(work, (address, number, seconds, thinking_s, start, end))
-                    for number in range(_PROCESSES)
-                ]
-            ]
+            each = partial(work, address=address, seconds=seconds, thinking_s=thinking_s, start=start, end=end)
+            logs = list(pool.imap_unordered(each, range(_PROCESSES)))  # the first to fail says why
     finally:
         watch.over.set()
         watch.join()
