@@ -9,6 +9,7 @@ from mcp import Client, MCPError
 
 from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.memory import Memory
+from kalito_mcp.server import watcher
 from kalito_mcp.server.addresses import graph_uri, stats_uri, watched_at
 from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.server.subscriptions import MOST_RESOURCES
@@ -109,8 +110,9 @@ FOREIGN: Final[Sequence[tuple[str, Change]]] = [
 
 @pytest.mark.parametrize(("uri", "change"), FOREIGN, ids=[uri for uri, _ in FOREIGN])
 async def test_a_host_hears_of_what_others_change_through_the_same_file(
-    server: KalitoServer, database: Path, era: str, uri: str, change: Change
+    server: KalitoServer, database: Path, era: str, uri: str, change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(watcher, "LOOK_S", 0.05)
     async with open_memory(database) as elsewhere:
         await elsewhere.record_messages("s", [NewMessage(Role(role), text) for role, text in ASKED])
         await elsewhere.settled()
