@@ -49,7 +49,7 @@ def command(
 
 async def _sessions(memory: "Memory", project: str | None, agent_id: str | None) -> Listed:
     objects, lines = [], []
-    found = await memory.conversations.recent(agent_id=agent_id, limit=_MOST)
+    found = await memory.conversations.recent(agent_id=agent_id, limit=_MOST, has_forgotten=False)
     sessions = [one for one in found if project in (None, one.project or PERSONAL)]
     titles = await memory.conversations.titles(one.id for one in sessions)
     names = project_names(one for one, _ in await memory.projects.all())

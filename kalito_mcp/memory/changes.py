@@ -56,7 +56,7 @@ class Changes(Part):
         shown: object = None
         match watched.kind:
             case WatchedKind.SESSIONS:
-                shown = await view.sessions.list_recent(scope, limit=_MOST_RECENT)
+                shown = await view.sessions.list_recent(scope, limit=_MOST_RECENT, has_forgotten=False)
             case WatchedKind.SESSION_LIST:
                 shown = await view.sessions.census(scope)
             case WatchedKind.SESSION:

@@ -63,17 +63,26 @@ class Conversations(Part):
         return await self.place.store.read(read)
 
     async def recent(
-        self, *, prefix: str = "", agent_id: str | None = None, limit: int = 100, before: SessionCursor | None = None
+        self,
+        *,
+        prefix: str = "",
+        agent_id: str | None = None,
+        limit: int = 100,
+        before: SessionCursor | None = None,
+        has_forgotten: bool = True,
     ) -> Sequence[Session]:
         """Sessions whose id starts with the prefix, those with the newest message first, that follow the place
-        `before`."""
+        `before`. Unless the list `has_forgotten`, without those of which all is forgotten or erased."""
         scope = self.place.scope(None, agent_id)
         return await self.place.store.read(
-            lambda view: view.sessions.list_recent(scope, prefix=prefix, limit=limit, before=before)
+            lambda view: view.sessions.list_recent(
+                scope, prefix=prefix, limit=limit, before=before, has_forgotten=has_forgotten
+            )
         )
 
     async def begun_before(self, session_id: str | None = None, *, limit: int) -> Sequence[Session]:
-        """At most `limit` sessions that were begun before a session, newest first; without one, from the newest.
+        """At most `limit` sessions that were begun before a session, newest first; without one, from the newest. Those
+        of which all is forgotten or erased are left out.
 
         Raises:
             SessionNotFound: no such session.
@@ -86,7 +95,7 @@ class Conversations(Part):
                 before = await self.place.session_within(view, session_id)
                 if before is None:
                     raise SessionNotFound(session_id)
-            return await view.sessions.list_begun(scope, before=before, limit=limit)
+            return await view.sessions.list_begun(scope, before=before, limit=limit, has_forgotten=False)
 
         return await self.place.store.read(look)
 

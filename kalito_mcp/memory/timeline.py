@@ -80,15 +80,17 @@ class Timeline(Part):
         client: str | None = None,
         begun_until: int | None = None,
         before: SessionCursor | None = None,
+        is_forgotten: bool = False,
         limit: int,
     ) -> Sequence[SessionWithNotes]:
         """At most `limit` sessions, those with the newest message first, that follow the place `before`: that this host
-        recorded, and that had begun by this moment. Each with its summaries and its eight most important pins."""
+        recorded, and that had begun by this moment. Each with its summaries and its eight most important pins. Those of
+        which all is forgotten are left out, or if `is_forgotten` all others."""
         scope = self.place.scope()
 
         async def look(view: ReadView) -> Sequence[SessionWithNotes]:
             found = await view.timeline.sessions(
-                scope, client=client, begun_until=begun_until, before=before, limit=limit
+                scope, client=client, begun_until=begun_until, before=before, is_forgotten=is_forgotten, limit=limit
             )
             return await self._with_notes(view, found, _NOTES_OF_ONE)
 

@@ -20,7 +20,8 @@ class PeopleWriter(PeopleReader, Protocol):
     """Writes of one transaction."""
 
     async def has(self, owner: str) -> bool:
-        """Whether the owner has anything. Unlike a write, this makes nobody an owner: after an erasure, it is False."""
+        """Whether the owner has anything, or is a member of a space. Unlike a write, this makes nobody an owner: after
+        an erasure, it is False."""
 
     async def erase(self, owner: str, *, most: int) -> Mapping[str, int]:
         """Erase what an owner has: the keys first, then their memory, about `most` rows. Call it again, each time in a

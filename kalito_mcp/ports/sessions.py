@@ -9,7 +9,11 @@ from kalito_mcp.domain.sizes import PartSize
 
 
 class SessionReader(Protocol):
-    """Reads of one consistent view. What is beyond the limits of a scope is neither returned nor counted."""
+    """Reads of one consistent view. What is beyond the limits of a scope is neither returned nor counted.
+
+    Of a session all is forgotten if all its messages are, or were erased, and it has no pins. Unless a list
+    `has_forgotten`, it leaves those sessions out.
+    """
 
     async def get(self, scope: Scope) -> Session | None:
         """The session that the scope names; None if the owner has no such session."""
@@ -18,12 +22,20 @@ class SessionReader(Protocol):
         """Those of these sessions that `get` would find in the scope, by id."""
 
     async def list_recent(
-        self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
+        self,
+        scope: Scope,
+        *,
+        prefix: str = "",
+        limit: int,
+        before: SessionCursor | None = None,
+        has_forgotten: bool = True,
     ) -> Sequence[Session]:
         """At most `limit` sessions whose id starts with the prefix, those with the newest message first (see
         `Session.said_at`), that follow the place `before`."""
 
-    async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
+    async def list_begun(
+        self, scope: Scope, *, before: Session | None, limit: int, has_forgotten: bool = True
+    ) -> Sequence[Session]:
         """At most `limit` sessions that began before `before` (None: all), newest first. No write changes this
         order."""
 
@@ -33,7 +45,7 @@ class SessionReader(Protocol):
         erased and internal ones are left out."""
 
     async def census(self, scope: Scope) -> tuple[float, ...]:
-        """A fingerprint of the sessions in the scope."""
+        """A fingerprint of the sessions in the scope, without those of which all is forgotten."""
 
     async def agents(self, scope: Scope, *, limit: int) -> Sequence[str]:
         """The ids of at most `limit` of the owner's agents, newest first; under a limit to a project, in order of

@@ -33,10 +33,12 @@ class TimelineReader(Protocol):
         client: str | None = None,
         begun_until: int | None = None,
         before: SessionCursor | None = None,
+        is_forgotten: bool | None = None,
         limit: int,
     ) -> Sequence[BegunSession]:
         """At most `limit` sessions, those with the newest message first (see `Session.said_at`), that follow the place
-        `before`: of this client, and begun at this moment or earlier."""
+        `before`: of this client, and begun at this moment or earlier. `is_forgotten`: only those of which all is
+        forgotten (see `SessionReader`), or all others; None: both."""
 
     async def clients(self, scope: Scope, *, among: int) -> Sequence[str]:
         """The clients of the newest `among` sessions, in order."""

@@ -111,6 +111,19 @@ async def find_project(view: HasSessions, scope: Scope, name: str) -> str:
     return named[0] if named else name
 
 
+async def unknown_project(view: ReadView, scope: Scope) -> str | None:
+    """That nothing is of the scope's project, and which others are within the limits; None if something is, or if there
+    are no others."""
+    known = [project for project, _ in await view.sessions.projects(scope, limit=_COMPARED)]
+    shared = [one.space.project for one in await view.spaces.memberships(scope.owner)]
+    if not known or scope.project in (*known, *shared) or scope.limits.project is not None or len(known) == _COMPARED:
+        return None
+    names = list(dict.fromkeys(repr(PurePath(project).name) for project in known))
+    *first, last = [*names[:_MOST_NAMED], *([f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else [])]
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"there is no project {scope.project!r} yet, only {listed}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that this one is a mistyped form of; None if it is known itself, or like none of them.
 

@@ -28,7 +28,7 @@ from kalito_mcp.retrieval.ended import with_ends
 from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
 from kalito_mcp.retrieval.hits import hit_of, merged_hits, with_superseded
 from kalito_mcp.retrieval.intent import MODEL
-from kalito_mcp.retrieval.known_names import refuse_mistaken
+from kalito_mcp.retrieval.known_names import refuse_mistaken, unknown_project
 from kalito_mcp.retrieval.latest import latest_ends
 from kalito_mcp.retrieval.policy import SearchPolicy
 from kalito_mcp.retrieval.question import Question, parse_question
@@ -183,7 +183,7 @@ class Searcher:
         if not page and not damaged and not offset:
             is_all = request.filters == SearchFilters() and scope.session is None
             why = why_empty(question, found, is_all=is_all)
-            if (left_out := _not_searched(scope)) is not None:
+            if (left_out := await _not_searched(view, scope)) is not None:
                 why = f"{why or NOTHING}; {left_out}"
             note = "; ".join(filter(None, (why, note))) or None
         if damaged:
@@ -326,11 +326,14 @@ async def _hits(
     return await with_superseded(view, scope, intact), damaged
 
 
-def _not_searched(scope: Scope) -> str | None:
-    """What a search of this scope leaves out, in words that do not reveal whether it exists."""
+async def _not_searched(view: ReadView, scope: Scope) -> str | None:
+    """What a search of this scope leaves out, and that its project is not known, in words that do not reveal what is
+    beyond the limits."""
     if scope.project is None or scope.session is not None:
         return None
-    return f"{'no project was' if scope.project == PERSONAL else 'other projects were not'} searched"
+    if scope.project == PERSONAL:
+        return "no project was searched"
+    return "; ".join(filter(None, (await unknown_project(view, scope), "other projects were not searched")))
 
 
 async def _nameless(view: ReadView, scope: Scope, texts: Sequence[str]) -> Sequence[str]:

@@ -87,7 +87,7 @@ def _reader(one: _Resource, opened: MemoryHandle) -> Callable[..., Awaitable[str
 
 async def _sessions(opened: MemoryHandle) -> dict[str, Any]:
     memory = await opened.memory()
-    found = await memory.conversations.recent(limit=_MAX_SESSIONS)
+    found = await memory.conversations.recent(limit=_MAX_SESSIONS, has_forgotten=False)
     titles = await memory.conversations.titles(one.id for one in found)
     listed = [session.to_dict(titles.get(session.id)) for session in found]
     return {"sessions": listed, "shown": len(found), "limit": _MAX_SESSIONS}
@@ -126,7 +126,8 @@ async def _history(opened: MemoryHandle, record_id: str) -> dict[str, Any]:
 
 
 async def _session_ids(memory: "Memory", prefix: str) -> list[str]:
-    return [one.id for one in await memory.conversations.recent(prefix=prefix, limit=_MAX_COMPLETIONS + 1)]
+    found = await memory.conversations.recent(prefix=prefix, limit=_MAX_COMPLETIONS + 1, has_forgotten=False)
+    return [one.id for one in found]
 
 
 async def _snapshot_ids(memory: "Memory", prefix: str) -> list[str]:

@@ -15,6 +15,8 @@ _BEYOND_ALL: Final = (1 << 63) - 1
 """A key that no session reaches."""
 _STATE_PLACE: Final = 4
 NEWEST: Final = SessionCursor((1 << 63) - 1, "")
+IS_SHOWN: Final = "(s.message_count > s.hidden_count OR s.message_count = 0 OR s.pin_count > 0)"
+"""Of a session `s`: not all of it is forgotten."""
 
 
 class SessionQueries(Queries):
@@ -28,15 +30,32 @@ class SessionQueries(Queries):
         return {one.id: one for one in found}
 
     async def list_recent(
-        self, scope: Scope, *, prefix: str = "", limit: int, before: SessionCursor | None = None
+        self,
+        scope: Scope,
+        *,
+        prefix: str = "",
+        limit: int,
+        before: SessionCursor | None = None,
+        has_forgotten: bool = True,
     ) -> Sequence[Session]:
         place = before or NEWEST
-        bounds = {"limit": limit, "said_at": place.said_at, "before": place.session_id}
+        bounds = {
+            "limit": limit,
+            "said_at": place.said_at,
+            "before": place.session_id,
+            "has_forgotten": has_forgotten,
+        }
         return await self._sessions(self._sql.sessions.SELECT_RECENT_SESSIONS, scope, prefix=prefix, **bounds)
 
-    async def list_begun(self, scope: Scope, *, before: Session | None, limit: int) -> Sequence[Session]:
-        key = _BEYOND_ALL if before is None else key_of(before)
-        return await self._sessions(self._sql.sessions.SELECT_SESSIONS_BEGUN, scope, before_key=key, limit=limit)
+    async def list_begun(
+        self, scope: Scope, *, before: Session | None, limit: int, has_forgotten: bool = True
+    ) -> Sequence[Session]:
+        bounds = {
+            "before_key": _BEYOND_ALL if before is None else key_of(before),
+            "limit": limit,
+            "has_forgotten": has_forgotten,
+        }
+        return await self._sessions(self._sql.sessions.SELECT_SESSIONS_BEGUN, scope, **bounds)
 
     async def first_texts(self, scope: Scope, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         found: dict[str, list[str]] = {}

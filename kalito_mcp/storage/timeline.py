@@ -29,6 +29,7 @@ class TimelineQueries(Queries):
         client: str | None = None,
         begun_until: int | None = None,
         before: SessionCursor | None = None,
+        is_forgotten: bool | None = None,
         limit: int,
     ) -> Sequence[BegunSession]:
         place = before or NEWEST
@@ -39,6 +40,7 @@ class TimelineQueries(Queries):
                 begun_until=begun_until,
                 said_at=place.said_at,
                 before=place.session_id,
+                is_forgotten=is_forgotten,
                 limit=limit,
                 **places_of(scope),
             )

@@ -85,7 +85,8 @@ class AnswerLog:
         self._keep(given)
 
     async def _write(self, owner: str, uses: Mapping[str, int], given: Sequence[tuple[Scope, GivenEntry]]) -> None:
-        """Write an owner's notes in a transaction. Of somebody who has nothing, as after being erased, none."""
+        """Write an owner's notes in a transaction. Of somebody who has nothing and is in no space, such as after being
+        erased, none."""
         now_ms = self._clock.now_ms()
 
         async def note(transaction: WriteTransaction) -> None:

@@ -64,6 +64,8 @@ async def test_a_session_whose_messages_were_all_erased_is_left_out(store: Store
     await change(store, "msg_2", {DELETED_AT: START_MS}, edit_type=EditType.DELETE)
     async with store.view() as view:
         assert await ids(view.timeline, Scope()) == ["b", "a"]
+        assert await ids(view.timeline, Scope(), is_forgotten=False) == ["b"]
+        assert await ids(view.timeline, Scope(), is_forgotten=True) == ["a"]
     async with store.transaction() as transaction:
         for number in (1, 2):
             record = await transaction.records.record(Scope(), f"msg_{number}")
@@ -71,6 +73,7 @@ async def test_a_session_whose_messages_were_all_erased_is_left_out(store: Store
             await transaction.records.purge(record, now_ms=START_MS)
     async with store.view() as view:
         assert await ids(view.timeline, Scope()) == ["b"]
+        assert await ids(view.timeline, Scope(), is_forgotten=True) == []
         assert await view.timeline.begun(Scope(session="a")) is None
         assert await view.timeline.begun(Scope(session="b")) is not None
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.config.settings import Settings
-from kalito_mcp.domain.scope import PERSONAL, Limits
+from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, PERSONAL, Limits
+from kalito_mcp.domain.spaces import Role as SpaceRole
 from kalito_mcp.wiring import open_memory
 from tests.flows.harness import said, served
 
@@ -81,3 +83,31 @@ async def test_nothing_found_says_that_other_projects_were_not_asked_and_not_whe
     async with served(three_places, era, project=PERSONAL) as h:
         assert "searched" not in (await h.facts("search_memory", query="zeppelin"))["note"]
         assert "no project was searched" in (await h.facts("search_memory", query="nine", project=PERSONAL))["note"]
+
+
+async def test_nothing_found_in_a_project_that_nobody_knows_names_those_there_are(three_places: Path, era: str) -> None:
+    told = "there is no project 'zeppelin' yet, only 'boat' and 'kite'; other projects were not searched"
+    async with served(three_places, era) as h:
+        assert told in (await h.facts("search_memory", query="nine", project="zeppelin"))["note"]
+        assert told in await h.text("build_context", query="nine", project="zeppelin", format="structured")
+        for project in ("kite", "*", PERSONAL):
+            assert "there is no" not in (await h.facts("search_memory", query="balloon", project=project))["note"]
+        # The first context of a new project has nothing to say.
+        for asked in ({}, {"query": "nine"}):
+            text = await h.text("build_context", project="zeppelin", **asked)
+            assert not [one for one in ("zeppelin", "kite", "boat") if one in text]
+
+
+async def test_a_project_that_nobody_knows_is_told_nobody_what_is_beyond_their_limits(three_places: Path) -> None:
+    async with open_memory(three_places, Settings()) as memory:
+        await memory.record_messages("of work", [NewMessage(Role.USER, "We sail.")], agent_id="work")
+        await memory.spaces.create("hangar", "airship")
+        for of, note in ((Limits(agent="work"), None), (Limits(project="zeppelin"), None), (NO_LIMITS, "'zeppelin'")):
+            there = await memory.of_owner(LOCAL_OWNER, of).in_project("zeppelin")
+            found = await there.search_memory("nine")
+            assert (f"no project {note}" in (found.note or "")) == (note is not None)
+            assert "kite" not in (found.note or "") or of == NO_LIMITS
+        there = await memory.in_project("airship")
+        assert "no project 'airship'" in ((await there.search_memory("nine")).note or "")
+        await memory.spaces.set_member("hangar", LOCAL_OWNER, SpaceRole.READER)
+        assert "no project" not in ((await there.search_memory("nine")).note or "")

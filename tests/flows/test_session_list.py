@@ -6,7 +6,8 @@ import pytest
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS, ResourceTemplateReference
 
-from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
+from kalito_mcp.domain.watching import Watched, WatchedKind
 from tests.flows.harness import Harness, said, served, stats_uri
 
 pytestmark = pytest.mark.anyio
@@ -50,6 +51,36 @@ async def test_a_page_has_a_hundred_sessions_and_a_write_moves_none(database: Pa
         rest = [str(one.uri) for one in (*second.resources, *third.resources)]
         assert rest == [stats_uri(one) for one in names[100::-1]]
         assert third.next_cursor is None
+
+
+async def test_a_session_of_which_all_is_forgotten_is_in_no_list_until_it_is_brought_back(
+    database: Path, era: str
+) -> None:
+    async with served(database, era) as h:
+        memory = await h.server.opened.memory()
+        await record(h, "kept", "forgotten")
+        pin = await memory.create_pin(CreatePinRequest("pinned", "We sail on Monday."))
+        told = await memory.record_messages("pinned", [NewMessage(Role.USER, "Nothing else.")])
+        version = await memory.changes.versions([Watched(WatchedKind.SESSION_LIST)])
+
+        async def listed() -> list[list[str]]:
+            [_, page] = await pages_of(h)
+            found = await h.resource("memory://sessions")
+            completed = await h.client.complete(
+                ResourceTemplateReference(uri="memory://sessions/{session_id}/stats"),
+                {"name": "session_id", "value": ""},
+            )
+            return [page, [one["session_id"] for one in found["sessions"]], list(completed.completion.values)]
+
+        await memory.forget("msg_2")
+        await memory.forget(told.message_ids[0])
+        names = ["pinned", "kept"]
+        assert await listed() == [[stats_uri(one) for one in names], names, names]
+        assert await memory.changes.versions([Watched(WatchedKind.SESSION_LIST)]) != version
+        await memory.restore("msg_2")
+        assert [sorted(one) for one in await listed()][1] == ["forgotten", "kept", "pinned"]
+        await memory.forget(pin.id)
+        assert [sorted(one) for one in await listed()][2] == ["forgotten", "kept"]
 
 
 @pytest.mark.parametrize("cursor", ["2", "sessions/", "/s", "session/s", "memory://sessions", "sessions/nobody"])

@@ -151,6 +151,22 @@ async def test_what_was_given_of_a_space_is_read_by_members(memory: Memory) -> N
         assert {one.id: one.space for one in found.values() if one is not None} == spaces
 
 
+async def test_what_was_given_to_a_member_who_has_nothing_else_is_noted(memory: Memory) -> None:
+    _, copy = await shared(memory)
+    people = [one.name for one in await memory.people.all()]
+    for user, given in (("rae", [copy]), ("dan", None)):
+        theirs = memory.of_owner(user)
+        await theirs.build_context("new", query="When do we deploy to production?")
+        await theirs.search_memory("deploy to production")
+        assert [one.record_ids for one in await theirs.given.recent()] == ([] if given is None else [given, given])
+    assert [one.name for one in await memory.people.all()] == people
+    erased = await memory.people.erase("rae")
+    assert erased.rows["given"] == 2
+    await memory.of_owner("rae").search_memory("deploy to production")
+    assert await memory.of_owner("rae").given.recent() == []
+    assert [one.name for one in await memory.people.all()] == [name for name in people if name != "rae"]
+
+
 async def test_own_statements_come_before_newer_ones_of_spaces(memory: Memory, clock: ScriptedClock) -> None:
     ben = memory.of_owner("ben")
     own = await ben.create_pin(

@@ -1,7 +1,8 @@
 """What a tool tells the App: the records behind its answer, in `_meta`, where no model reads them."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp.types import CallToolResult
 
@@ -11,18 +12,26 @@ from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.safety.escaping import escape_json
 
+if TYPE_CHECKING:
+    from kalito_mcp.memory import Memory
+
 RECORDS_KEY: Final = "kalito/records"
 _MOST: Final = 50
 _LONGEST: Final = 300
 """Characters of a text. The App shows three lines, and reads the whole before it is edited."""
 
 
-def with_records(result: CallToolResult, records: Iterable[dict[str, Any]]) -> CallToolResult:
-    """The result with at most 50 records for the App. A field that is None is left out."""
-    shown = [
-        {name: value[:_LONGEST] if name == "text" else value for name, value in one.items() if value is not None}
-        for one, _ in zip(records, range(_MOST), strict=False)
-    ]
+async def with_records(memory: "Memory", result: CallToolResult, records: Iterable[dict[str, Any]]) -> CallToolResult:
+    """The result with at most 50 records for the App. Those that the caller's role in their space does not let them
+    change are `fixed`, and `same` names none of those. A field that is None or empty is left out."""
+    found = list(islice(records, _MOST))
+    spaces = {each: one.get("space") for one in found for each in (one["record_id"], *one.get("same", ()))}
+    fixed = await memory.spaces.fixed(spaces)
+    shown: list[dict[str, Any]] = []
+    for one in found:
+        same = [each for each in one.get("same", ()) if each not in fixed]
+        fields = {**one, "text": one["text"][:_LONGEST], "same": same, "fixed": one["record_id"] in fixed}
+        shown.append({name: value for name, value in fields.items() if value})
     return result.model_copy(update={"meta": {**(result.meta or {}), RECORDS_KEY: escape_json(shown)}})
 
 
@@ -37,7 +46,7 @@ def of_context(context: MemoryContext) -> Iterator[dict[str, Any]]:
     for known in context.known:
         why = "known in this project" if known.reach is Reach.PROJECT else "known in every conversation"
         kind = "pin" if known.type is RecordType.PIN else "note"
-        yield _record(known.record_id, kind, known.text, known.created_at, why=why)
+        yield _record(known.record_id, kind, known.text, known.created_at, why=why, space=known.space)
     for pin in context.semantic_pins:
         yield _record(pin.id, "pin", pin.content, pin.created_at, why="pinned in this conversation")
     for summary in context.summaries:
@@ -60,7 +69,8 @@ def _of_hit(hit: Hit, why: str) -> dict[str, Any]:
         why=why,
         role=None if hit.role is None else str(hit.role),
         session_title=hit.session_title,
-        same=list(hit.same) or None,
+        space=hit.space,
+        same=hit.same,
         valid_until=None if hit.valid_until is None else to_iso(hit.valid_until),
         superseded_by=hit.superseded_by,
     )

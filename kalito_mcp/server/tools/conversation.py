@@ -150,7 +150,7 @@ async def build_context(context: ToolContext, sent: BuildContext) -> CallToolRes
     is_json = sent.format == "structured"
     built = await verbs.build_context(caller, sent.model_copy(update={"session_id": session}), as_json=is_json)
     said = text_answer(json_text(built.to_dict()), built.to_dict()) if is_json else text_answer(built.text)
-    return with_records(said, of_context(built)) if client_supports_apps(context) else said
+    return await with_records(caller.memory, said, of_context(built)) if client_supports_apps(context) else said
 
 
 async def summarize_session(context: ToolContext, sent: Summarize) -> Annotated[CallToolResult, SummarizedSession]:

@@ -126,7 +126,7 @@ async def _forget_subject(caller: Caller, sent: Forget, *, is_agreed: bool, has_
     if sent.token is None or sent.token != preview.token:
         said = _preview(preview, is_purge=sent.purge, is_changed=sent.token is not None)
         found = ({"record_id": one.id, "text": one.text} for one in preview.records)
-        return with_records(said, found) if has_app else said
+        return await with_records(caller.memory, said, found) if has_app else said
     subject = verbs.PreviewedSubject(about=sent.about, identifier=sent.identifier, token=sent.token)
     if not sent.purge:
         return await _forgotten(caller, await verbs.forget_previewed(caller, subject))

@@ -67,7 +67,7 @@ async def search_memory(context: ToolContext, sent: Search) -> Annotated[CallToo
     head = f"{plural(len(result.hits), 'hit')}.{more}{f' {note}' if note else ''}"
     lines = [line for hit in result.hits for line in _lines(hit)]
     said = answer("\n".join([head, *lines, *past_lines(past)]), result)
-    return with_records(said, of_hits(page.hits)) if has_app else said
+    return await with_records(caller.memory, said, of_hits(page.hits)) if has_app else said
 
 
 def _note(page: SearchPage, request: SearchRequest, session_id: str | None) -> str | None:

@@ -25,6 +25,7 @@ from kalito_mcp.storage.postgres.notices import listen
 from kalito_mcp.storage.postgres.opening import (
     is_behind_pooler,
     refuse_old_server,
+    refuse_other_database,
     refuse_other_schema,
     refuse_unbound_role,
     refuse_unprotected,
@@ -111,12 +112,10 @@ class PostgresStore:
         policy, place = policy or StoragePolicy(), Place(url)
         with explained(str(place)):
             if direct_url is not None:
-                await _bring_up_to_date(direct_url, place, role=_role_of(url))
+                await _bring_up_to_date(url, direct_url)
             connection = await _connect(url, place)
             try:
-                owners = None if direct_url is None else str(Place(direct_url))
-                refuse_schema = partial(refuse_other_schema, owners=owners)
-                for check in (refuse_old_server, refuse_unbound_role, refuse_schema, refuse_unprotected):
+                for check in (refuse_old_server, refuse_unbound_role, refuse_other_schema, refuse_unprotected):
                     await check(connection, str(place))
                 is_pooled = await is_behind_pooler(connection)
             finally:
@@ -287,13 +286,14 @@ def _role_of(url: str) -> str:
     return role
 
 
-async def _bring_up_to_date(url: str, place: Place, *, role: str) -> None:
-    connection = await _connect(url, Place(url))
-    try:
-        await refuse_old_server(connection, str(place))
-        await migrate(connection, migrations(), str(place), role=role)
-    finally:
-        await connection.close()
+async def _bring_up_to_date(url: str, direct_url: str) -> None:
+    """Give the database of both URLs the tables of this release, and let the role of the first one use them."""
+    place, role = str(Place(url)), _role_of(url)
+    async with _connected(direct_url) as owner:
+        async with _connected(url) as served:
+            await refuse_other_database(owner, str(Place(direct_url)), served, place)
+        await refuse_old_server(owner, place)
+        await migrate(owner, migrations(), place, role=role)
 
 
 async def _connect(url: str, place: Place) -> asyncpg.Connection:

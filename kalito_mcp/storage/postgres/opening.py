@@ -1,5 +1,6 @@
 """What has to hold of a database and of the role that serves it. A database that is not like this is refused."""
 
+import secrets
 from typing import Final
 
 import asyncpg
@@ -70,15 +71,23 @@ async def refuse_unprotected(connection: asyncpg.Connection, place: str) -> None
         raise StorageError(f"{place}: no policy protects {', '.join(unprotected)}; restore the schema")
 
 
-async def refuse_other_schema(connection: asyncpg.Connection, place: str, owners: str | None = None) -> None:
-    """Raises an error that says what to do if the schema is not this release's. `owners`: where the role that owns the
-    tables has just brought them up to date."""
+async def refuse_other_database(owner: asyncpg.Connection, owners: str, served: asyncpg.Connection, place: str) -> None:
+    """Raises ConfigurationError if the connection of the role that owns the tables leads to another database than the
+    one of the role that serves. Their names may differ all the same, as behind a pooler; a lock is of one database."""
+    key = secrets.randbits(63)
+    async with owner.transaction():
+        await owner.execute("SELECT pg_advisory_xact_lock($1)", key)
+        is_other = await served.fetchval("SELECT pg_try_advisory_xact_lock($1)", key)
+    if is_other:
+        raise ConfigurationError(
+            f"KALITO_DATABASE_DIRECT leads to {owners}, which is another database than {place} of KALITO_DATABASE; "
+            "name there the role that owns this one, and start again"
+        )
+
+
+async def refuse_other_schema(connection: asyncpg.Connection, place: str) -> None:
+    """Raises an error that says what to do if the schema is not this release's."""
     if missing(await applied(connection), migrations(), place):
-        if owners not in (None, place):
-            raise ConfigurationError(
-                f"KALITO_DATABASE_DIRECT leads to {owners}, which is another database: the schema of {place} is not up "
-                "to date; name there the role that owns this one, and start again"
-            )
         raise ConfigurationError(
             f"the schema of {place} is not up to date; name the role that owns it in KALITO_DATABASE_DIRECT and start "
             "again, which brings it up to date"

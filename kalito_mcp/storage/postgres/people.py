@@ -38,6 +38,7 @@ SELECT (SELECT count(*) FROM sessions WHERE owner_key = :owner),
     (SELECT count(*) FROM records WHERE owner_key = :owner AND deleted_at IS NULL),
     (SELECT max(updated_at) FROM sessions WHERE owner_key = :owner)
 """
+SELECT_IS_MEMBER: Final = "SELECT 1 FROM space_members WHERE member = :member"
 UPDATE_CLOSED: Final = """
 UPDATE sessions SET state = 'FINALIZED' WHERE owner_key = :owner AND state <> 'FINALIZED'
 """
@@ -100,7 +101,7 @@ class PeopleStatements(PeopleQueries):
     """`ports.people.PeopleWriter`."""
 
     async def has(self, owner: str) -> bool:
-        return await self._transaction.is_known(owner)
+        return await self._transaction.is_known(owner) or bool(await self._all(SELECT_IS_MEMBER, member=owner))
 
     async def erase(self, owner: str, *, most: int) -> Mapping[str, int]:
         erased = Counter[str]()

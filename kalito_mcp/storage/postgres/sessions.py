@@ -7,7 +7,7 @@ from kalito_mcp.domain.sessions import Session
 from kalito_mcp.storage import sessions
 from kalito_mcp.storage.numbered import key_of
 from kalito_mcp.storage.postgres.queries import within
-from kalito_mcp.storage.sessions import sessions_of
+from kalito_mcp.storage.sessions import IS_SHOWN, sessions_of
 
 SESSION_COLUMNS: Final = """
     s.key, (SELECT o.name FROM owners o WHERE o.key = s.owner_key), s.id, a.id, s.state, s.created_at, s.updated_at,
@@ -38,6 +38,7 @@ WHERE s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND starts_with
     AND {IN_SCOPE} AND (s.said_at, s.key) < (
         :said_at, (SELECT coalesce(max(key), 0) FROM sessions WHERE owner_key = :owner AND id = :before)
     )
+    AND (:has_forgotten OR {IS_SHOWN})
 ORDER BY s.said_at DESC, s.key DESC LIMIT :limit
 """
 SELECT_FIRST_TEXTS: Final = f"""
@@ -51,6 +52,7 @@ ORDER BY s.key, r.seq
 SELECT_SESSIONS_BEGUN: Final = f"""
 SELECT {SESSION_COLUMNS} FROM {SESSIONS_WITH_AGENTS}
 WHERE s.owner_key = :owner AND s.key < :before_key AND (:agent IS NULL OR a.id = :agent) AND {IN_SCOPE}
+    AND (:has_forgotten OR {IS_SHOWN})
 ORDER BY s.key DESC LIMIT :limit
 """
 # One that comes and one that goes would leave the count as it is, and two of each perhaps also the sum.
@@ -58,7 +60,7 @@ SELECT_CENSUS: Final = f"""
 SELECT count(*)::double precision, coalesce(sum(s.key::double precision), 0),
     coalesce(sum(s.key::double precision * s.key), 0)
 FROM {SESSIONS_WITH_AGENTS}
-WHERE s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND {IN_SCOPE}
+WHERE s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND {IN_SCOPE} AND {IS_SHOWN}
 """
 SELECT_OWNERS_OWING: Final = """
 SELECT key, name FROM owners WHERE owes AND key >= :after_key AND (:names::text[] IS NULL OR name = ANY(:names))

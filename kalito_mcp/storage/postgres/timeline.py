@@ -8,6 +8,7 @@ from kalito_mcp.storage.postgres.record_statements import attribute
 from kalito_mcp.storage.postgres.sessions import IN_SCOPE, SESSION_COLUMNS, SESSIONS_WITH_AGENTS
 from kalito_mcp.storage.postgres.superseded import NOT_SUPERSEDED
 from kalito_mcp.storage.record_rows import AT_THE_END
+from kalito_mcp.storage.sessions import IS_SHOWN
 from kalito_mcp.storage.timeline import QUARTER_MS
 
 _IN_SCOPE: Final = f"s.owner_key = :owner AND (:agent IS NULL OR a.id = :agent) AND {IN_SCOPE}"
@@ -15,8 +16,8 @@ _CLIENT: Final = """(
     SELECT f.client FROM records f
     WHERE f.owner_key = :owner AND f.session_key = s.key AND f.type = 'message' AND f.seq = 1
 )"""
-_NOT_ERASED: Final = """
-    (s.message_count > s.hidden_count OR s.message_count = 0 OR s.pin_count > 0 OR EXISTS (
+_NOT_ERASED: Final = f"""
+    ({IS_SHOWN} OR EXISTS (
         SELECT 1 FROM records k
         WHERE k.owner_key = :owner AND k.session_key = s.key AND k.type = 'message' AND k.purged_at IS NULL
     ))
@@ -32,6 +33,7 @@ WHERE {_IN_SCOPE} AND {_NOT_ERASED} AND (s.said_at, s.key) < (
     )
     AND (:begun_until::bigint IS NULL OR coalesce(s.oldest_message_at, s.created_at) <= :begun_until)
     AND (:client::text IS NULL OR {_CLIENT} = :client)
+    AND (:is_forgotten::boolean IS NULL OR {IS_SHOWN} <> :is_forgotten)
 ORDER BY s.said_at DESC, s.key DESC LIMIT :limit
 """
 SELECT_CLIENTS: Final = f"""

@@ -38,7 +38,9 @@ SELECT n.owner, (SELECT count(*) FROM sessions s WHERE s.owner = n.owner),
     (SELECT max(s.updated_at) FROM sessions s WHERE s.owner = n.owner)
 FROM names n ORDER BY n.owner
 """
-SELECT_HAS_AGENT: Final = "SELECT 1 FROM agents WHERE owner = :owner LIMIT 1"
+SELECT_HAS: Final = """
+SELECT EXISTS (SELECT 1 FROM agents WHERE owner = :owner) OR EXISTS (SELECT 1 FROM space_members WHERE member = :owner)
+"""
 UPDATE_CLOSED: Final = "UPDATE sessions SET state = 'FINALIZED' WHERE owner = :owner AND state <> 'FINALIZED'"
 DELETE_ACCESS: Final[Mapping[str, str]] = {
     "access_tokens": "DELETE FROM access_tokens WHERE owner = :owner",
@@ -108,7 +110,8 @@ class PeopleStatements(PeopleQueries):
     """`ports.people.PeopleWriter`."""
 
     async def has(self, owner: str) -> bool:
-        return bool(await self._all(SELECT_HAS_AGENT, owner=owner))
+        [[has]] = await self._all(SELECT_HAS, owner=owner)
+        return bool(has)
 
     async def erase(self, owner: str, *, most: int) -> Mapping[str, int]:
         erased = Counter[str]()

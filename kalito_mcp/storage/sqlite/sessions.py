@@ -7,7 +7,7 @@ from typing import Final
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.storage import sessions
 from kalito_mcp.storage.numbered import key_of
-from kalito_mcp.storage.sessions import sessions_of
+from kalito_mcp.storage.sessions import IS_SHOWN, sessions_of
 from kalito_mcp.storage.sqlite.queries import within
 
 SESSION_COLUMNS: Final = """
@@ -34,6 +34,7 @@ WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND substr(s.id, 1,
     AND {_IN_SCOPE} AND (coalesce(s.newest_message_at, s.updated_at), s.key) < (
         :said_at, coalesce((SELECT key FROM sessions WHERE owner = :owner AND id = :before), 0)
     )
+    AND (:has_forgotten OR {IS_SHOWN})
 ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :limit
 """
 SELECT_FIRST_TEXTS: Final = f"""
@@ -47,12 +48,13 @@ ORDER BY s.key, r.seq
 SELECT_SESSIONS_BEGUN: Final = f"""
 SELECT {SESSION_COLUMNS} FROM sessions s NOT INDEXED CROSS JOIN agents a ON a.key = s.agent_key
 WHERE s.key < :before_key AND s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE}
+    AND (:has_forgotten OR {IS_SHOWN})
 ORDER BY s.key DESC LIMIT :limit
 """
 # One that comes and one that goes would leave the count as it is, and two of each perhaps also the sum.
 SELECT_CENSUS: Final = f"""
 SELECT count(*), total(s.key), total(s.key * s.key) FROM sessions s JOIN agents a ON a.key = s.agent_key
-WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE}
+WHERE s.owner = :owner AND (:agent IS NULL OR a.id = :agent) AND {_IN_SCOPE} AND {IS_SHOWN}
 """
 SELECT_OWING_SESSIONS: Final = f"""
 SELECT {SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.key = s.agent_key

@@ -4,6 +4,7 @@ from typing import Final
 
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.storage.record_rows import AT_THE_END
+from kalito_mcp.storage.sessions import IS_SHOWN
 from kalito_mcp.storage.sqlite.queries import within
 from kalito_mcp.storage.sqlite.sessions import SESSION_COLUMNS
 from kalito_mcp.storage.sqlite.superseded import NOT_SUPERSEDED
@@ -18,8 +19,8 @@ _IN_SCOPE: Final = f"""
 _CLIENT: Final = """
     (SELECT f.client FROM records f WHERE f.session_key = s.key AND f.type = 'message' AND f.seq = 1)
 """
-_NOT_ERASED: Final = """
-    (s.message_count > s.hidden_count OR s.message_count = 0 OR s.pin_count > 0 OR EXISTS (
+_NOT_ERASED: Final = f"""
+    ({IS_SHOWN} OR EXISTS (
         SELECT 1 FROM records k WHERE k.session_key = s.key AND k.type = 'message' AND k.purged_at IS NULL
     ))
 """
@@ -34,6 +35,7 @@ WHERE {_IN_SCOPE} AND {_NOT_ERASED} AND (coalesce(s.newest_message_at, s.updated
     )
     AND (:begun_until IS NULL OR coalesce(s.oldest_message_at, s.created_at) <= :begun_until)
     AND (:client IS NULL OR {_CLIENT} = :client)
+    AND (:is_forgotten IS NULL OR {IS_SHOWN} <> :is_forgotten)
 ORDER BY coalesce(s.newest_message_at, s.updated_at) DESC, s.key DESC LIMIT :limit
 """
 SELECT_CLIENTS: Final = f"""

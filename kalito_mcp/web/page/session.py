@@ -6,6 +6,7 @@ from pydantic import Field
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL
+from kalito_mcp.memory.timeline import Hidden
 from kalito_mcp.memory.verbs.shapes import SessionName
 from kalito_mcp.web.page.timeline import digest_of, span_of
 from kalito_mcp.web.page.view import Act, Done, Shown, Undo, View, ViewFields, Visit
@@ -58,6 +59,7 @@ async def session(visit: Visit[Place]) -> Shown:
         "most": _TURN_CHARS,
         "few": _FEW,
         "count": one.message_count - one.hidden_count,
+        "forgotten": [of for of, why in turns.hidden.items() if why is Hidden.FORGOTTEN],
     }
     return Shown("session.html", title, values)
 

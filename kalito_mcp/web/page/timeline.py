@@ -39,12 +39,14 @@ _OTHERS: Final = "Pinned"
 
 
 class Days(ViewFields):
-    """From which day on, back in time; of which host; after which session of the page before. `open`: what is open."""
+    """From which day on, back in time; of which host; after which session of the page before. `open`: what is open.
+    `forgotten`: conversations of which all is."""
 
     day: Annotated[str | None, Field(max_length=10)] = None
     host: Annotated[str | None, Field(max_length=200)] = None
     after: Annotated[str | None, Field(max_length=240)] = None
     open: bool = False
+    forgotten: bool = False
 
 
 class Points(ViewFields):
@@ -100,7 +102,14 @@ async def timeline(visit: Visit[Days]) -> Shown:
         return Shown("open.html", "What is open", {"sent": sent, "points": points, "titles": titles})
     day = _day_of(sent.day)
     until = None if day is None else zone.last_ms(day)
-    found = await reader.sessions(client=sent.host, begun_until=until, before=_place(sent.after), limit=_SESSIONS + 1)
+    found = await reader.sessions(
+        client=sent.host,
+        begun_until=until,
+        before=_place(sent.after),
+        is_forgotten=sent.forgotten,
+        limit=_SESSIONS + 1,
+    )
+    has_forgotten = not sent.forgotten and bool(await reader.sessions(is_forgotten=True, limit=1))
     page = found[:_SESSIONS]
     shown = points[:_OPEN_SHOWN]
     titles = await visit.memory.conversations.titles([*(one.session.id for one in page), *_sessions_of(shown)])
@@ -109,6 +118,7 @@ async def timeline(visit: Visit[Days]) -> Shown:
     values: dict[str, Any] = {
         "sent": sent,
         "days": _days(page, titles, zone, day),
+        "has_forgotten": has_forgotten,
         "chosen": None if day is None else _name(day),
         "bars": bars,
         "total": sum(one.count for one in bars),

@@ -107,7 +107,7 @@ async def list_sessions(call: Call[Nothing, Sessions]) -> Reply:
     query = call.query
     before = None if query.cursor is None else SessionCursor(*place_in(call, query, query.cursor, int, str))
     found = await call.memory.conversations.recent(
-        prefix=query.prefix, agent_id=query.agent_id, limit=query.limit + 1, before=before
+        prefix=query.prefix, agent_id=query.agent_id, limit=query.limit + 1, before=before, has_forgotten=False
     )
     page = found[: query.limit]
     following = cursor_of(call, query, *page[-1].cursor) if len(found) > len(page) else None

@@ -8,6 +8,8 @@ import anyio
 import pytest
 from mcp.types import TextResourceContents
 
+from kalito_mcp.domain.records import CreatePinRequest, Reach
+from kalito_mcp.domain.spaces import Role
 from kalito_mcp.server.app.offering import PAGE, PAGE_URI
 from kalito_mcp.server.bake import answers_to, legacy_requests, modern_requests
 from tests.flows.harness import ERAS
@@ -109,3 +111,47 @@ def test_only_a_host_that_shows_apps_gets_records_beside_the_same_answer(
                 assert len(record["text"]) < 320
         explained = opened.call("search_memory", {"query": "Lyon", "explain": True})["structuredContent"]["hits"]
         assert all(hit["why"] and hit["parts"] for hit in explained)
+
+
+@pytest.mark.parametrize(
+    ("role", "changeable"),
+    [
+        (Role.READER, set()),
+        (Role.WRITER, {"mine", "mine too"}),
+        (Role.CURATOR, {"hers", "mine", "hers too", "mine too"}),
+    ],
+)
+def test_what_the_role_in_a_space_does_not_let_one_change_is_fixed(
+    role: Role, changeable: set[str], database: Path
+) -> None:
+    copies: dict[str, str] = {}
+
+    async def share() -> None:
+        memory = await opened.server.opened.memory()
+        await memory.spaces.create("backend")
+        for name, text in {
+            "hers": "The build runs on Tuesdays.",
+            "mine": "The build is slow.",
+            "hers too": "The build costs nothing.",
+            "mine too": "The build costs nothing.",
+        }.items():
+            whose = memory.of_owner("ann") if name.startswith("hers") else memory
+            await memory.spaces.set_member("backend", whose.place.owner, Role.WRITER)
+            pin = await whose.create_pin(CreatePinRequest(content=text, scope=Reach.PERSON))
+            shared, _ = await whose.spaces.share(pin.id, "backend")
+            await whose.forget(pin.id)  # the copy stays
+            copies[shared.id] = name
+        await memory.spaces.set_member("backend", memory.place.owner, role)
+
+    with served(database, ERAS[-1]) as opened:
+        opened.portal.call(share)
+        for tool in ("search_memory", "build_context"):
+            found = opened.call(tool, {"query": "the build"})["_meta"]["kalito/records"]
+            shown = {copies[one["record_id"]]: one for one in found}
+            assert {"hers", "mine"} < shown.keys(), tool
+            assert {one["space"] for one in found} == {"backend"}, tool
+            assert {name for name, one in shown.items() if not one.get("fixed")} == changeable & shown.keys(), tool
+            if tool == "search_memory":
+                [twice] = shown.keys() - {"hers", "mine"}
+                same = {copies[each] for each in shown[twice].get("same", ())}
+                assert same == changeable & ({"hers too", "mine too"} - {twice})

@@ -109,6 +109,19 @@ def test_a_host_that_passes_no_calls_on_is_offered_no_button(screen: Screen) -> 
         assert buttons(opened.app) == []
 
 
+def test_what_others_shared_is_not_offered_to_be_changed_by_who_may_not(screen: Screen) -> None:
+    shared = {"space": "backend", "fixed": True}
+    with host(screen) as opened:
+        ended = LYON | shared | {"superseded_by": "msg_9", "valid_until": "2026-05-01"}
+        opened.notify("tool-result", result(TEA | shared, LYON | shared | {"record_id": "msg_3"}, ended, NANTES))
+        expect(rows(opened)).to_have_count(3)
+        expect(rows(opened).first).to_contain_text("pin, 3 Mar 2026, shared in “backend”")
+        assert rows(opened).first.locator("button").count() == 0
+        assert rows(opened).nth(1).locator("button").all_inner_texts() == ["Pin"]
+        assert rows(opened).nth(2).locator("button").all_inner_texts() == ["Keep only this"]
+        opened.app.get_by_role("button", name="Keep only this").focus()
+
+
 def test_the_theme_of_the_host_is_taken_and_changes(screen: Screen) -> None:
     colours = {"--color-text-primary": "rgb(1, 2, 3)", "--font-sans": "serif", "bad name": "x"}
     context = INITIALIZED["hostContext"] | {"styles": {"variables": colours}}  # type: ignore[operator]

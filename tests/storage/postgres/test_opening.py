@@ -73,18 +73,22 @@ async def test_a_database_without_the_schema_or_the_extension_is_refused_and_bro
         await store.close()
 
 
-async def test_an_owner_that_is_of_another_database_is_told() -> None:
-    server = shared_server()
+@pytest.mark.parametrize("is_served_one_ready", [False, True])
+async def test_an_owner_of_another_database_is_told_and_nothing_is_changed_there(is_served_one_ready: bool) -> None:
+    server, ready = shared_server(), await new_database()
+    bare = f"bare_{ready}"
     admin = await asyncpg.connect(server.url("postgres", SUPERUSER))
-    await admin.execute(f"CREATE DATABASE without_tables OWNER {OWNER}")
+    await admin.execute(f"CREATE DATABASE {bare} OWNER {OWNER}")
     await admin.close()
-    admin = await asyncpg.connect(server.url("without_tables", SUPERUSER))
+    admin = await asyncpg.connect(server.url(bare, SUPERUSER))
     await admin.execute("CREATE EXTENSION vector")
-    await admin.close()
-    url, other = server.url("without_tables"), server.url(await new_database(), OWNER)
-    reason = f"KALITO_DATABASE_DIRECT leads to {Place(other)}, .* the schema of {Place(url)} is not up to date"
+    served, other = (ready, bare) if is_served_one_ready else (bare, ready)
+    url, direct_url = server.url(served), server.url(other, OWNER)
+    reason = f"KALITO_DATABASE_DIRECT leads to {Place(direct_url)}, which is another database than {Place(url)}"
     with pytest.raises(ConfigurationError, match=reason):
-        await PostgresStore.open(url, direct_url=other)
+        await PostgresStore.open(url, direct_url=direct_url)
+    assert await admin.fetchval("SELECT to_regclass('migrations')") is None
+    await admin.close()
 
 
 async def test_another_schema_is_refused_and_left_as_it_is() -> None:

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.spaces import Membership, Role, Space
 from kalito_mcp.ports.store import WriteTransaction
 from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.postgres.people import DELETE_ACCESS, DELETE_SLICES
@@ -92,3 +93,15 @@ async def test_a_process_that_knew_somebody_finds_out_that_they_have_nothing(
     assert await store.write(write) == 2, "it is the write of the other owner again"
     assert [one.owner for one in await store.read(lambda view: view.people.owners())] == ["ben"]
     await other.close()
+
+
+async def test_a_member_whom_a_migration_brought_has_something(database: str, store: PostgresStore) -> None:
+    space = Space("bees", None, 0)
+    await store.write(lambda transaction: transaction.spaces.add_space(space))
+    await store.write(lambda transaction: transaction.spaces.set_member(Membership(space, "rae", Role.READER, 0)))
+    async with connected(database, OWNER) as connection:
+        await connection.execute("DELETE FROM owners WHERE name = 'rae'")
+    assert await store.write(lambda transaction: transaction.people.has("rae"))
+    assert not await store.write(lambda transaction: transaction.people.has("dan"))
+    async with connected(database, OWNER) as connection:
+        assert not await connection.fetch("SELECT FROM owners WHERE name IN ('rae', 'dan')")

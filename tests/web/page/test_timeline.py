@@ -160,3 +160,31 @@ def test_an_empty_memory_says_what_to_do_first(person: Person) -> None:
     html = person.open("/timeline", project=fresh("nothing"))
     assert "kalito-mcp install" in html.words
     assert "Nothing is open" in person.open("/timeline", project=fresh("nothing"), open="1").words
+
+
+def test_a_conversation_of_which_all_is_forgotten_is_in_a_list_of_its_own(
+    client: httpx2.Client, person: Person
+) -> None:
+    project, kept, gone = fresh("gone"), fresh("kept"), fresh("gone")
+    talk(client, kept, "Water the beans.", project=project)
+    talk(client, gone, "The code is umbra.", "Noted umbra.", project=project)
+    person.open("/timeline", project=project)
+    assert sessions(person) == [gone, kept]
+    assert "Forgotten conversations" not in person.html.words
+    for message in said(client.get(f"/api/sessions/{gone}/messages"))["messages"]:
+        said(client.delete(f"/api/records/{message['id']}", headers={"if-match": '"1"'}))
+    html = person.open("/timeline", project=project)
+    assert sessions(person) == [kept]
+    assert f"/timeline?project={project}&forgotten=1" in html.links()
+    person.open("/timeline", project=project, forgotten=1)
+    assert sessions(person) == [gone]
+    person.open(f"/s/{gone}")
+    person.press("/act/restore", "Bring back what was said")
+    assert person.said == "2 records brought back"
+    assert "The code is umbra." in person.html.words
+    assert "Bring back what was said" not in person.html.words
+    person.open("/timeline", project=project)
+    assert sessions(person) == [gone, kept]
+    person.open("/timeline", project=project, forgotten=1)
+    assert sessions(person) == []
+    assert "No conversation is forgotten" in person.html.words
