@@ -14,6 +14,7 @@ from typing import Final
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.domain.validation import Policy
+from kalito_mcp.kinds.cues import names_its_speaker
 from kalito_mcp.kinds.judged import CHANGED_FROM, PINNED_FROM, Judged, Sentence
 from kalito_mcp.pins.code import chooses_code, own_code
 from kalito_mcp.pins.found import ANSWERS, FoundPin, pin_key
@@ -154,7 +155,8 @@ def _is_whole(said: str) -> bool:
     """Whether it is a statement that can be understood alone."""
     least = _MIN_SENTENCE if said.isascii() else _MIN_UNSPACED
     is_quoted = said.startswith(tuple(_QUOTES)) or sum(said.count(mark) for mark in _QUOTES) % 2 == 1
-    return len(said) >= least and not said.endswith(_ENDS) and not is_quoted
+    is_long_enough = len(said) >= least or names_its_speaker(said)
+    return is_long_enough and not said.endswith(_ENDS) and not is_quoted
 
 
 def _without_quoted_lines(prose: str) -> str:

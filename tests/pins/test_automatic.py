@@ -145,6 +145,11 @@ def test_what_asks_announces_or_is_too_short_is_never_pinned() -> None:
         assert whole(text) == []
 
 
+def test_a_short_sentence_that_names_its_speaker_is_whole() -> None:
+    assert whole("call me Mia") == ["call me Mia"]
+    assert whole("call me up") == []
+
+
 def test_quotations_are_not_pinned() -> None:
     for text in (
         "> I'm allergic to penicillin.",
