@@ -170,8 +170,8 @@ class Capture:
             memory.place.check_remembered()
             event = replace(event, text=storable(event.text, memory.max_text_bytes))
             conversation.is_heard = True
-            if is_late:
-                conversation.take_back(key)
+            if is_late and (unread := conversation.take_back(key)):
+                memory.hooks.take_back(conversation.session_id, unread)
             with conversation.giving(key):
                 text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
             self._conversations.keep(conversation)

@@ -92,12 +92,16 @@ class Conversation:
         if self.has_known > had_known or self.shown > shown:
             self.given = Given(key, self.has_known and not had_known, frozenset(self.shown - shown))
 
-    def take_back(self, key: str) -> None:
-        """Give again what the report with this key was answered with: it is here once more because nobody waited."""
-        if self.given is not None and self.given.key == key:
-            self.has_known = self.has_known and not self.given.has_known
-            self.shown -= self.given.shown
-            self.given = None
+    def take_back(self, key: str) -> frozenset[str]:
+        """Give again what the report with this key was answered with: it is here once more because nobody waited.
+        Returns the records of that."""
+        unread = self.given
+        if unread is None or unread.key != key:
+            return frozenset()
+        self.has_known = self.has_known and not unread.has_known
+        self.shown -= unread.shown
+        self.given = None
+        return unread.shown
 
     def seen(self) -> dict[str, Any]:
         """What the assistant sees, as it is stored."""

@@ -18,13 +18,15 @@ from kalito_mcp.contexts.recaller import Query, Recalled, Recaller
 from kalito_mcp.domain.context import Include
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
-from kalito_mcp.domain.records import MessageWithImportance, SessionView
+from kalito_mcp.domain.records import MessageWithImportance, RecordType, SessionView
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.search import Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.sessions import Session, unrecorded_session
+from kalito_mcp.domain.tasks import TaskStatus
+from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import SessionNotFound, StorageDamaged
-from kalito_mcp.pins.repeats import without_repeats
+from kalito_mcp.pins.repeats import name_the_same, without_repeats
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.known_names import find_session
@@ -38,6 +40,10 @@ _FIRST_TURN: Final = 2
 
 _DIGEST: Final = 12
 """Of what the latest conversations left open, or what came out of them."""
+
+_TASKS: Final = 100
+_TASK_CHARS: Final = 400
+"""The newest tasks, among which those are looked for that were completed, and the beginnings that are compared."""
 
 _LEAST_TOKENS: Final = 24
 """Of a message in a context, with its label. Only a conversation of very short ones leaves some of the budget empty."""
@@ -300,12 +306,30 @@ def _of_session(request: ContextRequest) -> tuple[Scope, frozenset[Include]]:
 
 async def _read_digest(view: ReadView, scope: Scope, since: int, *, without: str, most: int) -> Sequence[KnownRecord]:
     """Open items and results at the end of the conversations since then, at most this many: the latest conversation
-    first, and open items first in each. Leaves out the session `without`."""
+    first, and open items first in each. Leaves out the session `without`, and what a task that was completed since then
+    names."""
     found = [
         one
         for one in await view.records.left_open(scope, limit=2 * most)
         if one.created_at >= since and one.session_id != without and not is_withheld(one.origin, one.text)
     ]
+    if any(one.kind is Kind.OPEN for one in found):
+        done = await _completed(view, scope)
+        found = [one for one in found if one.kind is not Kind.OPEN or not _is_done(one, done)]
     of_each = [list(of_one) for _, of_one in groupby(found, key=lambda one: one.session_id)]
     in_order = [one for of_one in of_each for one in sorted(of_one, key=lambda one: one.kind is not Kind.OPEN)]
     return without_repeats(in_order, (), most=most)
+
+
+async def _completed(view: ReadView, scope: Scope) -> Sequence[tuple[str, int]]:
+    """What the completed ones of the newest tasks say, and when they were completed."""
+    tasks = await view.records.list_records(scope, frozenset({RecordType.TASK}), limit=_TASKS)
+    return [
+        (one.text[:_TASK_CHARS], from_iso(one.content["completed_at"]))
+        for one in tasks
+        if one.content["status"] == TaskStatus.COMPLETED
+    ]
+
+
+def _is_done(one: KnownRecord, done: Sequence[tuple[str, int]]) -> bool:
+    return any(one.created_at < at and name_the_same(task, one.text) for task, at in done)

@@ -1,6 +1,6 @@
 """Known facts of the person and of the project, for every context. Reads only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kalito_mcp.contexts.cache import CachePolicy, Moment, RevisionCache
@@ -10,6 +10,7 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import PIN_IMPORTANCE, Reach, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
+from kalito_mcp.pins.disagreements import denied_words, names_in
 from kalito_mcp.pins.known import known_records
 from kalito_mcp.pins.repeats import are_alike, says_more, without_repeats
 from kalito_mcp.ports.store import ReadView
@@ -84,7 +85,8 @@ def choose(
     others = sorted((one for one in unmatched if not is_over(one.text, one.created_at, now_ms)), key=_order)
     if is_start:
         sure = [one for one in others if _is_sure(one)]
-        others = [one for one in others if _is_sure(one) or _may_end_one_of(sure, one)]
+        by_name = _by_own_name(sure)
+        others = [one for one in others if _is_sure(one) or _may_end_one_of(sure, by_name, one)]
     more = without_repeats(others, [*shown, *(one.text for one in best)], most=most)
     said = [*best, *more]
     records = [one for one in said if not any(says_more(other, one) for other in said)]
@@ -107,6 +109,22 @@ def _is_sure(one: KnownRecord) -> bool:
     return one.kind in (None, Kind.CHANGE) or is_rule or one.importance >= _SURE
 
 
-def _may_end_one_of(sure: Sequence[KnownRecord], one: KnownRecord) -> bool:
-    """Whether it is newer than one of these and speaks of the same: that may no longer hold."""
-    return any(old.created_at < one.created_at and are_alike(old.text, one.text) for old in sure)
+def _by_own_name(sure: Sequence[KnownRecord]) -> Mapping[tuple[str | None, str], KnownRecord]:
+    """By project and name, those of which no other has that name."""
+    named: dict[tuple[str | None, str], KnownRecord | None] = {}
+    for one in sure:
+        for name in names_in(one.text):
+            place = one.project, name
+            named[place] = None if place in named else one
+    return {place: one for place, one in named.items() if one is not None}
+
+
+def _may_end_one_of(
+    sure: Sequence[KnownRecord], by_name: Mapping[tuple[str | None, str], KnownRecord], one: KnownRecord
+) -> bool:
+    """Whether it is newer than one of these and speaks of the same, or denies something of what only that one names: it
+    may no longer hold. "No Redis" has one word of what it ends."""
+    if any(old.created_at < one.created_at and are_alike(old.text, one.text) for old in sure):
+        return True
+    denied = (by_name.get((one.project, word)) for word in denied_words(one.text))
+    return any(old is not None and old.created_at < one.created_at for old in denied)

@@ -8,7 +8,11 @@ from typing import Final
 
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.text.analysis import fold
+from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.phrases import Phrases
+from kalito_mcp.text.times.other_languages import calendar_words
+from kalito_mcp.text.times.vocabulary import WEEKDAYS
 
 _RULES: Final[Mapping[str, str]] = {
     "en": "always, never, remember, from now on, going forward, no more, must not, please don't",
@@ -47,7 +51,13 @@ _DECISIONS: Final[Mapping[str, str]] = {
     "ko": "정했, 결정했",
 }
 _ASKS: Final = ("?", "？", "؟")
-
+_NAMING: Final = lazy(
+    r"\b(?i:calls? me|my name(?:['’]s| is)|i (?:usually )?go by|address me as|nenn(?:en|t)? mich|ich hei(?:ß|ss)e"
+    r"|mein name ist|m['’]appelle[rnt]*|appelle[rz]?-moi|ll[aá]ma(?:rme|me)|me llam(?:o|an)|me dicen|mi chiam(?:o|ano)"
+    r"|chiamami|me cham(?:o|ar de)|noemt? me|ik heet|kalla mig|jag heter|mów mi|меня зовут|зови меня)"
+    r"(?i: just| bitte| maar)? ([A-ZÀ-ÝА-Я][^\W\d_]*[^\W\d_A-ZÀ-ÝА-Я])"
+)
+"""The name has a capital, because "call me crazy" and "call me when it is done" name nobody."""
 
 _LOOKED_FOR: Final = ((Kind.RULE, Phrases(_RULES)), (Kind.DECISION, Phrases(_DECISIONS)))
 
@@ -55,6 +65,16 @@ _LOOKED_FOR: Final = ((Kind.RULE, Phrases(_RULES)), (Kind.DECISION, Phrases(_DEC
 def explicit_kind(text: str) -> Kind | None:
     """The kind that a text claims for itself: a rule, or a decision."""
     return next((kind for kind, phrases in _LOOKED_FOR if phrases.are_in(text)), None)
+
+
+def names_its_speaker(text: str) -> bool:
+    """Whether a text says what its speaker is called: "call me Ann". Not "call me Monday"."""
+    found = _NAMING().search(text)
+    return found is not None and not _is_day(fold(found[1]))
+
+
+def _is_day(folded: str) -> bool:
+    return folded in WEEKDAYS or folded in calendar_words(is_sure=True)
 
 
 def judged_by_words(sentences: Sequence[Sentence]) -> list[Judged]:

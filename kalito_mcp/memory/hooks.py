@@ -89,6 +89,12 @@ class Hooks(Part):
             self._answers.injection(GivenKind.START, found, session_id=session_id, client=client, budget=budget)
         return found
 
+    def take_back(self, session_id: str, record_ids: Set[str]) -> None:
+        """Nobody waited for what these records were put in for this session: it does not count as given or used, unless
+        that is stored already."""
+        names = (session_id, self.place.limits.own_session(session_id))
+        self._services.answers.take_back(self.place.owner, names, record_ids)
+
     async def seen_parts(self, seen_after: Mapping[str, int]) -> frozenset[SeenPart]:
         """What is seen of these sessions, by the seq of the message after which all is seen."""
         scopes = [await self.place.of_session(one) for one in seen_after]

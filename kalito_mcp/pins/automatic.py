@@ -7,13 +7,14 @@ Source: the idea is `autoExtractSemanticPins` of the memory manager's reference.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.domain.validation import Policy
+from kalito_mcp.kinds.cues import names_its_speaker
 from kalito_mcp.kinds.judged import CHANGED_FROM, PINNED_FROM, Judged, Sentence
 from kalito_mcp.pins.code import chooses_code, own_code
 from kalito_mcp.pins.found import ANSWERS, FoundPin, pin_key
@@ -59,18 +60,29 @@ _IMPORTANCE_OF_WORTH: Final = 0.19
 
 _SHORT: Final = 80
 """Characters of a decision that may only say that something was agreed."""
-_PROPOSAL_CHARS: Final = 140
+
+_Judged = tuple[int, tuple[Sentence, Judged]]
+"""A sentence with its place in the message, and what it is."""
 
 
 def pinnable(message: MessageWithImportance) -> list[Sentence]:
     """The sentences of a message that may be pinned. None of system messages, and of words of tools, documents and
     imports, because a pin is in every context."""
+    return _sentences(message, _is_whole)
+
+
+def quotable(message: MessageWithImportance) -> list[Sentence]:
+    """The same, with what cannot be pinned alone, such as questions: the pin of an answer may quote it."""
+    return _sentences(message, bool)
+
+
+def _sentences(message: MessageWithImportance, is_wanted: Callable[[str], bool]) -> list[Sentence]:
     if message.role == Role.SYSTEM or message.origin.distrust > Origin.ASSISTANT.distrust:
         return []
     is_assistant = message.role == Role.ASSISTANT and not message.name
     prose = (words for words, _ in code_blocks(message.text[:_MAX_READ]))
     found = (_said(one) for words in prose for one in split_sentences(_without_quoted_lines(words)))
-    return [Sentence(one, is_assistant) for one in found if _is_whole(one)][:_MOST_SENTENCES]
+    return [Sentence(one, is_assistant) for one in found if is_wanted(one)][:_MOST_SENTENCES]
 
 
 def found_pins(
@@ -79,15 +91,16 @@ def found_pins(
     judged: Sequence[Judged],
     policy: AutoPinPolicy = DEFAULT_AUTO_PINS,
     *,
-    proposal: str | None = None,
+    proposed: Callable[[int], str | None] = lambda _: None,
     has_project: bool = False,
     confirms_code: bool = False,
 ) -> list[FoundPin]:
     """The pins of one message, in the order of its text; most messages have no pins.
 
-    `judged` is what the `pinnable` sentences are. Only the `max_per_message` that are worth most are returned; ties go
-    to the earlier. A short decision comes with the assistant's `proposal` before it. Of a message that `confirms_code`
-    which is pinned, what only says which code is not pinned as well.
+    `judged` is what the `pinnable` or `quotable` sentences are. Only the `max_per_message` that are worth most are
+    returned; ties go to the earlier. A short decision comes with what it answers, which `proposed` says of its place
+    among the sentences. Of a message that `confirms_code` which is pinned, what only says which code is not pinned as
+    well.
     """
     if not policy.enabled:
         return []
@@ -95,37 +108,32 @@ def found_pins(
     # At most one block per message: an answer with five listings is one thing, shown in parts.
     has_code = message.role == Role.USER and FENCE in message.text
     code = own_code(list(code_blocks(message.text[:_MAX_READ])), policy.max_code_chars) if has_code else None
-    said: Iterable[tuple[Sentence, Judged]] = zip(sentences, judged, strict=True)
+    said: Iterable[_Judged] = enumerate(zip(sentences, judged, strict=True))
     if confirms_code or code:
-        said = ((one, what) for one, what in said if not chooses_code(one.text))
-    for pin in (*_each(message, said, policy, proposal, has_project=has_project), *([code] if code else [])):
+        said = ((at, (one, what)) for at, (one, what) in said if not chooses_code(one.text))
+    for pin in (*_each(message, said, policy, proposed, has_project=has_project), *([code] if code else [])):
         found.setdefault(pin.client_key, pin)
     pins = list(found.values())
     best = sorted(range(len(pins)), key=lambda at: (-pins[at].worth, at))[: policy.max_per_message]
     return [pins[at] for at in sorted(best)]
 
 
-def proposal_of(sentences: Sequence[Sentence], judged: Sequence[Judged]) -> str | None:
-    """What an assistant's message most likely proposes: the sentence that is worth most, on one line."""
-    best = max(range(len(sentences)), key=lambda at: judged[at].worth, default=None)
-    return None if best is None else cut(sentences[best].text, _PROPOSAL_CHARS)
-
-
 def _each(
     message: MessageWithImportance,
-    said_and_judged: Iterable[tuple[Sentence, Judged]],
+    said_and_judged: Iterable[_Judged],
     policy: AutoPinPolicy,
-    proposal: str | None,
+    proposed: Callable[[int], str | None],
     *,
     has_project: bool,
 ) -> Iterator[FoundPin]:
     speaker = " ".join(message.name.split()) if message.name else ""
-    for sentence, what in said_and_judged:
+    for at, (sentence, what) in said_and_judged:
         least = CHANGED_FROM if what.kind is Kind.CHANGE else PINNED_FROM
-        if what.worth < least or _SECRET().search(sentence.text):
+        if what.worth < least or _SECRET().search(sentence.text) or not _is_whole(sentence.text):
             continue
         said = with_dates(sentence.text, message.created_at, languages_of(sentence.text))
-        if proposal and what.kind is Kind.DECISION and message.role == Role.USER and len(said) <= _SHORT:
+        is_short = what.kind is Kind.DECISION and message.role == Role.USER and len(said) <= _SHORT
+        if is_short and (proposal := proposed(at)):
             said = f"{said}{ANSWERS}{proposal})"
         content = cut(f"{speaker}: {said}" if speaker else said, policy.max_chars)
         yield FoundPin(
@@ -147,7 +155,8 @@ def _is_whole(said: str) -> bool:
     """Whether it is a statement that can be understood alone."""
     least = _MIN_SENTENCE if said.isascii() else _MIN_UNSPACED
     is_quoted = said.startswith(tuple(_QUOTES)) or sum(said.count(mark) for mark in _QUOTES) % 2 == 1
-    return len(said) >= least and not said.endswith(_ENDS) and not is_quoted
+    is_long_enough = len(said) >= least or names_its_speaker(said)
+    return is_long_enough and not said.endswith(_ENDS) and not is_quoted
 
 
 def _without_quoted_lines(prose: str) -> str:

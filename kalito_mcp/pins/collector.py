@@ -10,11 +10,12 @@ from kalito_mcp.domain.records import MessageWithImportance, PinType, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.kinds.judged import Sentence
 from kalito_mcp.pins.adding import add_new_pins
-from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
+from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, quotable
 from kalito_mcp.pins.code import asked_code, confirmed_code, subject_of
 from kalito_mcp.pins.found import FoundPin, is_found_pin
+from kalito_mcp.pins.proposals import Said, answered
 from kalito_mcp.ports.clock import Clock, IdSource
 from kalito_mcp.ports.conversations import PinDraft
 from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
@@ -152,38 +153,43 @@ class PinCollector:
         chars = sum(len(one.text) for one in messages)
         sentences = await read_aside(
             chars,
-            lambda: [pinnable(one) if is_read else [] for one, is_read in zip(messages, read, strict=True)],
+            lambda: [_read(one) if is_read else [] for one, is_read in zip(messages, read, strict=True)],
             most=_SHORT_CHARS,
         )
-        judged = iter(await self._judge.judge([one for each in sentences for one in each]))
-        of_each = [[next(judged) for _ in each] for each in sentences]
-        work = partial(self._drafts, messages, sentences, of_each, searched, has_project)
+        reading = await self._judge.read([one for each in sentences for one in each])
+        said: list[Said] = []
+        begin = 0
+        for each in sentences:
+            end = begin + len(each)
+            vectors = None if reading.vectors is None else reading.vectors[begin:end]
+            said.append(Said(each, reading.judged[begin:end], vectors))
+            begin = end
+        work = partial(self._drafts, messages, said, searched, has_project)
         return await read_aside(chars, work, most=_SHORT_CHARS)
 
     def _drafts(
         self,
         messages: Sequence[MessageWithImportance],
-        sentences: Sequence[Sequence[Sentence]],
-        judged: Sequence[Sequence[Judged]],
+        said_in_each: Sequence[Said],
         searched: int,
         has_project: bool,
     ) -> list[PinDraft]:
         drafts: list[PinDraft] = []
-        before, proposal = None, None
-        for message, said, what in zip(messages, sentences, judged, strict=True):
+        before, said_before = None, None
+        for message, said in zip(messages, said_in_each, strict=True):
             if message.seq > searched:
                 code = self._code_drafts(message, before)
                 found = found_pins(
                     message,
-                    said,
-                    what,
+                    said.sentences,
+                    said.judged,
                     self._policy,
-                    proposal=proposal,
+                    proposed=partial(answered, said_before, said),
                     has_project=has_project,
                     confirms_code=any(draft.source_message_id != message.record_id for draft in code),
                 )
                 drafts += [*code, *(self._draft(message, pin) for pin in found)]
-            before, proposal = message, proposal_of(said, what) if message.role == Role.ASSISTANT else None
+            before, said_before = message, said if message.role == Role.ASSISTANT else None
         return drafts
 
     def _code_drafts(self, message: MessageWithImportance, before: MessageWithImportance | None) -> list[PinDraft]:
@@ -210,6 +216,11 @@ class PinCollector:
             reach=pin.reach,
             kind=pin.kind,
         )
+
+
+def _read(message: MessageWithImportance) -> list[Sentence]:
+    """The sentences of which pins are made. A person's answer may quote any of the assistant's."""
+    return quotable(message) if message.role is Role.ASSISTANT else pinnable(message)
 
 
 def _code_of(draft: PinDraft) -> str:

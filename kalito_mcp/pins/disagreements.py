@@ -39,6 +39,9 @@ _LEAST_AROUND: Final = 2
 _MOST_ALIKE: Final = 5
 """What is said of more numbers or names than this is a list."""
 
+_DENIED: Final = 3
+"""Words behind a negation that it is taken to deny."""
+
 _VALUE: Final = "\0"
 
 
@@ -95,6 +98,20 @@ def differing(one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]] |
     return _apart(values[0], other_values[0])
 
 
+def names_in(text: str) -> frozenset[str]:
+    """The names in a text, folded. A German noun looks like one."""
+    values = _read(text).values if len(text) <= _MOST_CHARS else ()
+    return frozenset(word for value in values for word in value if not _is_number(word))
+
+
+def denied_words(text: str) -> frozenset[str]:
+    """The few words behind each negation of a text, folded: "Redis" in "we don't need Redis". Not in scripts without
+    spaces."""
+    words = [fold(word).replace("’", "'") for word, _ in _tokens(text[:_MOST_CHARS])]
+    behind = (words[at + 1 : at + 1 + _DENIED] for at, word in enumerate(words) if _denies(word))
+    return frozenset().union(*behind)
+
+
 def _apart(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The words that only one of two values has; None if one of them has none, or only one of them is a number."""
     ones, others = [word for word in one if word not in other], [word for word in other if word not in one]
@@ -117,7 +134,7 @@ def _read(text: str) -> _Read:
     for said, start in _tokens(text):
         folded = fold(said).replace("’", "'")
         begins = end == 0 or not _ENDS.isdisjoint(text[end:start])
-        if folded in _NEGATIONS or folded.endswith("n't"):
+        if _denies(folded):
             is_denied = True
         elif _is_number(folded) or (_is_name(said, begins=begins) and before not in _DETERMINERS):
             if shape[-1:] != [_VALUE]:
@@ -140,6 +157,10 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
             yield found.group(), found.start()
         else:
             yield from ((one.group(), found.start() + one.start()) for one in _IN_UNSPACED.finditer(found.group()))
+
+
+def _denies(folded: str) -> bool:
+    return folded in _NEGATIONS or folded.endswith("n't")
 
 
 def _is_number(word: str) -> bool:

@@ -15,6 +15,7 @@ _FUNCTION_WORDS: Final = frozenset(
 
 _LEAST_SHARED: Final = 2
 _SHARED: Final = 0.4
+_MOSTLY_NAMED: Final = 0.75
 _LEAST_REPEATED: Final = 4
 MOSTLY_SHARED: Final = 0.6
 
@@ -51,6 +52,12 @@ def are_close(one: str, other: str) -> bool:
     """Whether two texts say much the same: two terms, and three in five of the one with more."""
     ones, others = terms_of(one), terms_of(other)
     return len(ones & others) >= max(_LEAST_SHARED, MOSTLY_SHARED * max(len(ones), len(others)))
+
+
+def name_the_same(one: str, other: str) -> bool:
+    """Whether two texts seem to name the same work: two terms, and three in four of the one with fewer."""
+    ones, others = terms_of(one), terms_of(other)
+    return len(ones & others) >= max(_LEAST_SHARED, _MOSTLY_NAMED * min(len(ones), len(others)))
 
 
 @lru_cache(maxsize=1_024)

@@ -6,7 +6,7 @@ because each write empties what contexts keep in memory. A crash may lose a few 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import anyio
@@ -40,7 +40,7 @@ class AnswerLog:
         self._given: list[tuple[Scope, GivenEntry]] = []
         self._waiting = anyio.Event()
         self.noted = 0
-        """How many answers were noted since the memory was opened."""
+        """How often answers were noted, or such notes were taken back, since the memory was opened."""
 
     def used(self, owner: str, record_ids: Iterable[str]) -> None:
         """Count one use of each of the owner's records. Returns at once."""
@@ -57,6 +57,19 @@ class AnswerLog:
             self.noted += 1
             self._keep([(scope, entry)])
             self._waiting.set()
+
+    def take_back(self, owner: str, sessions: Collection[str], record_ids: Set[str]) -> None:
+        """Forget what hooks were given of these records in one of these sessions, and the use of it, unless that is
+        written already: nobody waited for it. Returns at once."""
+        kept: list[tuple[Scope, GivenEntry]] = []
+        for scope, entry in self._given:
+            is_in = scope.owner == owner and entry.kind in OF_HOOKS and entry.session_id in sessions
+            if is_in and not record_ids.isdisjoint(entry.record_ids):
+                self._uses -= Counter((owner, record_id) for record_id in set(entry.record_ids))
+                self.noted += 1
+            else:
+                kept.append((scope, entry))
+        self._given = kept
 
     async def run(self) -> None:
         """Write notes until cancelled. Call `flush` afterwards to write the rest."""

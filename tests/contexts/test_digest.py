@@ -69,6 +69,23 @@ async def test_a_session_starts_with_it_and_a_conversation_under_way_does_not_re
     assert HEADING not in (await memory.build_context("friday")).text
 
 
+async def test_what_a_task_names_that_was_completed_since_then_is_not_open(memory: Memory) -> None:
+    async def task(text: str) -> str:
+        [made] = await memory.remember("task", {"text": text})
+        return made.id
+
+    async def is_open() -> bool:
+        return "barcode waits" in (await memory.hooks.inject_known()).text
+
+    waiting, other = await task("Get the barcode from Ana"), await task("Print the barcode of the second label")
+    for done, still_open in ((other, True), (waiting, False)):
+        assert await is_open()
+        await memory.update_memory(done, {"status": "completed"}, expected_revision=1)
+        assert await is_open() is still_open
+    await left(memory, "friday", [(Kind.OPEN, "Ana has a question about the barcode.")])
+    assert "Ana has a question" in (await memory.hooks.inject_known()).text, "it was asked after the task was done"
+
+
 async def test_another_projects_digest_is_not_shown(memory: Memory) -> None:
     shop = await memory.in_project("shop")
     assert "barcode" not in (await shop.build_context(None)).text

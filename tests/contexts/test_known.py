@@ -63,6 +63,23 @@ async def test_of_what_is_not_pinned_on_request_the_newest_comes_first_and_a_sta
     assert [one.text for one in (await memory.build_context(None)).known] == sure
 
 
+async def test_a_start_has_what_denies_a_name_that_one_older_fact_has(memory: Memory, clock: ScriptedClock) -> None:
+    sure = ["Rendered pages are cached in Redis.", "Orders are kept in Postgres.", "Backups of Postgres are nightly."]
+    reversal = "scrap that, no Redis, an LRU in the process is enough"
+    later = [
+        reversal,
+        "Redis is not slow, the network was never fast",
+        "the queue needs no Postgres",
+        "never mind the tests, Redis is installed",
+        "no Kafka for the shop",
+    ]
+    for text, importance in (*((one, 0.78) for one in sure), *((one, 0.7) for one in later)):
+        record = await memory.records.get(await pin(memory, text, importance_score=importance))
+        await memory.update_memory(record.id, {"kind": "decision"}, expected_revision=record.revision)
+        clock.advance(1)
+    assert {one.text for one in (await memory.build_context(None)).known} == {reversal, *sure}
+
+
 async def test_what_matches_the_query_comes_first_and_is_no_hit_as_well(memory: Memory) -> None:
     for number in range(9):
         await pin(memory, f"The user owns boat number {number}.", importance_score=0.9)

@@ -21,6 +21,7 @@ from kalito_mcp.capture.listener import Listener
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.injector import InjectionPolicy
+from kalito_mcp.domain.given import OF_HOOKS
 from kalito_mcp.domain.search import SearchFilters, SearchRequest
 from kalito_mcp.domain.validation import LimitsPolicy
 from kalito_mcp.errors import StorageBusy
@@ -103,7 +104,13 @@ async def test_what_a_hook_did_not_wait_for_is_in_the_next_prompt(database: Path
         assert "6543" in unread
         await told(h, "UserPromptSubmit", "s2", is_late=True, **first)
         assert await messages(h, "s2") == [("user", ASKED)]
+        memory = await (await h.server.opened.memory()).in_project(None)
+        by_hooks = [one for one in await memory.given.recent(session_id="s2") if one.kind in OF_HOOKS]
+        assert by_hooks == [], "nobody read it"
+        assert (await memory.records.get("msg_1")).usage_count == 0
         assert await told(h, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q2") == unread
+        assert any(one.kind in OF_HOOKS for one in await memory.given.recent(session_id="s2"))
+        assert (await memory.records.get("msg_1")).usage_count == 1
         assert "6543" not in await told(h, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q3")
 
 

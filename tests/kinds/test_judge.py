@@ -10,10 +10,10 @@ from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.errors import ModelUnavailable
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.inference.registry import ModelRegistry
-from kalito_mcp.kinds.cues import judged_by_words
+from kalito_mcp.kinds.cues import judged_by_words, names_its_speaker
 from kalito_mcp.kinds.first_person import in_first_person
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.judged import PERSONAL_FROM, Sentence
+from kalito_mcp.kinds.judged import PERSONAL_FROM, PINNED_FROM, Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
 from tests.scripted import ScriptedClock
 from tests.scripted_embedder import ScriptedEmbedder
@@ -52,6 +52,45 @@ async def test_what_a_colleague_would_write_down_is_worth_more_than_what_passes(
     passing = await model.judge([Sentence(text) for text in PASSING])
     assert min(one.worth for one in kept) > 0.5
     assert max(one.worth for one in passing) < 0.6
+
+
+async def test_how_somebody_is_called_is_worth_keeping_and_the_person_s(model: SentenceJudge) -> None:
+    named = (
+        "call me Mia",
+        "my name's Jonas btw",
+        "you can call me Sam",
+        "I go by Alex",
+        "everybody calls me Lou",
+        "please call me Max instead of Maximilian",
+        "nenn mich bitte Alex",
+        "je m'appelle Claire",
+    )
+    passing = ("call me when the build is done", "call me crazy, but I like it", "call it a day", "I go by bike today")
+    judged = await model.judge([Sentence(text) for text in named])
+    assert min(one.worth for one in judged) >= PINNED_FROM
+    assert min(one.is_personal for one in judged) >= PERSONAL_FROM
+    assert max(one.worth for one in await model.judge([Sentence(text) for text in passing])) < PINNED_FROM
+
+
+async def test_an_order_for_one_piece_of_work_is_no_rule_and_a_standing_one_is(model: SentenceJudge) -> None:
+    orders = (
+        "ok write me a function that slugifies a title",
+        "write me a script that always retries three times",
+        "make a function that never throws",
+        "create a hook that debounces the input",
+        "add a method that returns the total without tax",
+        "build me a CLI that remembers the last folder",
+        "fais-moi une fonction qui trie toujours par date",
+    )
+    rules = (
+        "always write tests first",
+        "from now on write commit messages in English",
+        "never write to the production bucket from a script",
+        "scripts must never run as root",
+        "bei uns bekommt jede Funktion einen Test",
+    )
+    assert max(one.worth for one in await model.judge([Sentence(text) for text in orders])) < PINNED_FROM
+    assert min(one.worth for one in await model.judge([Sentence(text) for text in rules])) >= PINNED_FROM
 
 
 async def test_it_tells_the_person_s_from_the_project_s(model: SentenceJudge) -> None:
@@ -143,6 +182,22 @@ def test_explicit_words_need_no_model() -> None:
     ):
         [found] = judged_by_words([Sentence(text)])
         assert (found.kind, found.worth) == (kind, 1.0)
+
+
+def test_a_name_behind_words_for_being_called_is_the_speaker_s() -> None:
+    for text, is_named in (
+        ("call me Mia", True),
+        ("And my name’s Jonas btw", True),
+        ("I usually go by Kay", True),
+        ("ich heiße Uwe", True),
+        ("зови меня Саша", True),
+        ("call me crazy", False),
+        ("call me Monday", False),
+        ("call me ASAP", False),
+        ("my name is not on the list", False),
+        ("everybody calls that a hack", False),
+    ):
+        assert names_its_speaker(text) is is_named, text
 
 
 def test_nothing_else_is_kept_without_a_model() -> None:

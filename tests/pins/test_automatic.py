@@ -11,7 +11,7 @@ from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, Ori
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.judged import CHANGED_FROM, PINNED_FROM, Judged
-from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, proposal_of
+from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, quotable
 from kalito_mcp.pins.found import FoundPin, pin_key
 from kalito_mcp.ports.embedder import VectorPolicy
 
@@ -42,7 +42,8 @@ def pins(
     said = message(said) if isinstance(said, str) else said
     sentences = pinnable(said)
     each = [*judged, *[(judged or (WORTH_IT,))[-1]] * len(sentences)][: len(sentences)]
-    return found_pins(said, sentences, each, policy or AutoPinPolicy(), proposal=proposal, has_project=has_project)
+    proposed = {} if proposal is None else {0: proposal}
+    return found_pins(said, sentences, each, policy or AutoPinPolicy(), proposed=proposed.get, has_project=has_project)
 
 
 def contents(said: MessageWithImportance | str, *judged: Judged, **given: str) -> list[str]:
@@ -144,6 +145,11 @@ def test_what_asks_announces_or_is_too_short_is_never_pinned() -> None:
         assert whole(text) == []
 
 
+def test_a_short_sentence_that_names_its_speaker_is_whole() -> None:
+    assert whole("call me Mia") == ["call me Mia"]
+    assert whole("call me up") == []
+
+
 def test_quotations_are_not_pinned() -> None:
     for text in (
         "> I'm allergic to penicillin.",
@@ -197,12 +203,11 @@ def test_a_short_decision_of_the_person_comes_with_what_was_proposed() -> None:
     assert contents(long, DECISION, proposal=proposal) == [long]
 
 
-def test_what_an_assistant_proposes_is_its_best_sentence_on_one_line() -> None:
-    sentences = pinnable(message("That is a good question. Retry three times.", Role.ASSISTANT))
-    assert proposal_of(sentences, [NEVER, WORTH_IT]) == "Retry three times."
-    assert proposal_of([], []) is None
-    [long] = pinnable(message("Retry " + "again and " * 40 + "again.", Role.ASSISTANT))
-    assert len(proposal_of([long], [WORTH_IT]) or "") <= 140
+def test_a_question_may_be_quoted_and_is_never_pinned() -> None:
+    asked = message("Good. Which port shall the staging database have?", Role.ASSISTANT)
+    assert [one.text for one in quotable(asked)] == ["Which port shall the staging database have?"]
+    assert pinnable(asked) == []
+    assert found_pins(asked, quotable(asked), [WORTH_IT]) == []
 
 
 def test_a_pin_reaches_as_far_as_its_sentence() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kalito_mcp import Memory, NewMessage, Settings, open_memory
@@ -10,7 +11,7 @@ from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import MessageWithImportance, Reach, RecordType, Role
 from kalito_mcp.domain.scope import Scope
-from kalito_mcp.kinds.judge import SentenceJudge
+from kalito_mcp.kinds.judge import Reading, SentenceJudge
 from kalito_mcp.kinds.judged import Judged, Sentence
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.pins.collector import PinCollector
@@ -106,31 +107,71 @@ def message(seq: int, text: str, role: Role = Role.USER) -> MessageWithImportanc
     return MessageWithImportance(seq, "trip", role, text, None, None, 0, 0.5, seq, 0)
 
 
-class Proposing(SentenceJudge):
-    """Takes what is proposed for worth keeping, and an agreement for a decision."""
+class Deciding(SentenceJudge):
+    """Takes every sentence for a decision; of the vectors it says how alike each is to the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, *likeness: float) -> None:
         self.asked: list[str] = []
+        self._likeness = likeness
 
-    async def judge(self, sentences: Sequence[Sentence]) -> Sequence[Judged]:
+    async def read(self, sentences: Sequence[Sentence]) -> Reading:
         self.asked += [one.text for one in sentences]
-        return [
-            Judged(Kind.DECISION, 0.9 if "agreed" in one.text else 0.3 if "propose" in one.text else 0.1, 0.1)
-            for one in sentences
-        ]
+        judged = [Judged(Kind.DECISION, 0.1 if one.is_assistant else 0.9, 0.1) for one in sentences]
+        vectors = np.array([*([one] for one in self._likeness), [1.0]], np.float32) if self._likeness else None
+        return Reading(judged, vectors)
 
 
 async def test_a_short_decision_comes_with_the_assistant_s_proposal_right_before_it() -> None:
-    proposed = message(1, f"That is a hard one. {PROPOSED}", Role.ASSISTANT)
+    proposed = message(1, PROPOSED, Role.ASSISTANT)
     agreed = message(2, "agreed, but at noon")
-    [pin] = await drafts(Proposing(), proposed, agreed)
+    [pin] = await drafts(Deciding(), proposed, agreed)
     assert pin == f"agreed, but at noon (to: {PROPOSED})"
-    assert await drafts(Proposing(), proposed, agreed, searched=1) == [pin]
-    assert await drafts(Proposing(), proposed, message(2, "wait a moment"), message(3, agreed.text)) == [agreed.text]
+    assert await drafts(Deciding(), proposed, agreed, searched=1) == [pin]
+    first, second = await drafts(Deciding(), proposed, message(2, "wait a moment"), message(3, agreed.text))
+    assert (first, second) == (f"wait a moment (to: {PROPOSED})", agreed.text)
+
+
+async def test_a_short_decision_comes_with_what_is_most_like_it_or_else_the_question_at_the_end() -> None:
+    agreed = message(2, "agreed, but at noon")
+    done, asked = "All 41 tests of the importer pass.", "At what time shall it run?"
+    told = message(1, f"{done} {PROPOSED}", Role.ASSISTANT)
+    asking = message(1, f"{done} {PROPOSED} {asked}", Role.ASSISTANT)
+    for before, likeness, answered in (
+        (told, (0.1, 0.4), PROPOSED),
+        (told, (0.4, 0.1), done),
+        (told, (0.1, 0.1), None),
+        (asking, (0.1, 0.1, 0.1), asked),
+        (asking, (0.1, 0.4, 0.1), PROPOSED),
+        (asking, (), asked),
+        (told, (), None),
+        (message(1, f"{done} {PROPOSED} Ok?", Role.ASSISTANT), (0.1, 0.1, 0.1), None),
+        (message(1, "Yes!", Role.ASSISTANT), (), None),
+    ):
+        [pin] = await drafts(Deciding(*likeness), before, agreed)
+        assert pin == (agreed.text if answered is None else f"{agreed.text} (to: {answered})")
+    [pin] = await drafts(Deciding(), message(1, "Retry " + "again and " * 40 + "again.", Role.ASSISTANT), agreed)
+    assert len(pin) < len(agreed.text) + 150
+
+
+@pytest.mark.usefixtures("meaning_installed")
+async def test_what_a_decision_answers_is_found_by_its_meaning(memory: Memory) -> None:
+    talk = (
+        "All 41 tests of the importer pass. The coverage is 92 percent. Shall we use Postgres for the queue, too?",
+        "yes, we stay with Postgres for both",
+        "The seed data is in fixtures/orders.json. I would put Redis in front of it. The logs are clean.",
+        "we decided against Redis for the cache",
+    )
+    for at, text in enumerate(talk):
+        await memory.record_messages("trip", [NewMessage(Role.USER if at % 2 else Role.ASSISTANT, text)])
+    await memory.settled()
+    assert [one for one in await pins(memory) if one.startswith("we ")] == [
+        "we stay with Postgres for both (to: Shall we use Postgres for the queue, too?)",
+        "we decided against Redis for the cache (to: I would put Redis in front of it.)",
+    ]
 
 
 async def test_all_sentences_of_a_piece_are_judged_in_one_go() -> None:
-    judge = Proposing()
+    judge = Deciding()
     await drafts(judge, message(1, "One thing is said. Another is said."), message(2, "A third one is said."))
     assert judge.asked == ["One thing is said.", "Another is said.", "A third one is said."]
 

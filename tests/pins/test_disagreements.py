@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from kalito_mcp.pins.disagreements import differing
+from kalito_mcp.pins.disagreements import denied_words, differing, names_in
 
 PAIRS: Final = [
     line.split("\t") for line in Path(__file__).with_name("disagreeing.tsv").read_text(encoding="utf-8").splitlines()
@@ -45,3 +45,22 @@ def test_the_words_are_named_in_which_they_differ(
     one: str, other: str, values: tuple[tuple[str, ...], tuple[str, ...]] | None
 ) -> None:
     assert differing(one, other) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "denied", "passing"),
+    [
+        ("actually scrap that, no Redis, an LRU is enough", "redis", "scrap"),
+        ("we don’t need Redis any more", "redis", "we"),
+        ("Nein, nicht in Redis, sondern im Speicher", "redis", "speicher"),
+        ("pas de Redis pour ce service", "redis", "service"),
+        ("Redis is fast, and it was never the problem", "problem", "redis"),
+    ],
+)
+def test_the_words_behind_a_negation_are_denied(text: str, denied: str, passing: str) -> None:
+    assert denied in denied_words(text)
+    assert passing not in denied_words(text)
+
+
+def test_the_names_in_a_text_are_no_numbers_and_no_first_words() -> None:
+    assert names_in("Pages are cached in Redis 7 on Fly.io for 15 minutes.") == {"redis", "fly.io"}

@@ -2,7 +2,7 @@
 
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import Reach, RecordType
-from kalito_mcp.pins.repeats import without_repeats
+from kalito_mcp.pins.repeats import name_the_same, without_repeats
 
 
 def known(*texts: str) -> list[KnownRecord]:
@@ -30,3 +30,14 @@ def test_what_says_the_same_is_there_once_and_not_if_it_is_shown_already() -> No
 def test_texts_of_any_script_are_compared() -> None:
     said = known("我对海鲜过敏。", "我对海鲜过敏", "我对坚果过敏。", "🦐", "🥜")
     assert [one.text for one in without_repeats(said, [], most=9)] == ["我对海鲜过敏。", "我对坚果过敏。", "🦐", "🥜"]
+
+
+def test_a_task_and_an_open_point_name_the_same_work_if_three_in_four_words_agree() -> None:
+    for task, point, is_same in (
+        ("Renew the TLS certificate", "the TLS certificate has to be renewed before 12 December", True),
+        ("write the orders migration", "We still need to write the migration for the orders table.", True),
+        ("Renew the TLS certificate", "nobody knows who renews the domain", False),
+        ("Write a test for the orders page", "We still need to write the migration for the orders table.", False),
+        ("Tests", "The tests of the importer are still missing.", False),
+    ):
+        assert name_the_same(task, point) is is_same, (task, point)

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from kalito_mcp import Memory, SearchRequest, Settings, open_memory
-from kalito_mcp.domain.given import KEPT_DAYS, MOST_KEPT, GivenEntry, GivenKind
+from kalito_mcp.domain.given import KEPT_DAYS, MOST_KEPT, GivenEntry, GivenKind, GivenPart, PartName
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, Limits, Scope
@@ -139,6 +139,31 @@ async def test_what_was_given_is_written_with_the_uses_for_each_owner(
     assert (await uses(stored))[FIRST] == 1
     counter(stored, clock, UsagePolicy(enabled=False)).gave(Scope(), GivenEntry(GivenKind.SEARCH, 1, 0))
     assert log.noted == 4
+
+
+async def test_what_a_hook_did_not_wait_for_is_neither_given_nor_used(
+    stored: SqliteStore, clock: ScriptedClock
+) -> None:
+    log = counter(stored, clock)
+    now_ms = clock.now_ms()
+    part = GivenPart(PartName.FOUND, 0, 1, (FIRST,))
+    for at, kind, session_id in (
+        (1, GivenKind.PROMPT, "trip"),
+        (2, GivenKind.SEARCH, "trip"),
+        (3, GivenKind.PROMPT, "other"),
+    ):
+        log.used(LOCAL_OWNER, [FIRST])
+        log.gave(Scope(), GivenEntry(kind, now_ms + at, 0, (part,), session_id=session_id))
+    log.take_back("ben", ("trip",), {FIRST})
+    log.take_back(LOCAL_OWNER, ("trip",), {SECOND})
+    assert log.noted == 3
+    log.take_back(LOCAL_OWNER, ("trip",), {FIRST, SECOND})
+    assert log.noted == 4, "a page that shows it is drawn again"
+    await log.flush()
+    log.take_back(LOCAL_OWNER, ("other",), {FIRST})
+    await log.flush()
+    assert await given(stored) == [now_ms + 3, now_ms + 2]
+    assert (await uses(stored))[FIRST] == 2
 
 
 async def test_notes_of_an_owner_that_cannot_be_written_wait_and_the_others_are_written(

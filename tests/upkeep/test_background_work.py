@@ -11,11 +11,12 @@ from kalito_mcp import CreatePinRequest, NewMessage, PinType, Role, Settings, op
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.errors import ClientKeyReused, SessionFinalized, SessionNotFound
-from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.kinds.judge import Reading, SentenceJudge
+from kalito_mcp.kinds.judged import Sentence
 from kalito_mcp.pins.automatic import AutoPinPolicy
 from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.storage.sqlite.database import SqliteStore
+from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.upkeep.store_layers import Reporting
 from tests.scripted import CountedIds, ScriptedClock
 from tests.stored import texts_of
@@ -133,14 +134,15 @@ async def test_each_sentence_is_judged_once_however_many_messages_arrive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     judged: list[Sentence] = []
-    judge = SentenceJudge.judge
+    read = SentenceJudge.read
 
-    async def counting(self: SentenceJudge, sentences: Sequence[Sentence]) -> Sequence[Judged]:
+    async def counting(self: SentenceJudge, sentences: Sequence[Sentence]) -> Reading:
         judged.extend(sentences)
-        return await judge(self, sentences)
+        return await read(self, sentences)
 
-    monkeypatch.setattr(SentenceJudge, "judge", counting)
-    async with open_memory(tmp_path / "memory.db") as memory:
+    monkeypatch.setattr(SentenceJudge, "read", counting)
+    without_summaries = Settings(window=SummaryWindowPolicy(threshold=100, dense_threshold=100, is_adaptive=False))
+    async with open_memory(tmp_path / "memory.db", without_summaries) as memory:
         await memory.record_messages("care", conversation(count))
         await memory.settled()
     assert len(judged) == count
