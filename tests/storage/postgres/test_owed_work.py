@@ -2,10 +2,10 @@
 
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import anyio
 import pytest
@@ -13,9 +13,11 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from kalito_mcp import NewMessage, Role, Settings
-from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.domain.records import MessageWithImportance
 from kalito_mcp.memory import Memory
+from kalito_mcp.pins import collector
+from kalito_mcp.pins.automatic import found_pins
+from kalito_mcp.pins.found import FoundPin
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.storage.postgres.database import PostgresStore
@@ -53,6 +55,16 @@ async def memories(opened: Sequence[PostgresStore], folder: Path) -> AsyncIterat
 
 def said(text: str) -> NewMessage:
     return NewMessage(Role.USER, text)
+
+
+def counting(searched: Counter[str]) -> Callable[..., list[FoundPin]]:
+    """What finds the pins of a message, and counts its words."""
+
+    def found(message: MessageWithImportance, *given: Any, **named: Any) -> list[FoundPin]:
+        searched[message.text] += 1
+        return found_pins(message, *given, **named)
+
+    return found
 
 
 async def counted(database: str, what: str) -> int:
@@ -121,14 +133,8 @@ async def test_what_a_closed_store_held_is_free_at_once() -> None:
 async def test_what_a_killed_process_owed_is_done_once_by_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged: list[Sentence] = []
-    judge = SentenceJudge.judge
-
-    async def counting(self: SentenceJudge, sentences: Sequence[Sentence]) -> Sequence[Judged]:
-        judged.extend(sentences)
-        return await judge(self, sentences)
-
-    monkeypatch.setattr(SentenceJudge, "judge", counting)
+    searched = Counter[str]()
+    monkeypatch.setattr(collector, "found_pins", counting(searched))
     name = await new_database()
     async with stores(name, 3, lease_s=2) as opened, memories(opened, tmp_path) as [memory, *_]:
         command = [
@@ -145,28 +151,22 @@ async def test_what_a_killed_process_owed_is_done_once_by_another(
         await until_nothing_is_owed(name)
         stats = await memory.of_owner("ann").conversations.stats("trip")
         assert stats.summarized_messages >= 30
-        assert len(judged) == 40
+        assert searched.total() == 40
 
 
-async def test_messages_of_one_owner_through_several_workers_are_judged_once_each(
+async def test_messages_of_one_owner_through_several_workers_are_searched_once_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged = Counter[str]()
-    judge = SentenceJudge.judge
-
-    async def counting(self: SentenceJudge, sentences: Sequence[Sentence]) -> Sequence[Judged]:
-        judged.update(one.text for one in sentences)
-        return await judge(self, sentences)
-
-    monkeypatch.setattr(SentenceJudge, "judge", counting)
+    searched = Counter[str]()
+    monkeypatch.setattr(collector, "found_pins", counting(searched))
     name = await new_database()
     async with stores(name, 2) as opened, memories(opened, tmp_path) as of_workers:
         for number in range(20):
             memory = of_workers[number % 2].of_owner("ann")
             await memory.record_messages("trip", [said(f"Turn {number}: the budget for May is {number} euro.")])
         await until_nothing_is_owed(name)
-    assert len(judged) == 20
-    assert set(judged.values()) == {1}
+    assert len(searched) == 20
+    assert set(searched.values()) == {1}
 
 
 async def test_a_worker_that_goes_on_after_its_lease_changes_nothing(
