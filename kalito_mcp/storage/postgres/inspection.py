@@ -16,6 +16,7 @@ from kalito_mcp.storage.postgres.opening import (
     SELECT_SERVER,
     is_behind_pooler,
     refuse_old_server,
+    refuse_other_database,
     refuse_other_schema,
     refuse_unbound_role,
     refuse_unprotected,
@@ -52,6 +53,8 @@ async def _inspect(url: str, direct_url: str | None, is_deep: bool) -> list[Find
                 found.append(Finding(name, Verdict.OK, words))
             except (ConfigurationError, StorageError) as error:
                 found.append(Finding(name, Verdict.FAILED, str(error)))
+        if direct_url is not None:
+            found.append(await _direct(connection, direct_url, place))
         if await is_behind_pooler(connection):
             verdict = Verdict.WARNING if direct_url is None else Verdict.OK
             said = "a pooler is in between" + ("" if direct_url else "; name a direct URL in KALITO_DATABASE_DIRECT")
@@ -61,6 +64,21 @@ async def _inspect(url: str, direct_url: str | None, is_deep: bool) -> list[Find
     finally:
         await connection.close()
     return found
+
+
+async def _direct(served: asyncpg.Connection, direct_url: str, place: str) -> Finding:
+    """Whether KALITO_DATABASE_DIRECT leads to the database that is served."""
+    name, owners = "direct", str(Place(direct_url))
+    try:
+        with explained(owners):
+            owner = await connect(direct_url, timeout_s=_CONNECT_S)
+            try:
+                await refuse_other_database(owner, owners, served, place)
+            finally:
+                await owner.close()
+    except (ConfigurationError, StorageError, ValueError) as error:
+        return Finding(name, Verdict.FAILED, str(error))
+    return Finding(name, Verdict.OK, "KALITO_DATABASE_DIRECT leads to the same database")
 
 
 async def _contents(connection: asyncpg.Connection, place: str, *, is_deep: bool) -> list[Finding]:

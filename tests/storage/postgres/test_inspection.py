@@ -14,7 +14,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.storage.postgres.database import PostgresStore
 from kalito_mcp.storage.postgres.inspection import inspect
 from kalito_mcp.wiring import open_memory
-from tests.postgres import SUPERUSER, connected, new_database, shared_server
+from tests.postgres import OWNER, SUPERUSER, connected, new_database, shared_server
 
 pytestmark = pytest.mark.anyio
 
@@ -62,8 +62,8 @@ async def damage(admin: asyncpg.Connection, statement: str) -> None:
     assert await admin.execute(statement) not in ("UPDATE 0", "DELETE 0"), statement
 
 
-async def found(url: str, *, is_deep: bool = True) -> Sequence[Finding]:
-    return await anyio.to_thread.run_sync(lambda: list(inspect(url, None, is_deep=is_deep)))
+async def found(url: str, direct_url: str | None = None, *, is_deep: bool = True) -> Sequence[Finding]:
+    return await anyio.to_thread.run_sync(lambda: list(inspect(url, direct_url, is_deep=is_deep)))
 
 
 @pytest.mark.usefixtures("meaning_installed")
@@ -101,3 +101,14 @@ async def test_a_deep_look_passes_a_sound_database_and_names_each_fault_of_a_dam
     for check, (_, words) in BROKEN.items():
         assert damaged[check].verdict is Verdict.FAILED, check
         assert words.format(message=message, edited=edited) in damaged[check].detail
+
+
+async def test_a_direct_connection_to_another_database_or_to_none_is_found() -> None:
+    server, name = shared_server(), await new_database()
+    for direct_url, verdict, said in (
+        (server.url(name, OWNER), Verdict.OK, "the same database"),
+        (server.url(await new_database(), OWNER), Verdict.FAILED, "which is another database than"),
+        (server.url("nothing", OWNER), Verdict.FAILED, "nothing"),
+    ):
+        [direct] = [one for one in await found(server.url(name), direct_url) if one.check == "direct"]
+        assert (direct.verdict, said in direct.detail) == (verdict, True)
