@@ -10,6 +10,7 @@ from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.records import PIN_IMPORTANCE, Reach, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
+from kalito_mcp.kinds.cues import begins_as_a_rule
 from kalito_mcp.pins.disagreements import denied_words, names_in
 from kalito_mcp.pins.known import known_records
 from kalito_mcp.pins.repeats import are_alike, says_more, without_repeats
@@ -103,9 +104,9 @@ def _order(one: KnownRecord) -> tuple[float, bool, int]:
 
 
 def _is_sure(one: KnownRecord) -> bool:
-    """A fact without a judgement, such as a note, was stored on request. A change may end what else is known, and a
-    person's rule is about every conversation."""
-    is_rule = one.kind is Kind.RULE and one.reach is Reach.PERSON
+    """A fact without a judgement, such as a note, was stored on request. A change may end what else is known, and a rule
+    is about every conversation: of a project, one that says so itself."""
+    is_rule = one.kind is Kind.RULE and (one.reach is Reach.PERSON or begins_as_a_rule(one.text))
     return one.kind in (None, Kind.CHANGE) or is_rule or one.importance >= _SURE
 
 

@@ -59,12 +59,18 @@ _NAMING: Final = lazy(
 )
 """The name has a capital, because "call me crazy" and "call me when it is done" name nobody."""
 
-_LOOKED_FOR: Final = ((Kind.RULE, Phrases(_RULES)), (Kind.DECISION, Phrases(_DECISIONS)))
+_RULE_WORDS: Final = Phrases(_RULES)
+_LOOKED_FOR: Final = ((Kind.RULE, _RULE_WORDS), (Kind.DECISION, Phrases(_DECISIONS)))
 
 
 def explicit_kind(text: str) -> Kind | None:
     """The kind that a text claims for itself: a rule, or a decision."""
     return next((kind for kind, phrases in _LOOKED_FOR if phrases.are_in(text)), None)
+
+
+def begins_as_a_rule(text: str) -> bool:
+    """Whether a text begins with words of a rule: "always run the tests", "please never push to main"."""
+    return _RULE_WORDS.begin(text)
 
 
 def names_its_speaker(text: str) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kalito_mcp.domain.kinds import PASSING, Kind
-from kalito_mcp.kinds.cues import explicit_kind, names_its_speaker
+from kalito_mcp.kinds.cues import begins_as_a_rule, explicit_kind, names_its_speaker
 from kalito_mcp.kinds.judged import Judged, Sentence
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npy")
@@ -29,7 +29,8 @@ _KEPT: Final = [at for at, kind in enumerate(Kind) if kind not in PASSING]
 
 def features(sentences: Sequence[Sentence]) -> NDArray[np.float32]:
     """What a vector does not tell: who says it, whether it asks, has a number, how long it is, whether it says of
-    itself that it is a rule or a decision, whether it says what its speaker is called; and 1. Shape (n, 8)."""
+    itself that it is a rule or a decision, whether it says what its speaker is called, whether it begins with words of a
+    rule; and 1. Shape (n, 9)."""
     rows = [
         (
             one.is_assistant,
@@ -39,11 +40,12 @@ def features(sentences: Sequence[Sentence]) -> NDArray[np.float32]:
             (explicit := explicit_kind(one.text)) is Kind.RULE,
             explicit is Kind.DECISION,
             names_its_speaker(one.text),
+            begins_as_a_rule(one.text),
             1.0,
         )
         for one in sentences
     ]
-    return np.array(rows, np.float32).reshape(-1, 8)
+    return np.array(rows, np.float32).reshape(-1, 9)
 
 
 def shares(inputs: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -26,3 +26,10 @@ class Phrases:
             return False
         letters = fold(text)
         return any(one in letters for one in self._unspaced)
+
+    def begin(self, text: str) -> bool:
+        """Whether the text begins with one of them, perhaps behind one other word, such as "please"."""
+        said = words(text)
+        if any(f" {' '.join(said[behind:])} ".startswith(self._spaced) for behind in (0, 1)):
+            return True
+        return not text.isascii() and fold(text).startswith(self._unspaced)

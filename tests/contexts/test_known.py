@@ -9,7 +9,7 @@ import pytest
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.parts import ContextPolicy
 from kalito_mcp.domain.context import Include
-from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, Role
+from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Origin, Reach, Role
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
@@ -61,6 +61,16 @@ async def test_of_what_is_not_pinned_on_request_the_newest_comes_first_and_a_sta
     sure = ["A wish.", "A change.", "A rule of the person's.", "A place.", old, new]
     assert await known(memory) == [*sure, "A doubt."]
     assert [one.text for one in (await memory.build_context(None)).known] == sure
+
+
+async def test_a_start_has_the_rules_of_its_project_that_say_so_themselves(memory: Memory) -> None:
+    boat = await memory.in_project("boat")
+    for text in ("Please always run ruff before you commit.", "Fridays are no days to deploy."):
+        pinned = await boat.create_pin(CreatePinRequest("sail", text, scope=Reach.PROJECT, importance_score=0.7))
+        record = await boat.records.get(pinned.id)
+        await boat.update_memory(record.id, {"kind": "rule"}, expected_revision=record.revision)
+    for place, rules in ((boat, ["Please always run ruff before you commit."]), (memory, [])):
+        assert [one.text for one in (await place.build_context(None)).known] == rules
 
 
 async def test_a_start_has_what_denies_a_name_that_one_older_fact_has(memory: Memory, clock: ScriptedClock) -> None:

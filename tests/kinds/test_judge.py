@@ -85,6 +85,8 @@ async def test_an_order_for_one_piece_of_work_is_no_rule_and_a_standing_one_is(m
     rules = (
         "always write tests first",
         "from now on write commit messages in English",
+        "always run ruff before you commit please",
+        "from now on use tabs",
         "never write to the production bucket from a script",
         "scripts must never run as root",
         "bei uns bekommt jede Funktion einen Test",
