@@ -45,7 +45,7 @@ _LIMITS: Final = {f"KALITO_HTTP_{name}_PER_MINUTE": "1000000000" for name in ("C
 _NO_MODEL: Final = {"KALITO_MODELS_EMBEDDER": "none"}
 _ALL_TOOLS: Final = {"KALITO_MEMORY_TOOL": "1", "KALITO_CHATGPT": "1"}
 _PATHS: Final = ("/mcp/", "/", "/register", "/token", "/api/memory/pins", "/metrics", "/health/live")
-_WELL: Final = (b"HTTP/1.1 4", b"HTTP/1.1 301", b"HTTP/1.1 307")
+_WELL: Final = (b"HTTP/1.1 4", b"HTTP/1.1 301", b"HTTP/1.1 303", b"HTTP/1.1 307")
 
 
 @dataclass

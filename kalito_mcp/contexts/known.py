@@ -104,8 +104,8 @@ def _order(one: KnownRecord) -> tuple[float, bool, int]:
 
 
 def _is_sure(one: KnownRecord) -> bool:
-    """A fact without a judgement, such as a note, was stored on request. A change may end what else is known, and a rule
-    is about every conversation: of a project, one that says so itself."""
+    """A fact without a judgement, such as a note, was stored on request. A change may end what else is known, and a
+    rule is about every conversation: of a project, one that says so itself."""
     is_rule = one.kind is Kind.RULE and (one.reach is Reach.PERSON or begins_as_a_rule(one.text))
     return one.kind in (None, Kind.CHANGE) or is_rule or one.importance >= _SURE
 

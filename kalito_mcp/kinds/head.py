@@ -29,8 +29,8 @@ _KEPT: Final = [at for at, kind in enumerate(Kind) if kind not in PASSING]
 
 def features(sentences: Sequence[Sentence]) -> NDArray[np.float32]:
     """What a vector does not tell: who says it, whether it asks, has a number, how long it is, whether it says of
-    itself that it is a rule or a decision, whether it says what its speaker is called, whether it begins with words of a
-    rule; and 1. Shape (n, 9)."""
+    itself that it is a rule or a decision, whether it says what its speaker is called, whether it begins with words of
+    a rule; and 1. Shape (n, 9)."""
     rows = [
         (
             one.is_assistant,
