@@ -126,3 +126,11 @@ async def test_a_project_of_which_only_a_space_has_something_is_known(three_plac
             assert ("no project" not in ((await there.search_memory("nine")).note or "")) is is_known
         limited = await memory.of_owner(LOCAL_OWNER, Limits(agent="default")).in_project("airship")
         assert "no project 'airship'" in ((await limited.search_memory("nine")).note or "")
+
+
+async def test_a_project_with_the_last_part_of_another_is_told_the_whole_path(three_places: Path) -> None:
+    async with open_memory(three_places, Settings()) as memory:
+        there = await memory.in_project("/home/me/old/kite")
+        await there.record_messages("old", [NewMessage(Role.USER, "It flies.")])
+        found = await (await memory.in_project("/home/me/new/kite")).search_memory("zeppelin")
+        assert "'/home/me/new/kite' yet, only '/home/me/old/kite', 'boat' and 'kite'" in (found.note or "")
