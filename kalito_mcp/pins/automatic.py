@@ -133,7 +133,7 @@ def _each(
             continue
         said = with_dates(sentence.text, message.created_at, languages_of(sentence.text))
         is_short = what.kind is Kind.DECISION and message.role == Role.USER and len(said) <= _SHORT
-        if is_short and (proposal := proposed(at)):
+        if is_short and (proposal := proposed(at)) and not _SECRET().search(proposal):
             said = f"{said}{ANSWERS}{proposal})"
         content = cut(f"{speaker}: {said}" if speaker else said, policy.max_chars)
         yield FoundPin(
