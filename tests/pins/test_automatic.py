@@ -216,6 +216,17 @@ def test_a_question_may_be_quoted_and_is_never_pinned() -> None:
     assert found_pins(asked, quotable(asked), [WORTH_IT]) == []
 
 
+def test_what_says_nothing_or_announces_something_is_not_quoted() -> None:
+    for text, quoted in (
+        ("Done.", []),
+        ("Ok?", []),
+        ("Here is the whole plan:\n```py\nx = 1\n```", []),
+        ("以下是计划：", []),
+        ("用哪个数据库？", ["用哪个数据库？"]),
+    ):
+        assert [one.text for one in quotable(message(text, Role.ASSISTANT))] == quoted
+
+
 def test_a_pin_reaches_as_far_as_its_sentence() -> None:
     [mine] = pins(PORT, Judged(Kind.FACT, 0.9, 0.9), has_project=True)
     [ours] = pins(PORT, has_project=True)
