@@ -55,7 +55,7 @@ _NAMING: Final = lazy(
     r"\b(?i:calls? me|my name(?:['’]s| is)|i (?:usually )?go by|address me as|nenn(?:en|t)? mich|ich hei(?:ß|ss)e"
     r"|mein name ist|m['’]appelle[rnt]*|appelle[rz]?-moi|ll[aá]ma(?:rme|me)|me llam(?:o|an)|me dicen|mi chiam(?:o|ano)"
     r"|chiamami|me cham(?:o|ar de)|noemt? me|ik heet|kalla mig|jag heter|mów mi|меня зовут|зови меня)"
-    r"(?i: just| bitte| maar)? ([A-ZÀ-ÝА-Я][^\W\d_]*[^\W\d_A-ZÀ-ÝА-Я])"
+    r"(?i: just| bitte| maar)? ([^\W\d_]+)"
 )
 """The name has a capital, because "call me crazy" and "call me when it is done" name nobody."""
 
@@ -75,8 +75,8 @@ def begins_as_a_rule(text: str) -> bool:
 
 def names_its_speaker(text: str) -> bool:
     """Whether a text says what its speaker is called: "call me Ann". Not "call me Monday"."""
-    found = _NAMING().search(text)
-    return found is not None and not _is_day(fold(found[1]))
+    called = (found[1] for found in _NAMING().finditer(text))
+    return any(name[0].isupper() and name[-1].islower() and not _is_day(fold(name)) for name in called)
 
 
 def _is_day(folded: str) -> bool:

@@ -1,6 +1,6 @@
 """Spaces: what several people share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -49,22 +49,22 @@ class Spaces(Part):
 
         return await self.place.store.read(look)
 
-    async def fixed(self, records: Mapping[str, str | None]) -> frozenset[str]:
+    async def fixed(self, records: Mapping[str, str | None], same: Collection[str] = ()) -> frozenset[str]:
         """Of these records, by id with the space that each is in, those which the owner's role there does not let them
-        correct and forget. None of what is in no space."""
-        spaces = {space for space in records.values() if space is not None}
-        if not spaces:
+        correct and forget. None of what is in no space. Of the `same`, each may be in any of the owner's spaces."""
+        named = {space for space in records.values() if space is not None}
+        if not named and not same:
             return frozenset()
         sharing = Sharing(self.place, self._services)
 
         async def look(view: ReadView) -> frozenset[str]:
             mine = {one.space.name: one for one in await sharing.mine(view)}
             fixed: set[str] = set()
-            for space in spaces:
-                ids = [one for one, of in records.items() if of == space]
-                copies = await view.spaces.shared(space, ids)
+            for space in named | mine.keys() if same else named:
+                ids = {one for one, of in records.items() if of == space}
+                copies = await view.spaces.shared(space, [*ids, *same])
                 may = mine[space].may_change if space in mine else lambda _: False
-                fixed |= {one for one in ids if not may([copies[one].user] if one in copies else [])}
+                fixed |= {one for one in ids | copies.keys() if not may([copies[one].user] if one in copies else [])}
             return frozenset(fixed)
 
         return await self.place.store.read(look)

@@ -46,7 +46,8 @@ _SECRET: Final = lazy(
     re.IGNORECASE,
 )
 _QUOTES: Final = '"“”„«»「」『』'
-_ENDS: Final = ("?", "？", "؟", ":", "：", "吗。", "か。")
+_ANNOUNCES: Final = (":", "：")
+_ENDS: Final = ("?", "？", "؟", "吗。", "か。", *_ANNOUNCES)
 """Of a sentence that asks, or announces what is not in it."""
 
 _MAX_READ: Final = 20_000
@@ -72,8 +73,8 @@ def pinnable(message: MessageWithImportance) -> list[Sentence]:
 
 
 def quotable(message: MessageWithImportance) -> list[Sentence]:
-    """The same, with what cannot be pinned alone, such as questions: the pin of an answer may quote it."""
-    return _sentences(message, bool)
+    """The same, with questions and quotations: the pin of an answer may quote them."""
+    return _sentences(message, lambda said: _is_long_enough(said) and not said.endswith(_ANNOUNCES))
 
 
 def _sentences(message: MessageWithImportance, is_wanted: Callable[[str], bool]) -> list[Sentence]:
@@ -133,7 +134,7 @@ def _each(
             continue
         said = with_dates(sentence.text, message.created_at, languages_of(sentence.text))
         is_short = what.kind is Kind.DECISION and message.role == Role.USER and len(said) <= _SHORT
-        if is_short and (proposal := proposed(at)):
+        if is_short and (proposal := proposed(at)) and not _SECRET().search(proposal):
             said = f"{said}{ANSWERS}{proposal})"
         content = cut(f"{speaker}: {said}" if speaker else said, policy.max_chars)
         yield FoundPin(
@@ -153,10 +154,14 @@ def _said(sentence: str) -> str:
 
 def _is_whole(said: str) -> bool:
     """Whether it is a statement that can be understood alone."""
-    least = _MIN_SENTENCE if said.isascii() else _MIN_UNSPACED
     is_quoted = said.startswith(tuple(_QUOTES)) or sum(said.count(mark) for mark in _QUOTES) % 2 == 1
-    is_long_enough = len(said) >= least or names_its_speaker(said)
-    return is_long_enough and not said.endswith(_ENDS) and not is_quoted
+    return _is_long_enough(said) and not said.endswith(_ENDS) and not is_quoted
+
+
+def _is_long_enough(said: str) -> bool:
+    """Whether it says something: "Done." and "Ok?" do not."""
+    least = _MIN_SENTENCE if said.isascii() else _MIN_UNSPACED
+    return len(said) >= least or names_its_speaker(said)
 
 
 def _without_quoted_lines(prose: str) -> str:

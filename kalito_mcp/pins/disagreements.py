@@ -99,9 +99,10 @@ def differing(one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]] |
 
 
 def names_in(text: str) -> frozenset[str]:
-    """The names in a text, folded. A German noun looks like one."""
+    """The names in a text, folded, without "I" and its like. A German noun looks like one."""
     values = _read(text).values if len(text) <= _MOST_CHARS else ()
-    return frozenset(word for value in values for word in value if not _is_number(word))
+    words = (word for value in values for word in value if not _is_number(word))
+    return frozenset(word for word in words if word.split("'")[0] not in STOP_WORDS)
 
 
 def denied_words(text: str) -> frozenset[str]:

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 _ALIKE: Final = 0.2
 """The least cosine of an answer and what it answers."""
 
-_LEAST_QUESTION: Final = 12
-"""Characters. "Ok?" says nothing."""
-
 _MOST_CHARS: Final = 140
 
 
@@ -45,8 +42,7 @@ def answered(before: Said | None, said: Said, at: int) -> str | None:
         if likeness[best] >= _ALIKE:
             return _quoted(before.sentences[best])
     last = before.sentences[-1]
-    asks = len(last.text) >= _LEAST_QUESTION and ends_by_asking(last.text)
-    return _quoted(last) if asks or len(before.sentences) == 1 else None
+    return _quoted(last) if ends_by_asking(last.text) or len(before.sentences) == 1 else None
 
 
 def _quoted(sentence: Sentence) -> str:

@@ -54,10 +54,12 @@ def are_close(one: str, other: str) -> bool:
     return len(ones & others) >= max(_LEAST_SHARED, MOSTLY_SHARED * max(len(ones), len(others)))
 
 
-def name_the_same(one: str, other: str) -> bool:
-    """Whether two texts seem to name the same work: two terms, and three in four of the one with fewer."""
-    ones, others = terms_of(one), terms_of(other)
-    return len(ones & others) >= max(_LEAST_SHARED, _MOSTLY_NAMED * min(len(ones), len(others)))
+def name_the_same(task: str, point: str) -> bool:
+    """Whether a task and an open point seem to name the same work: two terms, three in four of the one with fewer, and
+    two in five of the point's."""
+    ones, others = terms_of(task), terms_of(point)
+    least = max(_LEAST_SHARED, _MOSTLY_NAMED * min(len(ones), len(others)), _SHARED * len(others))
+    return len(ones & others) >= least
 
 
 @lru_cache(maxsize=1_024)

@@ -8,6 +8,7 @@ from typing import Final
 
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import Session
+from kalito_mcp.domain.spaces import seen_in_spaces
 from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.ports.sessions import HasSessions
 from kalito_mcp.ports.store import ReadView, Store
@@ -112,13 +113,18 @@ async def find_project(view: HasSessions, scope: Scope, name: str) -> str:
 
 
 async def unknown_project(view: ReadView, scope: Scope) -> str | None:
-    """That nothing is of the scope's project, and which others are within the limits; None if something is, or if there
-    are no others."""
+    """That nothing is of the scope's project, and which others are within the limits; None if something is, also in a
+    space, or if there are no others. Others are named by the last parts of their paths, unless it has the same."""
     known = [project for project, _ in await view.sessions.projects(scope, limit=_COMPARED)]
-    shared = [one.space.project for one in await view.spaces.memberships(scope.owner)]
-    if not known or scope.project in (*known, *shared) or scope.limits.project is not None or len(known) == _COMPARED:
+    if not known or scope.project in known or scope.limits.project is not None or len(known) == _COMPARED:
         return None
-    names = list(dict.fromkeys(repr(PurePath(project).name) for project in known))
+    for one, _ in seen_in_spaces(scope, await view.spaces.memberships(scope.owner)):
+        shared = await view.sessions.projects(Scope(one.space.owner), limit=_COMPARED)
+        if scope.project in (one.space.project, *(project for project, _ in shared)):
+            return None
+    last_parts = {project: PurePath(project).name for project in known}
+    own = PurePath(scope.project or "").name
+    names = list(dict.fromkeys(repr(project if name == own else name) for project, name in last_parts.items()))
     *first, last = [*names[:_MOST_NAMED], *([f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else [])]
     listed = f"{', '.join(first)} and {last}" if first else last
     return f"there is no project {scope.project!r} yet, only {listed}"

@@ -90,6 +90,15 @@ async def test_a_start_has_what_denies_a_name_that_one_older_fact_has(memory: Me
     assert {one.text for one in (await memory.build_context(None)).known} == {reversal, *sure}
 
 
+async def test_the_word_i_is_no_name_that_a_newer_fact_denies(memory: Memory, clock: ScriptedClock) -> None:
+    sure = "Rendered pages are cached in Redis, and I pay for it."
+    for text, importance in ((sure, 0.78), ("no, I think the logo is blue", 0.7)):
+        record = await memory.records.get(await pin(memory, text, importance_score=importance))
+        await memory.update_memory(record.id, {"kind": "decision"}, expected_revision=record.revision)
+        clock.advance(1)
+    assert [one.text for one in (await memory.build_context(None)).known] == [sure]
+
+
 async def test_what_matches_the_query_comes_first_and_is_no_hit_as_well(memory: Memory) -> None:
     for number in range(9):
         await pin(memory, f"The user owns boat number {number}.", importance_score=0.9)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kalito_mcp.config.settings import Settings
-from kalito_mcp.domain.records import NewMessage, Role
+from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
 from kalito_mcp.domain.scope import LOCAL_OWNER, NO_LIMITS, PERSONAL, Limits
 from kalito_mcp.domain.spaces import Role as SpaceRole
 from kalito_mcp.wiring import open_memory
@@ -111,3 +111,26 @@ async def test_a_project_that_nobody_knows_is_told_nobody_what_is_beyond_their_l
         assert "no project 'airship'" in ((await there.search_memory("nine")).note or "")
         await memory.spaces.set_member("hangar", LOCAL_OWNER, SpaceRole.READER)
         assert "no project" not in ((await there.search_memory("nine")).note or "")
+
+
+async def test_a_project_of_which_only_a_space_has_something_is_known(three_places: Path) -> None:
+    async with open_memory(three_places, Settings()) as memory:
+        await memory.spaces.create("hangar")
+        for user, role in (("ann", SpaceRole.WRITER), (LOCAL_OWNER, SpaceRole.READER)):
+            await memory.spaces.set_member("hangar", user, role)
+        ann = await memory.of_owner("ann").in_project("airship")
+        pin = await ann.create_pin(CreatePinRequest(content="It is grey.", scope="project"))
+        await ann.spaces.share(pin.id)
+        for project, is_known in (("airship", True), ("zeppelin", False)):
+            there = await memory.in_project(project)
+            assert ("no project" not in ((await there.search_memory("nine")).note or "")) is is_known
+        limited = await memory.of_owner(LOCAL_OWNER, Limits(agent="default")).in_project("airship")
+        assert "no project 'airship'" in ((await limited.search_memory("nine")).note or "")
+
+
+async def test_a_project_with_the_last_part_of_another_is_told_the_whole_path(three_places: Path) -> None:
+    async with open_memory(three_places, Settings()) as memory:
+        there = await memory.in_project("/home/me/old/kite")
+        await there.record_messages("old", [NewMessage(Role.USER, "It flies.")])
+        found = await (await memory.in_project("/home/me/new/kite")).search_memory("zeppelin")
+        assert "'/home/me/new/kite' yet, only '/home/me/old/kite', 'boat' and 'kite'" in (found.note or "")

@@ -167,6 +167,15 @@ async def test_what_was_given_to_a_member_who_has_nothing_else_is_noted(memory: 
     assert [one.name for one in await memory.people.all()] == [name for name in people if name != "rae"]
 
 
+async def test_of_what_says_the_same_only_what_the_role_of_its_own_space_allows_is_free(memory: Memory) -> None:
+    _, copy = await shared(memory)
+    for user, is_fixed in (("ann", False), ("ben", True), ("rae", True), ("cora", False)):
+        theirs = memory.of_owner(user)
+        own = await theirs.create_pin(CreatePinRequest(content=RULE, scope=Reach.PERSON))
+        assert await theirs.spaces.fixed({own.id: None}, (copy, "msg_9")) == ({copy} if is_fixed else set()), user
+    assert await memory.of_owner("dan").spaces.fixed({}, (copy,)) == set()
+
+
 async def test_own_statements_come_before_newer_ones_of_spaces(memory: Memory, clock: ScriptedClock) -> None:
     ben = memory.of_owner("ben")
     own = await ben.create_pin(

@@ -203,11 +203,28 @@ def test_a_short_decision_of_the_person_comes_with_what_was_proposed() -> None:
     assert contents(long, DECISION, proposal=proposal) == [long]
 
 
+def test_what_may_contain_a_secret_is_not_quoted_beside_a_decision() -> None:
+    assert contents("Agreed, go with that", DECISION, proposal="The password otter9 is for the deploys.") == [
+        "Agreed, go with that"
+    ]
+
+
 def test_a_question_may_be_quoted_and_is_never_pinned() -> None:
     asked = message("Good. Which port shall the staging database have?", Role.ASSISTANT)
     assert [one.text for one in quotable(asked)] == ["Which port shall the staging database have?"]
     assert pinnable(asked) == []
     assert found_pins(asked, quotable(asked), [WORTH_IT]) == []
+
+
+def test_what_says_nothing_or_announces_something_is_not_quoted() -> None:
+    for text, quoted in (
+        ("Done.", []),
+        ("Ok?", []),
+        ("Here is the whole plan:\n```py\nx = 1\n```", []),
+        ("以下是计划：", []),
+        ("用哪个数据库？", ["用哪个数据库？"]),
+    ):
+        assert [one.text for one in quotable(message(text, Role.ASSISTANT))] == quoted
 
 
 def test_a_pin_reaches_as_far_as_its_sentence() -> None:

@@ -145,7 +145,8 @@ async def test_a_short_decision_comes_with_what_is_most_like_it_or_else_the_ques
         (asking, (), asked),
         (told, (), None),
         (message(1, f"{done} {PROPOSED} Ok?", Role.ASSISTANT), (0.1, 0.1, 0.1), None),
-        (message(1, "Yes!", Role.ASSISTANT), (), None),
+        (message(1, "Done.", Role.ASSISTANT), (), None),
+        (message(1, "Done. 用哪个数据库？", Role.ASSISTANT), (), "用哪个数据库？"),
     ):
         [pin] = await drafts(Deciding(*likeness), before, agreed)
         assert pin == (agreed.text if answered is None else f"{agreed.text} (to: {answered})")

@@ -64,3 +64,4 @@ def test_the_words_behind_a_negation_are_denied(text: str, denied: str, passing:
 
 def test_the_names_in_a_text_are_no_numbers_and_no_first_words() -> None:
     assert names_in("Pages are cached in Redis 7 on Fly.io for 15 minutes.") == {"redis", "fly.io"}
+    assert names_in("In Graz I’m at home, and I know Sean O’Hara.") == {"graz", "sean", "o'hara"}

@@ -25,8 +25,8 @@ async def with_records(memory: "Memory", result: CallToolResult, records: Iterab
     """The result with at most 50 records for the App. Those that the caller's role in their space does not let them
     change are `fixed`, and `same` names none of those. A field that is None or empty is left out."""
     found = list(islice(records, _MOST))
-    spaces = {each: one.get("space") for one in found for each in (one["record_id"], *one.get("same", ()))}
-    fixed = await memory.spaces.fixed(spaces)
+    spaces = {one["record_id"]: one.get("space") for one in found}
+    fixed = await memory.spaces.fixed(spaces, [each for one in found for each in one.get("same", ())])
     shown: list[dict[str, Any]] = []
     for one in found:
         same = [each for each in one.get("same", ()) if each not in fixed]

@@ -44,6 +44,7 @@ async def session(visit: Visit[Place]) -> Shown:
     turns = await timeline.turns(one.id, first_seq=first, last_seq=first + _TURNS - 1)
     titles = await memory.conversations.titles([one.id])
     title = titles.get(one.id) or one.id
+    forgotten = [of for of, why in turns.hidden.items() if why is Hidden.FORGOTTEN]
     values: dict[str, Any] = {
         "session": one,
         "client": found.client,
@@ -59,7 +60,7 @@ async def session(visit: Visit[Place]) -> Shown:
         "most": _TURN_CHARS,
         "few": _FEW,
         "count": one.message_count - one.hidden_count,
-        "forgotten": [of for of, why in turns.hidden.items() if why is Hidden.FORGOTTEN],
+        "forgotten": forgotten if all(turn.is_hidden for turn in turns.messages) else [],
     }
     return Shown("session.html", title, values)
 

@@ -155,3 +155,21 @@ def test_what_the_role_in_a_space_does_not_let_one_change_is_fixed(
                 [twice] = shown.keys() - {"hers", "mine"}
                 same = {copies[each] for each in shown[twice].get("same", ())}
                 assert same == changeable & ({"hers too", "mine too"} - {twice})
+
+
+def test_a_copy_with_the_words_of_one_s_own_record_is_not_named_to_be_forgotten(database: Path) -> None:
+    async def share() -> str:
+        memory = await opened.server.opened.memory()
+        await memory.spaces.create("backend")
+        await memory.spaces.set_member("backend", "ann", Role.WRITER)
+        await memory.spaces.set_member("backend", memory.place.owner, Role.READER)
+        for whose in (memory.of_owner("ann"), memory):
+            pin = await whose.create_pin(CreatePinRequest(content="The build costs nothing.", scope=Reach.PERSON))
+            if whose is not memory:
+                await whose.spaces.share(pin.id, "backend")
+        return pin.id
+
+    with served(database, ERAS[-1]) as opened:
+        own = opened.portal.call(share)
+        [found] = opened.call("search_memory", {"query": "the build"})["_meta"]["kalito/records"]
+        assert (found["record_id"], found.get("same"), found.get("fixed")) == (own, None, None)

@@ -31,6 +31,17 @@ def test_a_conversation_is_shown_in_parts_of_fifty_turns(client: httpx2.Client, 
     assert turns(person) == [f"turn-{number}" for number in range(101, 121)]
 
 
+def test_each_page_of_a_forgotten_conversation_can_be_brought_back(client: httpx2.Client, person: Person) -> None:
+    session, back = fresh("gone"), "Bring back this page"
+    for message in record(client, session, *(f"Turn {number}." for number in range(1, 53))):
+        said(client.delete(f"/api/records/{message}", headers={"if-match": '"1"'}))
+    for page, words in ((1, "Turn 50."), (2, "Turn 52.")):
+        person.open(f"/s/{session}", page=page)
+        person.press("/act/restore", back)
+        assert words in person.html.words
+        assert back not in person.html.words
+
+
 def test_what_came_of_it_stands_beside_what_was_said(client: httpx2.Client, person: Person) -> None:
     session = fresh("digest")
     [first, last] = record(client, session, "We sail on Monday.", "On Monday, then.")
