@@ -259,6 +259,7 @@ class Packer:
         steps = Ends([end for end in ends if end], parts.query)
         heading = "" if packing.digest else render.LATEST_HEADING
         packing.latest = self._take_passages(packing, heading, steps, parts.session_id, room)
+        packing.drop_said(parts.digest)
 
     def _take_known(
         self,

@@ -9,6 +9,7 @@ from kalito_mcp.contexts import render
 from kalito_mcp.contexts.history import TakenPassages
 from kalito_mcp.contexts.parts import ContextParts
 from kalito_mcp.domain.given import MOST_LEFT_OUT, LeftOut, PartName, Why, left_out
+from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
 
 _LATEST: Final = 0.25
@@ -47,6 +48,14 @@ class Packing:
         part[place] = piece
         self.left -= cost
         return True
+
+    def drop_said(self, digest: Sequence[KnownRecord]) -> None:
+        """Leave out of the digest what the ends of conversations say in the same words, unless it is open there."""
+        said = [turn.text for turn in self.latest.turns]
+        for place in list(self.digest):
+            one = digest[place]
+            if one.kind is not Kind.OPEN and any(" ".join(one.text.split()) in text for text in said):
+                del self.digest[place]
 
 
 def taken_ids(parts: ContextParts, packing: Packing) -> dict[PartName, list[str]]:

@@ -63,6 +63,15 @@ async def test_who_asks_where_the_work_was_left_gets_what_is_open_and_the_end(me
     assert "The label endpoint has margins since friday." in text
 
 
+async def test_what_an_end_says_itself_is_not_said_before_it_unless_it_is_open(memory: Memory) -> None:
+    said, asked = "Ana says the barcode is fine.", "The barcode of the second label waits."
+    await talk(memory, "saturday", said, "Noted.", asked, "I see.", days_ago=-9)
+    await left(memory, "saturday", [(Kind.OUTCOME, said), (Kind.OPEN, asked), (Kind.OUTCOME, "Ana was asked.")])
+    context = await memory.build_context(None)
+    assert (context.text.count(said), context.text.count(asked), context.text.count("Ana was asked.")) == (1, 2, 1)
+    assert said not in [one.text for one in context.known]
+
+
 async def test_a_session_starts_with_it_and_a_conversation_under_way_does_not_repeat_it(memory: Memory) -> None:
     assert "The barcode waits for Ana." in (await memory.hooks.inject_known()).text
     await talk(memory, "friday", "And the barcode?", "It waits.", "Then tomorrow.")
