@@ -144,12 +144,11 @@ class Conversations:
         """The conversation that a host calls so. `memory` knows whether it went on after it was finalized."""
         if name not in self._by_name:
             sessions = {session.id for session in await memory.conversations.recent(prefix=name)}
-            numbers = range(MOST_CONTINUED, 1, -1)
             own = memory.place.limits.own_session
-            ids = {number: {one, own(one)} for number in numbers for one in (continued(name, number),)}
-            number = next((number for number in numbers if not ids[number].isdisjoint(sessions)), 1)
+            parts = ((number, continued(name, number)) for number in range(MOST_CONTINUED, 0, -1))
+            number = next((number for number, one in parts if not sessions.isdisjoint((one, own(one)))), 0)
             # Another report may have been faster.
-            self._by_name.setdefault(name, Conversation(name, number, is_resumed=bool(sessions)))
+            self._by_name.setdefault(name, Conversation(name, max(number, 1), is_resumed=number > 0))
         self._by_name.move_to_end(name)
         while len(self._by_name) > _MOST_KEPT:
             self._by_name.popitem(last=False)

@@ -216,6 +216,14 @@ async def test_a_session_that_ended_goes_on_under_another_name(database: Path, e
         assert await messages(h, "s1~2") == [("user", "I am back."), ("user", "Still here.")]
 
 
+async def test_a_new_conversation_whose_name_begins_another_s_is_not_resumed(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        for name in ("c21", "c2"):
+            await told(h, "UserPromptSubmit", "facts", prompt=STAGING, prompt_id=f"before {name}")
+            await h.settled()
+            assert "6543" in await told(h, "UserPromptSubmit", name, prompt=ASKED, prompt_id=name)
+
+
 async def test_a_resumed_conversation_is_not_given_what_it_still_sees(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await told(h, "UserPromptSubmit", "s1", prompt="My name is Ann, and I never eat nuts.", prompt_id="p1")
