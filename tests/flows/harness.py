@@ -24,7 +24,6 @@ from kalito_mcp.server.build import KalitoServer, build_server
 from kalito_mcp.text.titles import short_id
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
-from tests.opener import Opener
 from tests.postgres import OWNER, new_database, shared_server
 
 ERAS: Final = ("legacy", "2026-07-28")
@@ -107,10 +106,6 @@ async def _address(database: Path) -> DatabaseAddress:
     return DatabaseAddress(database, _ON_SERVER[database])
 
 
-_IDLE: Final[list[tuple[KalitoServer, Opener]]] = []
-"""Servers that can be reused: their last block ended well. Making one takes longer than most flows."""
-
-
 @asynccontextmanager
 async def served(
     database: Path,
@@ -124,12 +119,7 @@ async def served(
 ) -> AsyncIterator[Harness]:
     """Serve a memory, or what one project has of it, to a client of the given era. Yields the connected client. Days
     are of UTC without `settings`, and hooks wait however slow the machine is."""
-    if _IDLE:
-        server, opener = _IDLE.pop()
-    else:
-        server = build_server(opener := Opener())
     chosen = settings or Settings(time=TimePolicy("UTC"), injection=InjectionPolicy(timeout_s=4))
-
     chosen = replace(chosen, database=await _address(database))
 
     @asynccontextmanager
@@ -137,13 +127,9 @@ async def served(
         async with open_memory(None, chosen, clock=clock, ids=ids) as memory:
             yield await memory.in_project(project)
 
-    opener.opens = opens
-    server.opened.default_session = default_session
-    server.capture.forget()
-    server.capture.go_on_in(None)
+    server = build_server(opens, default_session=default_session)
     async with Client(server, mode=era) as client:
         yield Harness(client, server)
-    _IDLE.append((server, opener))
 
 
 def said(*texts: str, role: str = "user") -> list[dict[str, Any]]:

@@ -26,12 +26,11 @@ from pydantic import AnyUrl
 from kalito_mcp.access.policy import HttpPolicy
 from kalito_mcp.exchange.archive import archive_pieces
 from kalito_mcp.memory import Memory
-from kalito_mcp.server.build import KalitoServer, build_server
+from kalito_mcp.server.build import build_server
 from kalito_mcp.server.web_app import http_app
 from kalito_mcp.web.client_documents import ClientDocuments
 from kalito_mcp.wiring import open_memory
 from tests.empty_database import lay_empty_database
-from tests.opener import Opener
 from tests.scripted import ScriptedClock
 
 PASSPHRASE: Final = "five green kites over Oslo"
@@ -56,10 +55,6 @@ class Home:
         return f"{self.base}/mcp"
 
 
-_IDLE: Final[list[tuple[KalitoServer, Opener]]] = []
-"""Servers that can be reused: their last block ended well."""
-
-
 @asynccontextmanager
 async def home(
     folder: Path,
@@ -73,11 +68,7 @@ async def home(
     """Serve a memory until the block ends."""
     clock = clock or now_clock()
     database = lay_empty_database(folder / "memory.db")
-    if _IDLE:
-        server, opener = _IDLE.pop()
-    else:
-        server = build_server(opener := Opener())
-    opener.opens = lambda: open_memory(database, clock=clock)
+    server = build_server(lambda: open_memory(database, clock=clock))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         async with server.opened.open(), anyio.create_task_group() as tasks:
@@ -100,7 +91,6 @@ async def home(
                 yield Home(f"http://127.0.0.1:{port}", memory, clock)
             finally:
                 serving.should_exit = True
-    _IDLE.append((server, opener))
 
 
 @dataclass

@@ -109,7 +109,6 @@ async def timeline(visit: Visit[Days]) -> Shown:
         is_forgotten=sent.forgotten,
         limit=_SESSIONS + 1,
     )
-    has_forgotten = not sent.forgotten and bool(await reader.sessions(is_forgotten=True, limit=1))
     page = found[:_SESSIONS]
     shown = points[:_OPEN_SHOWN]
     titles = await visit.memory.conversations.titles([*(one.session.id for one in page), *_sessions_of(shown)])
@@ -118,7 +117,6 @@ async def timeline(visit: Visit[Days]) -> Shown:
     values: dict[str, Any] = {
         "sent": sent,
         "days": _days(page, titles, zone, day),
-        "has_forgotten": has_forgotten,
         "chosen": None if day is None else _name(day),
         "bars": bars,
         "total": sum(one.count for one in bars),
