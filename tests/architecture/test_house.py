@@ -87,6 +87,7 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "records/named.py": 2,
     "records/repetitions.py": 1,
     "records/sessions.py": 1,
+    "retrieval/known_names.py": 1,
     "summaries/existing.py": 1,
     "upkeep/answer_log.py": 1,
     "upkeep/finalizer.py": 1,
