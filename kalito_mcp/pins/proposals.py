@@ -1,7 +1,7 @@
 """Which sentence of the assistant's message before it a short decision answers. Pure.
 
-The one that is most alike; or else the question at the end, because whoever answers one rarely repeats its words; or
-else the only sentence. Often nothing fits: a person also decides what nobody asked for.
+The one that is most alike; or else the question at the end, because an answer rarely repeats the words of its question;
+or else the only sentence. Often nothing fits: a person also decides what nobody asked for.
 
 The bar is from 28 short decisions of `bench/sets/kinds/conversations.jsonl`.
 """

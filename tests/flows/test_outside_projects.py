@@ -86,10 +86,10 @@ async def test_nothing_found_says_that_other_projects_were_not_asked_and_not_whe
 
 
 async def test_nothing_found_in_a_project_that_nobody_knows_names_those_there_are(three_places: Path, era: str) -> None:
-    told = "there is no project 'zeppelin' yet, only 'boat' and 'kite'; other projects were not searched"
+    note = "there is no project 'zeppelin' yet, only 'boat' and 'kite'; other projects were not searched"
     async with served(three_places, era) as h:
-        assert told in (await h.facts("search_memory", query="nine", project="zeppelin"))["note"]
-        assert told in await h.text("build_context", query="nine", project="zeppelin", format="structured")
+        assert note in (await h.facts("search_memory", query="nine", project="zeppelin"))["note"]
+        assert note in await h.text("build_context", query="nine", project="zeppelin", format="structured")
         for project in ("kite", "*", PERSONAL):
             assert "there is no" not in (await h.facts("search_memory", query="balloon", project=project))["note"]
         # The first context of a new project has nothing to say.

@@ -60,7 +60,7 @@ async def test_a_session_of_which_all_is_forgotten_is_in_no_list_until_it_is_bro
         memory = await h.server.opened.memory()
         await record(h, "kept", "forgotten")
         pin = await memory.create_pin(CreatePinRequest("pinned", "We sail on Monday."))
-        told = await memory.record_messages("pinned", [NewMessage(Role.USER, "Nothing else.")])
+        recorded = await memory.record_messages("pinned", [NewMessage(Role.USER, "Nothing else.")])
         version = await memory.changes.versions([Watched(WatchedKind.SESSION_LIST)])
 
         async def listed() -> list[list[str]]:
@@ -73,7 +73,7 @@ async def test_a_session_of_which_all_is_forgotten_is_in_no_list_until_it_is_bro
             return [page, [one["session_id"] for one in found["sessions"]], list(completed.completion.values)]
 
         await memory.forget("msg_2")
-        await memory.forget(told.message_ids[0])
+        await memory.forget(recorded.message_ids[0])
         names = ["pinned", "kept"]
         assert await listed() == [[stats_uri(one) for one in names], names, names]
         assert await memory.changes.versions([Watched(WatchedKind.SESSION_LIST)]) != version

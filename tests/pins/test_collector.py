@@ -134,16 +134,16 @@ async def test_a_short_decision_comes_with_the_assistant_s_proposal_right_before
 async def test_a_short_decision_comes_with_what_is_most_like_it_or_else_the_question_at_the_end() -> None:
     agreed = message(2, "agreed, but at noon")
     done, asked = "All 41 tests of the importer pass.", "At what time shall it run?"
-    told = message(1, f"{done} {PROPOSED}", Role.ASSISTANT)
+    proposing = message(1, f"{done} {PROPOSED}", Role.ASSISTANT)
     asking = message(1, f"{done} {PROPOSED} {asked}", Role.ASSISTANT)
     for before, likeness, answered in (
-        (told, (0.1, 0.4), PROPOSED),
-        (told, (0.4, 0.1), done),
-        (told, (0.1, 0.1), None),
+        (proposing, (0.1, 0.4), PROPOSED),
+        (proposing, (0.4, 0.1), done),
+        (proposing, (0.1, 0.1), None),
         (asking, (0.1, 0.1, 0.1), asked),
         (asking, (0.1, 0.4, 0.1), PROPOSED),
         (asking, (), asked),
-        (told, (), None),
+        (proposing, (), None),
         (message(1, f"{done} {PROPOSED} Ok?", Role.ASSISTANT), (0.1, 0.1, 0.1), None),
         (message(1, "Done.", Role.ASSISTANT), (), None),
         (message(1, "Done. 用哪个数据库？", Role.ASSISTANT), (), "用哪个数据库？"),
