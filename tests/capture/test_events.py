@@ -274,7 +274,7 @@ def test_what_windsurf_says_in_another_shape_is_left_out(given: object) -> None:
         assert read_event("windsurf", name, {"trajectory_id": "s1", "tool_info": given}) is None
 
 
-@pytest.mark.parametrize("more", [{"source": "loop_wakeup"}, {"prompt": "<task-notification>\\njob 3 done"}])
+@pytest.mark.parametrize("more", [{"source": "loop_wakeup"}, {"prompt": "<job-done>3</job-done>"}])
 def test_what_no_person_wrote_is_no_prompt(more: dict[str, Any]) -> None:
     assert read_event("claude-code", "UserPromptSubmit", BASE | {"prompt": "Hi"} | more) is None
 
