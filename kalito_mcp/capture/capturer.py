@@ -168,9 +168,13 @@ class Capture:
             # An assistant that goes into another folder does not take its conversation with it.
             memory = await memory.in_project_of(conversation.session_id)
             memory.place.check_remembered()
-            most = memory.max_text_bytes
-            event = replace(event, text=storable(event.text, most), unascribed=storable(event.unascribed, most))
             conversation.is_heard = True
+            own = conversation.sub_agents.ascribed(event, key, is_late=is_late)
+            if own is None:
+                self._conversations.keep(conversation)
+                return ""
+            most = memory.max_text_bytes
+            event = replace(own, text=storable(own.text, most), unascribed=storable(own.unascribed, most))
             if is_late and (unread := conversation.take_back(key)):
                 memory.hooks.take_back(conversation.session_id, unread)
             with conversation.giving(key):

@@ -1,14 +1,14 @@
 """Reads the events of hosts' hooks into one form. Pure.
 
 Each host has its own names of events and fields; one table per host lists them. An event outside of a conversation
-between a person and an assistant is None: a subagent's, a timer's, or of a kind that is not listed. Sources: the hooks'
-documentation of each host; for Claude Code, what its releases 2.1.197 and 2.1.329 sent.
+between a person and an assistant is None: a timer's, or of a kind that is not listed. The events of a sub-agent have no
+words. Sources: the hooks' documentation of each host; for Claude Code, what its releases 2.1.197 and 2.1.329 sent.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -26,6 +26,9 @@ class EventKind(StrEnum):
     COMPACTING = "compacting"
     COMPACTED = "compacted"
     ENDED = "ended"
+    SUB_AGENT_STARTED = "sub-agent started"
+    SUB_AGENT_TASKED = "sub-agent tasked"
+    SUB_AGENT_ENDED = "sub-agent ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,10 @@ class HookEvent:
     tool: ToolUse | None = None
     is_over: bool = True
     """Whether a session that ends is over for good, not resumed or cleared by a host that goes on with it."""
+    agent_id: str | None = None
+    """The sub-agent, if the event is of one."""
+    transcript: str | None = None
+    """The path of the transcript that the event names."""
 
 
 _CLAUDE: Final = {
@@ -67,6 +74,8 @@ _CLAUDE: Final = {
     "PreCompact": EventKind.COMPACTING,
     "PostCompact": EventKind.COMPACTED,
     "SessionEnd": EventKind.ENDED,
+    "SubagentStart": EventKind.SUB_AGENT_STARTED,
+    "SubagentStop": EventKind.SUB_AGENT_ENDED,
 }
 _CAMEL: Final = {
     "sessionStart": EventKind.STARTED,
@@ -78,6 +87,10 @@ _CAMEL: Final = {
     "postToolUse": EventKind.TOOL,
     "preCompact": EventKind.COMPACTING,
     "sessionEnd": EventKind.ENDED,
+}
+_SUB_AGENTS: Final = {
+    "subagentStart": EventKind.SUB_AGENT_STARTED,
+    "subagentStop": EventKind.SUB_AGENT_ENDED,
 }
 _GEMINI: Final = {
     "SessionStart": EventKind.STARTED,
@@ -103,8 +116,9 @@ _WINDSURF: Final = {
 EVENTS: Final[Mapping[str, Mapping[str, EventKind]]] = {
     "claude-code": _CLAUDE,
     "codex": _CLAUDE,
-    "vscode": _CLAUDE | _CAMEL,
-    "cursor": _CAMEL,
+    "vscode": _CLAUDE | _CAMEL | _SUB_AGENTS,
+    "cursor": _CAMEL | _SUB_AGENTS,
+    # Its sub-agents run no hooks of prompts, and work in the background while its person types.
     "copilot": _CAMEL,
     "gemini": _GEMINI,
     "windsurf": _WINDSURF,
@@ -118,6 +132,8 @@ _MOMENT: Final = "timestamp"
 
 # The first of these fields that is there counts.
 _TURN: Final = ("prompt_id", "turn_id", "generation_id", "message_id", "execution_id")
+_AGENT: Final = ("agent_id", "subagent_id", "agentId")
+_TRANSCRIPT: Final = ("transcript_path", "transcriptPath")
 _TOOL_USE: Final = ("tool_use_id", "tool_call_id", "call_id")
 _WORDS: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.PROMPT: ("prompt", "transformedPrompt", "user_prompt"),
@@ -130,6 +146,7 @@ _BY_PERSONS: Final = frozenset({None, "", "user", "sdk"})
 _ONE_ARGUMENT: Final = re.compile(r'"((?:[^"]|(?<=\\)")*)"')
 """A prompt on OpenCode's command line, which it puts into quotation marks if it is of several words."""
 
+_OF_SUB_AGENTS: Final = (EventKind.SUB_AGENT_STARTED, EventKind.SUB_AGENT_TASKED, EventKind.SUB_AGENT_ENDED)
 _GOES_ON: Final = frozenset({"resume", "clear", "fork"})
 _FILE_FIELDS: Final = ("file_path", "filePath", "notebook_path", "path", "filename", "files")
 _PATCH_FIELDS: Final = ("command", "input", "patch")
@@ -158,23 +175,28 @@ def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | 
     payload = {**payload, "hook_event_name": name}
     kind = EVENTS.get(host, {}).get(name)
     session_id = first(payload, SESSION)
-    if kind is None or session_id is None or payload.get("agent_id"):
+    if kind is None or session_id is None:
+        return None
+    agent_id = first(payload, _AGENT)
+    if kind is EventKind.PROMPT and payload.get("agent_id"):
+        kind = EventKind.SUB_AGENT_TASKED
+    event = HookEvent(host, name, kind, session_id, first(payload, FOLDER), agent_id=agent_id)
+    if kind in _OF_SUB_AGENTS:
+        return replace(event, id=_moment(payload))
+    if payload.get("agent_id"):
         return None
     words = _words(host, kind, payload)
     tool = _tool_use(payload) if kind is EventKind.TOOL else None
     if words is None or (kind is EventKind.TOOL and tool is None):
         return None
-    return HookEvent(
-        host=host,
-        name=name,
-        kind=kind,
-        session_id=session_id,
-        folder=first(payload, FOLDER),
+    return replace(
+        event,
         text=words.words,
         unascribed=words.unascribed,
         id=first(payload, _TOOL_USE) if kind is EventKind.TOOL else first(payload, _TURN) or _moment(payload),
         tool=tool,
         is_over=first(payload, ("reason",)) not in _GOES_ON,
+        transcript=first(payload, _TRANSCRIPT),
     )
 
 
