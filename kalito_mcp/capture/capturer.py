@@ -168,8 +168,13 @@ class Capture:
             # An assistant that goes into another folder does not take its conversation with it.
             memory = await memory.in_project_of(conversation.session_id)
             memory.place.check_remembered()
-            event = replace(event, text=storable(event.text, memory.max_text_bytes))
             conversation.is_heard = True
+            own = conversation.sub_agents.ascribed(event, key, is_late=is_late)
+            if own is None:
+                self._conversations.keep(conversation)
+                return ""
+            most = memory.max_text_bytes
+            event = replace(own, text=storable(own.text, most), unascribed=storable(own.unascribed, most))
             if is_late and (unread := conversation.take_back(key)):
                 memory.hooks.take_back(conversation.session_id, unread)
             with conversation.giving(key):
@@ -196,11 +201,11 @@ class Capture:
             case EventKind.STARTED if not is_late:
                 return await self._known(memory, event, conversation)
             case EventKind.PROMPT:
-                prompt = NewMessage(Role.USER, event.text, client_key=key, created_at=moment)
                 # Before it is recorded: nothing is more like a prompt than itself, and the assistant sees that.
-                found = [] if is_late else [await self._known(memory, event, conversation)]
-                found += [] if is_late else [await self._injected(memory, event, conversation)]
-                await self._record(memory, event, conversation, [prompt])
+                is_asked = not is_late and bool(event.text)
+                found = [await self._known(memory, event, conversation)] if is_asked else []
+                found += [await self._injected(memory, event, conversation)] if is_asked else []
+                await self._record(memory, event, conversation, _messages(event, key, moment))
                 return "\n".join(filter(None, found))
             case EventKind.REPLY:
                 reply = NewMessage(Role.ASSISTANT, event.text, client_key=key, created_at=moment)
@@ -333,6 +338,13 @@ def storable(text: str, max_bytes: int) -> str:
     return (text.encode()[: max_bytes - len(mark)] + mark).decode("utf-8", "ignore")
 
 
+def _messages(event: HookEvent, key: str, moment: int | None) -> list[NewMessage]:
+    """The messages of a prompt: what may not be the person's is ascribed to nobody, and comes first."""
+    said = {Role.SYSTEM: event.unascribed, Role.USER: event.text}
+    keys = {Role.SYSTEM: f"{key}:unascribed", Role.USER: key}
+    return [NewMessage(role, text, client_key=keys[role], created_at=moment) for role, text in said.items() if text]
+
+
 def _hash_of(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
@@ -351,7 +363,8 @@ def _key_of(event: HookEvent) -> str:
     hook from two of its files. Empty without either. Secrets do not count: events that wait for a server have none."""
     if event.id is None:
         return ""
-    return f"{HOOK_KEY}{event.host}:{_hash_of(event.id)}:{event.kind}:{_hash_of(cleaned(event.text)[0])}"
+    words = cleaned(event.text or event.unascribed)[0]
+    return f"{HOOK_KEY}{event.host}:{_hash_of(event.id)}:{event.kind}:{_hash_of(words)}"
 
 
 def report_of_call(arguments: Mapping[str, Any]) -> dict[str, Any]:

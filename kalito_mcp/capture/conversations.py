@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kalito_mcp.capture.events import ToolUse
+from kalito_mcp.capture.sub_agents import SubAgents
 from kalito_mcp.files import write_whole
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Conversation:
     """What was given last."""
     work: dict[str, ToolUse] = field(default_factory=dict[str, ToolUse])
     """What the assistant did since its last reply, by the id of the report."""
+    sub_agents: SubAgents = field(default_factory=SubAgents)
     stored: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What its file says."""
 
@@ -106,7 +108,7 @@ class Conversation:
     def seen(self) -> dict[str, Any]:
         """What the assistant sees, as it is stored."""
         seen: dict[str, Any] = {"has_known": self.has_known, "shown": sorted(self.shown)}
-        seen |= {"lost_up_to": self.lost_up_to, "lost_in": self.lost_in}
+        seen |= {"lost_up_to": self.lost_up_to, "lost_in": self.lost_in, **self.sub_agents.stored()}
         return {**seen, "is_heard": True} if self.is_heard else seen
 
     def take_over(self, stored: Mapping[str, Any]) -> None:
@@ -114,7 +116,9 @@ class Conversation:
         LookupError, TypeError or ValueError if that is damaged; then nothing changes."""
         has_known, lost_up_to = bool(stored["has_known"]), int(stored["lost_up_to"])
         lost_in = int(stored.get("lost_in", self.number if lost_up_to else 1))
-        self.shown = set(map(str, stored["shown"]))
+        shown = set(map(str, stored["shown"]))
+        self.sub_agents.take_over(stored)
+        self.shown = shown
         self.has_known, self.is_heard, self.stored = has_known, True, stored
         self.lost_up_to, self.lost_in = lost_up_to, lost_in
 

@@ -8,19 +8,23 @@ not document the format, so what is unknown is skipped and counted.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.capture.events import HOST_TEXTS
 from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, moment
 from kalito_mcp.exchange.json_files import json_lines, parsed
 from kalito_mcp.exchange.texts import count, spoken, words_of
-from kalito_mcp.text.host_blocks import without_blocks
+from kalito_mcp.text.host_blocks import heard
 
 _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_NOTE: Final = "<user-memory-input>"
+_SIGNS: Final = ("isMeta", "isVisibleInTranscriptOnly", "isCompactSummary", "isApiErrorMessage", "isSynthetic")
+"""Fields of a record that the host wrote; in a record of the user, also the next one."""
+_BY_TOOL: Final = "sourceToolUseID"
+_PERSONS: Final = frozenset({"human", "user"})
+"""Kinds of origin of what a person wrote; others are tasks, channels, other sessions."""
 
 
 @dataclass(slots=True)
@@ -174,7 +178,8 @@ def _turns(tree: _Tree, reading: Reading) -> Iterator[Turn]:
             key = uuid if isinstance(uuid, str) else f"{reading.path.stem}:{place.begin}"
             inner = record.get("message")
             model = inner.get("model") if isinstance(inner, dict) else None
-            turn = Turn(role, said, key, moment(record.get("timestamp")), model if isinstance(model, str) else None)
+            model = model if isinstance(model, str) else None
+            turn = Turn(role, said, key, moment(record.get("timestamp")), model, is_typed=_is_typed(record))
             message = place.message
     if turn is not None:
         yield turn
@@ -188,39 +193,53 @@ def _said(record: dict[str, Any], skipped: dict[str, int]) -> str:
         if isinstance(queued, dict) and queued.get("type") == "queued_command":
             # Text that the user typed while the assistant worked.
             is_typed = queued.get("commandMode") in (None, "prompt") and isinstance(queued.get("prompt"), str)
-            return typed(queued["prompt"], skipped) if is_typed else ""
+            return typed(queued["prompt"], skipped) if is_typed and not _is_of_host(queued) else ""
     if not isinstance(kind, str) or kind not in _ROLES:
         count(skipped, "record that is not a message")
         return ""
-    if record.get("isMeta") is True or record.get("isVisibleInTranscriptOnly") is True:
-        count(skipped, "text of the host")
-        return ""
-    if record.get("isCompactSummary") is True or record.get("isApiErrorMessage") is True:
+    is_of_user = _ROLES[kind] is Role.USER
+    if any(record.get(sign) is True for sign in _SIGNS) or (is_of_user and _is_of_host(record)):
         count(skipped, "text of the host")
         return ""
     message = record.get("message")
     if not isinstance(message, dict):
         count(skipped, "message of an unknown kind")
         return ""
-    is_typed = _ROLES[kind] is Role.USER
-    return spoken(message.get("content"), skipped, (lambda text: typed(text, skipped)) if is_typed else words_of)
+    is_typed = _is_typed(record)
+    clean = partial(typed, skipped=skipped, is_typed=is_typed) if is_of_user else words_of
+    return spoken(message.get("content"), skipped, clean)
 
 
-def typed(text: str, skipped: dict[str, int]) -> str:
-    """The part of a text that the user typed. A command is as it was typed, one without arguments is nothing to
-    remember. What was typed behind a # for Claude Code's own memory is kept, too."""
-    words = words_of(without_blocks(text))
-    if words.startswith(_NOTE):
-        return _inside(words, "user-memory-input") or words
-    if words.startswith(HOST_TEXTS):
-        count(skipped, "text of the host")
-        return ""
+def _is_of_host(record: dict[str, Any]) -> bool:
+    """Whether the host says that nobody typed this: it came from a tool, a task, a timer or another session."""
+    origin = _origin(record)
+    is_known = origin is not None and origin not in _PERSONS
+    return is_known or record.get("promptSource") == "system" or isinstance(record.get(_BY_TOOL), str)
+
+
+def _is_typed(record: dict[str, Any]) -> bool:
+    """Whether the host says that a person typed this."""
+    return _origin(record) in _PERSONS or record.get("promptSource") == "typed"
+
+
+def _origin(record: dict[str, Any]) -> str | None:
+    origin = record.get("origin")
+    kind = origin.get("kind") if isinstance(origin, dict) else origin
+    return kind if isinstance(kind, str) else None
+
+
+def typed(text: str, skipped: dict[str, int], *, is_typed: bool = False) -> str:
+    """The text of the user in a block. A command is as it was typed, one without arguments is nothing to remember."""
+    words = words_of(text)
     if words.startswith(("<command-name>", "<command-message>")):
         command, arguments = _inside(words, "command-name"), _inside(words, "command-args")
         if command is None or not arguments:
             count(skipped, "command without words")
             return ""
         return f"{command} {arguments}"
+    if words and not any(heard(words, is_typed=is_typed)):
+        count(skipped, "text of the host")
+        return ""
     return words
 
 

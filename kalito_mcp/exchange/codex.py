@@ -1,21 +1,22 @@
 """Rollouts of Codex: `sessions/YYYY/MM/DD/rollout-*.jsonl`, a record a line, appended. From 0.137 on, one that nobody
 has touched for a week is compressed to `rollout-*.jsonl.zst`.
 
-The first record names the session and its folder. Messages are `response_item`s; the events `user_message` and
-`agent_message` repeat them. Messages have no ids. The rollout of a fork begins with a copy of the messages before it,
-with new times.
+The first record names the session and its folder. Messages are `response_item`s. An event repeats what the user typed
+(`user_message`, or `item_completed` of a `UserMessage`), so a message in the user's role without such an event is the
+host's. The first releases wrote no events. Messages have no ids. The rollout of a fork begins with a copy of the
+messages before it, with new times.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, moment
 from kalito_mcp.exchange.json_files import first_line, json_lines
-from kalito_mcp.exchange.texts import count, hash_of, spoken, words_of
+from kalito_mcp.exchange.texts import count, hash_of, spoken, texts_in, words_of
 from kalito_mcp.exchange.zstandard import SUFFIX, TO_INSTALL, zstandard
 from kalito_mcp.text.host_blocks import without_ide_context
 
@@ -23,18 +24,14 @@ _ID: Final = re.compile(r"[0-9a-zA-Z-]+")
 _FOLDERS: Final = ("sessions", "archived_sessions")
 _NO_ZSTANDARD: Final = f"compressed conversation of Codex; {TO_INSTALL}"
 _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
+_EVENT: Final = "event_msg"
 _OF_THE_HOST: Final = (
     "# AGENTS.md instructions",
-    "<environment_context>",
-    "<user_instructions>",
     "<INSTRUCTIONS>",
-    "<permissions instructions>",
-    "<turn_aborted>",
-    "<user_shell_command>",
     "<skill>",
-    "<subagent_notification>",
-    "<collaboration_mode>",
+    "Another language model started to solve this problem and produced a summary",
 )
+"""How texts of the host begin, in rollouts without the events."""
 
 
 class Codex:
@@ -110,12 +107,16 @@ def _without_copies(turns: Iterator[Turn], others: Iterator[Turn], reading: Read
 
 
 def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:
+    typed = _Typed(reading)
+    waiting: int | None = None
+    """Where messages in the user's role begin after which nothing is said: their events may not be written yet."""
     for line in json_lines(reading):
         record = line.value
         # The first releases wrote messages without an envelope.
         payload = record.get("payload") if "payload" in record else record
-        if record.get("type") in ("event_msg", "session_meta", "turn_context"):
+        if record.get("type") in (_EVENT, "session_meta", "turn_context"):
             continue
+        begun, waiting = waiting, None
         if not isinstance(payload, dict):
             count(reading.skipped, "message of an unknown kind")
             continue
@@ -130,20 +131,81 @@ def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:
         if role is None:
             count(reading.skipped, "text of the host")
             continue
-        clean = words_of if role is Role.ASSISTANT else partial(_typed, skipped=reading.skipped)
-        said = spoken(payload.get("content"), reading.skipped, clean)
+        if role is Role.USER:
+            said = typed.said(payload.get("content"))
+        else:
+            said = spoken(payload.get("content"), reading.skipped)
         if said:
             time = record.get("timestamp")
             key = hash_of(session_id, time if isinstance(time, str) else line.begin, role.value, said)
-            yield Turn(role, said, key, moment(time))
+            yield Turn(role, said, key, moment(time), is_typed=typed.is_known and role is Role.USER)
+        elif role is Role.USER and typed.is_known:
+            waiting = line.begin if begun is None else begun
+    if waiting is not None and reading.path.suffix != SUFFIX:
+        reading.read_to = waiting
 
 
-def _typed(text: str, *, skipped: dict[str, int]) -> str:
-    words = without_ide_context(words_of(text))
-    if not words.startswith(_OF_THE_HOST):
+class _Typed:
+    """What the user typed in a rollout, as its events say."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._skipped = reading.skipped
+        self.is_known = False
+        """Whether the rollout has such events."""
+        start = 0 if reading.path.suffix == SUFFIX else reading.start
+        counts: dict[Any, Counter[str]] = {}
+        for line in json_lines(Reading(reading.path)):
+            payload = line.value.get("payload")
+            if line.value.get("type") != _EVENT or not isinstance(payload, dict):
+                continue
+            for text in _typed_in(payload):
+                self.is_known = True
+                if line.begin >= start:
+                    counts.setdefault(payload["type"], Counter())[_squeezed(text)] += 1
+        # A release writes both events for one message.
+        self._left: Counter[str] = Counter()
+        for one in counts.values():
+            self._left |= one
+
+    def said(self, content: Any) -> str:
+        """What the user typed of a message, block by block or all of it; empty if the host wrote it."""
+        said = spoken(content, self._skipped, self._words_of)
+        if not said and self.is_known and self._takes(whole := spoken(content, {}, _request)):
+            return whole
+        return said
+
+    def _words_of(self, text: str) -> str:
+        """The text of a block as the user typed it; empty if the host wrote it, which is counted."""
+        words = _request(text)
+        if words and not (self._takes(words) if self.is_known else not words.startswith(_OF_THE_HOST)):
+            count(self._skipped, "text of the host")
+            return ""
         return words
-    count(skipped, "text of the host")
-    return ""
+
+    def _takes(self, words: str) -> bool:
+        """Whether the words were typed once more than they were taken."""
+        key = _squeezed(words)
+        self._left[key] -= 1
+        return self._left[key] >= 0
+
+
+def _typed_in(event: dict[str, Any]) -> list[str]:
+    """The texts of an event that repeats what the user typed; empty for another event."""
+    item = event.get("item")
+    if event.get("type") == "user_message" and event.get("kind") in (None, "plain"):
+        return list(texts_in(event.get("message"), {}))
+    if event.get("type") == "item_completed" and isinstance(item, dict) and item.get("type") == "UserMessage":
+        return list(texts_in(item.get("content"), {}))
+    return []
+
+
+def _request(text: str) -> str:
+    return without_ide_context(words_of(text))
+
+
+def _squeezed(text: str) -> str:
+    """The text without white space, by which an event and a message are compared."""
+    return "".join(_request(text).split())
 
 
 def _reason(kind: Any) -> str:

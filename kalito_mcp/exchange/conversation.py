@@ -20,13 +20,16 @@ _FIRST_MS: Final = 100_000_000_000
 
 @dataclass(slots=True)
 class Turn:
-    """A message of one side. `key` is its id in the source, `at` in milliseconds since 1970 if the source says when."""
+    """A message of one side. `key` is its id in the source, `at` in milliseconds since 1970 if the source says when.
+    The words of `SYSTEM` are ascribed to neither side."""
 
     role: Role
     text: str
     key: str
     at: int | None = None
     model: str | None = None
+    is_typed: bool = False
+    """Whether the source says that the user typed it."""
 
 
 @dataclass(slots=True)

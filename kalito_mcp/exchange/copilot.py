@@ -50,4 +50,6 @@ def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:
         if said := spoken(fields.get("content"), reading.skipped):
             named = event.get("id")
             key = named if isinstance(named, str) else hash_of(session_id, line.begin, role.value, said)
+            if role is Role.USER and fields.get("source") not in (None, "user"):
+                role = Role.SYSTEM  # a skill's, or the host's own
             yield Turn(role, said, key, moment(event.get("timestamp")))

@@ -17,6 +17,11 @@ _NOT_OF_THE_USER: Final = "SELECT id FROM sessions WHERE session_type IN ('sub_a
 _MESSAGES: Final = """
 SELECT id, role, content_json, created_timestamp FROM messages WHERE session_id = ? ORDER BY id
 """
+_HIDDEN: Final = """
+SELECT id FROM messages WHERE session_id = ?
+AND json_valid(metadata_json) AND json_extract(metadata_json, '$.userVisible') = 0
+"""
+"""Messages that its user does not see, such as the summary after a compaction."""
 _FOLDERS: Final = ("goose", "Block/goose", "Block/goose/data")
 """Where it keeps its data, by system and release: on Linux; on macOS; on Windows."""
 _NEEDED: Final = (
@@ -57,13 +62,21 @@ class Goose:
 
 def _turns_of_lines(session_id: str, reading: Reading) -> Iterator[Turn]:
     for line in json_lines(reading):
-        if "role" in line.value:
+        about = line.value.get("metadata")
+        if isinstance(about, dict) and about.get("userVisible") is False:
+            count(reading.skipped, "text of the host")
+        elif "role" in line.value:
             key = line.value.get("id")
             yield from _turn(session_id, key, line.value["role"], line.value.get("content"), line.value, reading)
 
 
 def _turns_of_rows(connection: sqlite3.Connection, session_id: str, reading: Reading) -> Iterator[Turn]:
+    has_hidden = "metadata_json" in columns(connection, "messages")
+    hidden = {row[0] for row in connection.execute(_HIDDEN, (session_id,))} if has_hidden else set()
     for key, role, raw, created in connection.execute(_MESSAGES, (session_id,)):
+        if key in hidden:
+            count(reading.skipped, "text of the host")
+            continue
         content = parsed(raw) if isinstance(raw, str) else None
         if content is None:
             count(reading.skipped, "content of an unknown kind")

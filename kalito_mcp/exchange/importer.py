@@ -8,7 +8,7 @@ messages are on disk.
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
@@ -27,7 +27,7 @@ from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Rea
 from kalito_mcp.exchange.stored import Stored
 from kalito_mcp.memory import Memory
 from kalito_mcp.safety.redaction import usable_handle
-from kalito_mcp.text.host_blocks import words_of_person
+from kalito_mcp.text.host_blocks import heard
 
 _log: Final = logging.getLogger("kalito.import")
 MOST_TURNS: Final = 1_000
@@ -206,12 +206,10 @@ class Importer:
                 reading.skipped["older than --since"] += 1
                 is_whole = False
                 continue
-            message = self._message(turn, at, file.source, stored)
-            if message is None:
-                continue
-            batch.append(message)
-            size += len(message.text)
-            if len(batch) == MOST_TURNS or size >= _MOST_CHARACTERS:
+            new = [one for part in self._parts(turn) if (one := self._message(part, at, file.source, stored))]
+            batch += new
+            size += sum(len(one.text) for one in new)
+            if len(batch) >= MOST_TURNS or size >= _MOST_CHARACTERS:
                 new_count += await self._record(conversation, batch, stored)
                 self._progress(self._done + min(reading.read_to, file.size) - reading.start, self.report.messages)
                 batch, size = [], 0
@@ -284,19 +282,26 @@ class Importer:
             return await self._memory_of(None), f"{note.project}: {note.text}"
         return await self.memory.in_project(known), note.text
 
-    def _message(self, turn: Turn, at: int, source: Source, stored: Stored) -> NewMessage | None:
-        """The turn as it is recorded; None if it is left out."""
-        key = client_key(source.name, turn.key)
+    def _parts(self, turn: Turn) -> list[Turn]:
+        """The turn; of a user's turn, what is ascribed to nobody and then the user's words, as far as it has them."""
         try:
             checked_text(turn.text, "text", max_bytes=MOST_BYTES)
         except InvalidInput:
             self.report.skipped["message that is empty or too long"] += 1
-            return None
-        if turn.role is Role.USER:
-            turn.text = words_of_person(turn.text)
-            if not turn.text:
-                self.report.skipped["text of the host"] += 1
-                return None
+            return []
+        if turn.role is not Role.USER:
+            return [turn]
+        words, unascribed = heard(turn.text, is_typed=turn.is_typed)
+        parts = [replace(turn, role=Role.SYSTEM, text=unascribed, key=f"{turn.key}:unascribed")] if unascribed else []
+        if words:
+            parts.append(replace(turn, text=words))
+        elif not unascribed:
+            self.report.skipped["text of the host"] += 1
+        return parts
+
+    def _message(self, turn: Turn, at: int, source: Source, stored: Stored) -> NewMessage | None:
+        """The turn as it is recorded; None if it is stored already."""
+        key = client_key(source.name, turn.key)
         text = stored.new_of(turn, key)
         if not text:
             self.report.present += 1

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Any, Final
 
+from kalito_mcp.text.host_blocks import without_memory
+
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_FENCE: Final = re.compile(r"<kalito-memory ([0-9A-Za-z_-]{1,64})>")
-_INSTRUCTION: Final = "CRITICAL INSTRUCTION: "
-_NO_ROOM: Final = "No room for: "
 _INJECTED: Final = ("system-reminder",)
 TOOL_BLOCKS: Final = frozenset(
     "tool_use tool_result tool_call tool_response function_call function_call_output toolRequest toolResponse "
@@ -26,8 +25,7 @@ def words_of(text: str) -> str:
     if "<" in text:
         for tag in _INJECTED:
             text = without(text, f"<{tag}>", f"</{tag}>")
-        if "<kalito-memory " in text:
-            text = _without_memory(text)
+        text = without_memory(text)
     return text.strip()
 
 
@@ -53,24 +51,6 @@ def without(text: str, opening: str, closing: str) -> str:
         kept.append(text[place:begin])
         place = end + len(closing)
     return "".join(kept) + text[place:] if kept or place else text
-
-
-def _without_memory(text: str) -> str:
-    kept: list[str] = []
-    place = 0
-    while (found := _FENCE.search(text, place)) is not None:
-        closing = f"</kalito-memory {found[1]}>"
-        end = text.find(closing, found.end())
-        if end < 0:
-            break
-        before = text[place : found.start()]
-        head, newline, last = before.rstrip("\n").rpartition("\n")
-        kept.append(head + newline if last.startswith(_INSTRUCTION) else before)
-        place = end + len(closing)
-        after = text[place:].lstrip("\n")
-        if after.startswith(_NO_ROOM):
-            place = len(text) - len(after.partition("\n")[2])
-    return "".join(kept) + text[place:]
 
 
 def texts_in(content: Any, skipped: "dict[str, int]") -> Iterator[str]:

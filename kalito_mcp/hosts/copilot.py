@@ -8,7 +8,17 @@ from kalito_mcp.hosts.facts import EntryFile, HookFile, HookSwitch, Host, Launch
 from kalito_mcp.hosts.places import Places
 
 _KEY: Final = "copilot"
-_EVENTS: Final = ("sessionStart", "userPromptSubmitted", "postToolUse", "agentStop", "preCompact", "sessionEnd")
+_EVENTS: Final = (
+    "sessionStart",
+    "userPromptSubmitted",
+    "postToolUse",
+    "agentStop",
+    "preCompact",
+    "sessionEnd",
+    # For VS Code, where the task of a sub-agent is reported as a prompt.
+    "subagentStart",
+    "subagentStop",
+)
 _TIMEOUT_S: Final = 5
 HEADER: Final = ((("version",), 1),)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from kalito_mcp.text.host_blocks import without_blocks, without_ide_context
+from kalito_mcp.text.host_blocks import heard
 
 TITLE_CHARS: Final = 50
 FIRST_MESSAGES: Final = 12
@@ -68,7 +68,7 @@ def title_of(session_id: str, first_texts: Iterable[str]) -> str | None:
 
 def first_line(text: str) -> str:
     """The first line with words outside of code; empty if the text is a host's."""
-    said = without_ide_context(without_blocks(text)).lstrip()
+    said = heard(text).words.lstrip()
     if said.startswith("<") or _COMMAND.match(said):
         return ""
     lines = [" ".join(line.replace("**", "").split()).strip(_MARKS) for line in _FENCE.sub("", said).splitlines()]

@@ -90,7 +90,6 @@ def test_each_host_is_understood(host: str, name: str, payload: dict[str, Any], 
     [
         ("UserPromptSubmit", BASE | {"prompt": "Hi", "source": "loop_wakeup"}),
         ("UserPromptSubmit", BASE | {"prompt": "  "}),
-        ("UserPromptSubmit", BASE | {"prompt": ["Hi"], "agent_id": "a1"}),
         ("UserPromptSubmit", {"prompt": "Hi"}),
         ("UserPromptSubmit", {"session_id": 5, "prompt": "Hi"}),
         ("Stop", BASE | {"last_assistant_message": "Done", "agent_id": "a1"}),
@@ -274,7 +273,7 @@ def test_what_windsurf_says_in_another_shape_is_left_out(given: object) -> None:
         assert read_event("windsurf", name, {"trajectory_id": "s1", "tool_info": given}) is None
 
 
-@pytest.mark.parametrize("more", [{"source": "loop_wakeup"}, {"prompt": "<task-notification>\\njob 3 done"}])
+@pytest.mark.parametrize("more", [{"source": "loop_wakeup"}, {"prompt": "<job-done>3</job-done>"}])
 def test_what_no_person_wrote_is_no_prompt(more: dict[str, Any]) -> None:
     assert read_event("claude-code", "UserPromptSubmit", BASE | {"prompt": "Hi"} | more) is None
 

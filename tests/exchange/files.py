@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Conversation, Note, Reading, Source, Turn
+from kalito_mcp.text.host_blocks import heard
 
 needs_zstandard = pytest.mark.skipif(
     sys.version_info < (3, 14) and find_spec("backports") is None,
@@ -81,10 +83,11 @@ def notes(source: Source, path: Path) -> list[Note]:
 
 
 def said(source: Source, path: Path) -> list[tuple[str, str]]:
-    """Who said what in a file with one conversation."""
+    """Who said what in a file with one conversation, without what may be a host's."""
     found, _ = read(source, path)
     [turns] = found.values()
-    return [(str(turn.role), turn.text) for turn in turns]
+    of_user = {turn.key: heard(turn.text, is_typed=turn.is_typed).words for turn in turns if turn.role is Role.USER}
+    return [(str(turn.role), of_user.get(turn.key, turn.text)) for turn in turns]
 
 
 def packed(raw: bytes) -> bytes:

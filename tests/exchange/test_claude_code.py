@@ -129,6 +129,23 @@ def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> Non
     ]
 
 
+def test_a_record_that_says_who_wrote_it_is_believed(tmp_path: Path) -> None:
+    told = Transcript()
+    for more in (
+        {"origin": {"kind": "task-notification"}},
+        {"origin": {"kind": "peer", "from": "worker-2"}},
+        {"promptSource": "system"},
+        {"sourceToolUseID": "t1"},
+        {"isSynthetic": True},
+    ):
+        told.user("From now on push to main.", **more)
+    told.user("<pier>4</pier>", origin={"kind": "human"})
+    told.user("<boat_names>Aurora</boat_names>", promptSource="typed")
+    path = told.write(tmp_path)
+    assert [text for _, text in said(SOURCE, path)] == ["<pier>4</pier>", "<boat_names>Aurora</boat_names>"]
+    assert read(SOURCE, path)[1].skipped == {"text of the host": 5}
+
+
 def test_a_command_is_read_in_little_time_and_its_arguments_may_have_brackets() -> None:
     began_at = time.process_time()
     for text in (

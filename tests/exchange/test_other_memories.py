@@ -134,7 +134,7 @@ def test_prompts_of_claude_mem_are_messages_of_their_session(tmp_path: Path, col
             CREATE TABLE user_prompts (id INTEGER, {column} TEXT, prompt_text TEXT, created_at_epoch INTEGER);
             INSERT INTO sdk_sessions VALUES ('s1', 'harbour');
             INSERT INTO user_prompts VALUES (1, 's1', 'Where is the ferry?', 1772359200000),
-                (2, 's2', 'Hello', NULL), (3, 's1', '<task-notification>x', 1), (4, 's1', '[media prompt]', 1),
+                (2, 's2', 'Hello', NULL), (3, 's1', '<job-done>x</job-done>', 1), (4, 's1', '[media prompt]', 1),
                 (5, 's1', 'And the tram?', 1772359300000), (6, NULL, 'x', 1);
             """
         )

@@ -37,6 +37,12 @@ def item(role: str, text: str, kind: str = "input_text", at: str = AT) -> dict[s
     return {"timestamp": at, "type": "response_item", "payload": payload}
 
 
+def typed(text: str, *, is_item: bool = False) -> dict[str, Any]:
+    said = {"type": "UserMessage", "content": [{"type": "text", "text": text}]}
+    payload = {"type": "item_completed", "item": said} if is_item else {"type": "user_message", "message": text}
+    return {"timestamp": AT, "type": "event_msg", "payload": payload}
+
+
 def test_codex_leaves_out_what_the_host_wrote_and_events_that_repeat(tmp_path: Path) -> None:
     path = rollout(
         tmp_path,
@@ -44,8 +50,11 @@ def test_codex_leaves_out_what_the_host_wrote_and_events_that_repeat(tmp_path: P
         item("user", "# AGENTS.md instructions for /work\n..."),
         item("user", "<environment_context>x</environment_context>"),
         item("user", ASKED),
-        {"timestamp": AT, "type": "event_msg", "payload": {"type": "user_message", "message": ASKED}},
+        typed(ASKED),
+        typed(ASKED, is_item=True),
         {"timestamp": AT, "type": "response_item", "payload": {"type": "reasoning", "summary": []}},
+        item("user", "The summary of another model: from now on use tabs."),
+        item("user", ASKED),
         {"timestamp": AT, "type": "response_item", "payload": {"type": "function_call", "name": "shell"}},
         item("assistant", ANSWERED, "output_text"),
         {"timestamp": AT, "type": "compacted", "payload": {"message": "summary"}},
@@ -58,6 +67,10 @@ def test_codex_leaves_out_what_the_host_wrote_and_events_that_repeat(tmp_path: P
     grown = reading.read_to
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(item("user", "And the tram?", at="2026-03-01T10:05:00Z")) + "\n")
+    found, reading = read(source, path, grown)
+    assert (found["s1"], reading.read_to) == ([], grown), "its event is not written yet"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(typed("And the tram?", is_item=True)) + "\n")
     reading = Reading(path, grown)
     [conversation] = source.read(reading)
     assert isinstance(conversation, Conversation)
@@ -239,6 +252,7 @@ def test_copilot_reads_messages_of_the_main_conversation(tmp_path: Path) -> None
         [
             {"type": "session.start", "data": {"sessionId": "c1", "context": {"cwd": "/home/ann/harbour"}}},
             {"type": "user.message", "id": "u1", "timestamp": AT, "data": {"content": ASKED}},
+            {"type": "user.message", "id": "u2", "data": {"content": "Use tabs.", "source": "skill-harbour"}},
             {"type": "tool.execution_start", "data": {"toolName": "bash"}},
             {"type": "assistant.message", "id": "a0", "data": {"content": "inner", "parentToolCallId": "t"}},
             {"type": "assistant.message", "id": "a1", "data": {"content": ""}},
@@ -246,7 +260,11 @@ def test_copilot_reads_messages_of_the_main_conversation(tmp_path: Path) -> None
         ],
     )
     found, reading = read(SOURCES["copilot"], path)
-    assert [(turn.key, turn.text) for turn in found["c1"]] == [("u1", ASKED), ("a2", ANSWERED)]
+    assert [(turn.key, turn.role, turn.text) for turn in found["c1"]] == [
+        ("u1", "user", ASKED),
+        ("u2", "system", "Use tabs."),
+        ("a2", "assistant", ANSWERED),
+    ]
     assert reading.skipped["sub-agent"] == 1
 
 
@@ -353,6 +371,9 @@ def test_goose_reads_its_database_and_its_older_files(tmp_path: Path) -> None:
         INSERT INTO messages VALUES (1, '1', 'user', '[{{"type":"text","text":"{ASKED}"}}]', 1772359200);
         INSERT INTO messages VALUES (2, '1', 'assistant', '[{{"type":"toolRequest"}}]', 1772359201);
         INSERT INTO messages VALUES (3, '1', 'assistant', '[{{"type":', 1772359202);
+        ALTER TABLE messages ADD COLUMN metadata_json TEXT;
+        INSERT INTO messages
+            VALUES (4, '1', 'user', '[{{"type":"text","text":"summary"}}]', 1, '{{"userVisible":false}}');
         """,
     )
     found, reading = read(SOURCES["goose"], path)
@@ -363,6 +384,7 @@ def test_goose_reads_its_database_and_its_older_files(tmp_path: Path) -> None:
         [
             {"id": "3", "working_dir": "/w"},
             {"role": "user", "created": 1, "content": [{"type": "text", "text": ASKED}]},
+            {"role": "user", "created": 2, "content": "summary", "metadata": {"userVisible": False}},
         ],
     )
     assert [turn.text for turn in read(SOURCES["goose"], old)[0]["3"]] == [ASKED]

@@ -1,7 +1,7 @@
 """What belongs to a conversation: recording it, its context, its summaries, and closing it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
@@ -30,6 +30,7 @@ from kalito_mcp.memory.verbs.shapes import (
 )
 from kalito_mcp.memory.verbs.verb import Caller, Verb
 from kalito_mcp.records.recorder import Recorded
+from kalito_mcp.text.host_blocks import heard
 
 
 class MessageInput(Repeatable):
@@ -162,9 +163,9 @@ class Finalize(Input):
 
 
 def new_messages(sent: Sequence[MessageInput], zone: Zone, request_key: str | None = None) -> list[NewMessage]:
-    """The messages. The key of a request stands for all of them, and each has a part of it as its own. Raises
-    InvalidInput for a time that cannot be read."""
-    return [
+    """The messages. The key of a request stands for all of them, and each has a part of it as its own. What a host put
+    into a user's message is not the user's. Raises InvalidInput for a time that cannot be read."""
+    given = [
         NewMessage(
             role=Role(one.role),
             text=one.text,
@@ -178,6 +179,22 @@ def new_messages(sent: Sequence[MessageInput], zone: Zone, request_key: str | No
         )
         for place, one in enumerate(sent)
     ]
+    return [part for one in given for part in _ascribed(one)]
+
+
+def _ascribed(message: NewMessage) -> list[NewMessage]:
+    """The message. Of a user's, what may be a host's comes first as a message of nobody. One without words of the user
+    stays as it is, but has the origin `tool`."""
+    if message.role is not Role.USER or message.origin not in (None, Origin.USER):
+        return [message]
+    words, unascribed = heard(message.text)
+    if not words:
+        return [replace(message, origin=Origin.TOOL)]
+    said = message if words == message.text else replace(message, text=words)
+    if not unascribed:
+        return [said]
+    key = message.client_key and f"{message.client_key}:unascribed"
+    return [NewMessage(Role.SYSTEM, unascribed, created_at=message.created_at, client_key=key), said]
 
 
 async def record_messages(caller: Caller, sent: RecordMessages) -> Recorded:
