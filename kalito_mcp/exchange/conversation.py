@@ -20,13 +20,15 @@ _FIRST_MS: Final = 100_000_000_000
 
 @dataclass(slots=True)
 class Turn:
-    """A message of one side. `key` is its id in the source, `at` in milliseconds since 1970 if the source says when."""
+    """A message of one side. `key` is its id in the source, `at` in milliseconds since 1970 if the source says when.
+    `origin` is the conversation that it was copied from, if the source says so."""
 
     role: Role
     text: str
     key: str
     at: int | None = None
     model: str | None = None
+    origin: str | None = None
 
 
 @dataclass(slots=True)
