@@ -182,7 +182,7 @@ def _vscode(path: Path) -> None:
             "message": {"text": _SAID[place][1]},
             "response": [{"value": _SAID[place + 1][1]}],
         }
-        for place in (0, 2)
+        for place in range(0, len(_SAID), 2)
     ]
     _json(path, {"version": 3, "sessionId": "v1", "creationDate": _MS, "requests": requests})
 

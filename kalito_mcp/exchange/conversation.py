@@ -78,6 +78,25 @@ class Reading:
     skipped: Counter[str] = field(default_factory=Counter[str])
 
 
+def without_copies(
+    turns: Iterator[Turn], others: Iterator[Turn], reading: Reading, *, origin: str | None = None
+) -> Iterator[Turn]:
+    """The turns from the first on that is not, in its place, the other conversation's. If there is nothing of the other
+    one, its name is given to the turns, so that what is stored of it is recognised."""
+    other = next(others, None)
+    named = origin if other is None else None
+    for turn in turns:
+        if other is None or (other.role, other.text) != (turn.role, turn.text):
+            turn.origin = named
+            yield turn
+            break
+        reading.skipped["copy of a message of another session"] += 1
+        other = next(others, None)
+    for turn in turns:
+        turn.origin = named
+        yield turn
+
+
 class Source(Protocol):
     """A program that keeps conversations in files."""
 

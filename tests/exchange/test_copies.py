@@ -3,7 +3,9 @@ is imported first, and also if hooks recorded the original.
 """
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from kalito_mcp.exchange.importer import Importer, found_in
 from kalito_mcp.exchange.programs import SOURCES
 from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
-from tests.exchange.files import SESSION, Transcript
+from tests.exchange.files import SESSION, Transcript, read
 from tests.exchange.test_captured import prompt, stop
 
 pytestmark = pytest.mark.anyio
@@ -145,3 +147,51 @@ async def test_parts_of_an_answer_that_hooks_missed_are_stored_once_of_a_fork_to
         await imported(memory, fork.write(tmp_path))
         await imported(memory, first.write(tmp_path))
         assert await stored(memory) == {SESSION: BEGINNING[:2], FORK: ["I look.", *OWN]}
+
+
+def opencode(path: Path, fork: dict[str, Any], *, is_new: bool) -> Path:
+    """A database with a conversation, a sub-agent that it called, and a fork of it."""
+    about = {"directory": "/home/ann/harbour", "title": "The sloop", "parent_id": None, "fork_session_id": None}
+    sessions = {
+        "ses_1": (about, BEGINNING + REST),
+        "ses_2": ({**about, "title": "Find sloops (@explore subagent)", "parent_id": "ses_1"}, ["Find all", "Two"]),
+        "ses_3": ({**about, **fork}, [*BEGINNING, "And the mast?", "Oak."]),
+    }
+    with closing(sqlite3.connect(path)) as connection:
+        table = "session_v2" if is_new else "session"
+        connection.execute(f"CREATE TABLE {table} (id, time_created, directory, title, parent_id, fork_session_id)")
+        connection.execute("CREATE TABLE session_message (id, session_id, type, seq, time_created, data)")
+        connection.execute("CREATE TABLE message (id, session_id, time_created, data)")
+        connection.execute("CREATE TABLE part (id, message_id, data)")
+        for number, (session_id, (fields, texts)) in enumerate(sessions.items()):
+            connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?)", (session_id, number, *fields.values()))
+            for place, text in enumerate(texts):
+                key, role = f"msg_{number}{place}", ("user", "assistant")[place % 2]
+                part = {"type": "text", "text": text}
+                if is_new:
+                    data = json.dumps({"text": text} if role == "user" else {"content": [part]})
+                    row = (key, session_id, role, place, place, data)
+                    connection.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?)", row)
+                else:
+                    row = (key, session_id, place, json.dumps({"role": role}))
+                    connection.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
+                    connection.execute("INSERT INTO part VALUES (?, ?, ?)", (key, key, json.dumps(part)))
+        connection.commit()
+    return path
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize(
+    "fork",
+    [
+        {"fork_session_id": "ses_1", "title": "Renamed"},
+        {"parent_id": "ses_1", "title": "The sloop (fork #1)"},
+        {"parent_id": "ses_1", "title": "Renamed"},
+        {"title": "The sloop (fork #1)"},
+    ],
+)
+def test_a_fork_of_opencode_is_told_from_a_sub_agent(tmp_path: Path, fork: dict[str, Any], is_new: bool) -> None:
+    found, reading = read(SOURCES["opencode"], opencode(tmp_path / "opencode.db", fork, is_new=is_new))
+    texts = {session: [turn.text for turn in turns] for session, turns in found.items()}
+    assert texts == {"ses_1": BEGINNING + REST, "ses_3": ["And the mast?", "Oak."]}
+    assert reading.skipped == {"copy of a message of another session": 4, "sub-agent": 1}
