@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import format_samples
-from bench.format_samples import SAMPLES
+from bench.format_samples import SAMPLES, Talk
 from kalito_mcp.exchange.conversation import Conversation, Reading
 from kalito_mcp.exchange.importer import Importer, Report, found_in
 from kalito_mcp.exchange.programs import SOURCES
@@ -14,7 +13,7 @@ from kalito_mcp.memory import Memory
 from kalito_mcp.wiring import open_memory
 
 pytestmark = pytest.mark.anyio
-TEXTS = [text for _, text in format_samples._SAID]
+TEXTS = [text for _, text in Talk().said]
 NOTES = {"claude-mem", "server-memory", "basic-memory", "instructions", "mem0", "openmemory"}
 WITHOUT_FOLDER = {"gemini", "cline", "roo", "vscode", "chatgpt", "claude-ai"}
 """Their folder stands in another file, or nowhere."""
@@ -37,23 +36,21 @@ async def said(memory: Memory) -> list[str]:
 
 @pytest.mark.parametrize("name", sorted(SAMPLES.keys() - NOTES))
 async def test_a_file_that_is_torn_grows_is_moved_and_read_again_gives_each_message_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, name: str
 ) -> None:
     file, write = SAMPLES[name]
     path = tmp_path / "task" / file
     path.parent.mkdir()
     async with open_memory(tmp_path / "memory.db") as memory:
-        with monkeypatch.context() as patched:
-            patched.setattr(format_samples, "_SAID", format_samples._SAID[:2])
-            write(path)
-            whole = path.read_bytes()
-            if not whole.startswith(b"SQLite"):  # a database is never cut short while it grows
-                path.write_bytes(whole[:-20])
-                await imported(memory, name, path)
-                path.write_bytes(whole)
+        write(path, Talk(Talk().said[:2]))
+        whole = path.read_bytes()
+        if not whole.startswith(b"SQLite"):  # a database is never cut short while it grows
+            path.write_bytes(whole[:-20])
             await imported(memory, name, path)
-            assert await said(memory) == TEXTS[:2]
-        write(path)
+            path.write_bytes(whole)
+        await imported(memory, name, path)
+        assert await said(memory) == TEXTS[:2]
+        write(path, Talk())
         await imported(memory, name, path)
         assert await said(memory) == TEXTS
         moved = tmp_path / "moved" / "task"
@@ -65,13 +62,10 @@ async def test_a_file_that_is_torn_grows_is_moved_and_read_again_gives_each_mess
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES.keys() - NOTES))
-async def test_a_folder_of_another_system_and_bytes_that_are_not_utf_8_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+async def test_a_folder_of_another_system_and_bytes_that_are_not_utf_8_are_kept(tmp_path: Path, name: str) -> None:
     file, write = SAMPLES[name]
     path = tmp_path / file
-    monkeypatch.setattr(format_samples, "_FOLDER", "c:\\work\\kite")
-    write(path)
+    write(path, Talk(folder="c:\\work\\kite"))
     if path.suffix != ".zip":
         path.write_bytes(path.read_bytes().replace(b"ferry", b"f\xffrry"))
     async with open_memory(tmp_path / "memory.db") as memory:
@@ -87,7 +81,7 @@ def test_both_layouts_of_copilot_are_the_same_conversation(tmp_path: Path) -> No
     (tmp_path / "session-state" / "c1").mkdir(parents=True)
     paths = [tmp_path / "session-state" / "c1.jsonl", tmp_path / "session-state" / "c1" / "events.jsonl"]
     for path in paths:
-        write(path)
+        write(path, Talk())
     (tmp_path / "session-state" / "c1" / "other.jsonl").touch()
     source = SOURCES["copilot"]
     assert list(source.within(tmp_path / "session-state")) == list(source.within(tmp_path)) == sorted(paths)
