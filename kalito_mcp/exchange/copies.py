@@ -17,7 +17,7 @@ from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Turn
 from kalito_mcp.exchange.stored import Stored, client_key, digest, parts_of
 from kalito_mcp.memory import Memory
-from kalito_mcp.safety.redaction import usable_handle
+from kalito_mcp.safety.redaction import redact, usable_handle
 
 _SAME_MOMENT_MS: Final = 10_000
 """Between what a transcript says and what a hook reported of the same message."""
@@ -26,16 +26,25 @@ _MOST_READ: Final = 50
 
 @dataclass(slots=True)
 class _Other:
-    """What another conversation has: its client keys, its words, and when they were said."""
+    """What another conversation has: its messages by their client keys, its words, and when they were said."""
 
-    keys: set[str] = field(default_factory=set[str])
+    by_key: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
     words: Stored = field(default_factory=lambda: Stored(None))
     moments: dict[bytes, list[tuple[int, int]]] = field(default_factory=dict[bytes, list[tuple[int, int]]])
     """By the digest of the words: the moment, and how far another moment may be from it."""
 
+    def has(self, turn: Turn, key: str) -> bool:
+        """Whether it has the message of this id. It may have been edited here, or have grown; with other words and at
+        another moment it is another message."""
+        if key not in self.by_key:
+            return False
+        at, text = self.by_key[key]
+        words, there = (" ".join(one.split()) for one in (redact(turn.text).text, text))
+        return at == turn.at or words in there or bool(there and there in words)
+
     def has_said(self, turn: Turn) -> bool:
         """Whether the same side said the same words at the same moment."""
-        said = self.moments.get(digest(turn.role, turn.text), ())
+        said = self.moments.get(digest(turn.role, redact(turn.text).text), ())
         return turn.at is not None and any(abs(turn.at - at) <= within for at, within in said)
 
 
@@ -58,10 +67,11 @@ class Copies:
         for turn in chain(await self._first(rest), rest):
             key = client_key(self._source, turn.key)
             if is_beginning and not self._own.has_key(key):
-                others = [one for one in (await self._by_id(key), await self._origin(turn)) if one is not None]
+                named, origin = await self._by_id(turn, key), await self._origin(turn)
+                others = [one for one in (named, origin) if one is not None]
                 # Hooks may report only a part of an answer. Then the other parts are new.
                 is_beginning = bool(others and turn.role is Role.ASSISTANT) or self._own.has_words(turn)
-                if any(key in one.keys or not self._is_rest(one, turn, key) for one in others):
+                if named is not None or (origin is not None and not self._is_rest(origin, turn, key)):
                     is_beginning = True
                     self.count += 1
                     continue
@@ -75,7 +85,7 @@ class Copies:
         key = client_key(self._source, first.key)
         if first.at is None or first.origin or self._own.has_key(key) or self._own.has_words(first):
             return [first]
-        if await self._by_id(key) is not None:
+        if await self._by_id(first, key) is not None:
             return [first]
         read = [first]
         found = await self._memory.imports.sessions_at(first.role, first.at, _SAME_MOMENT_MS)
@@ -83,20 +93,20 @@ class Copies:
         suspects = [one for one in others if one.has_said(first)]
         while suspects and self._live is None and (turn := next(turns, None)) is not None:
             read.append(turn)
-            named = await self._by_id(client_key(self._source, turn.key))
+            named = await self._by_id(turn, client_key(self._source, turn.key))
             self._live = next((one for one in suspects if one is named or one.has_said(turn)), None)
             if turn.role is Role.USER or len(read) == _MOST_READ:
                 break
         return read
 
-    async def _by_id(self, key: str) -> _Other | None:
-        """The conversation that has a message of this id."""
-        for one in self._others.values():
-            if key in one.keys:
-                return one
+    async def _by_id(self, turn: Turn, key: str) -> _Other | None:
+        """The conversation that has the message of this id."""
+        named = next((one for one in self._others.values() if one.has(turn, key)), None)
+        if named is not None:
+            return named
         found = await self._memory.imports.sessions_holding(key)
-        other = next((one for one in found if one not in self._own.session_ids), None)
-        return None if other is None else await self._other(other)
+        others = [await self._other(one) for one in found if one not in self._own.session_ids]
+        return next((one for one in others if one.has(turn, key)), None)
 
     async def _origin(self, turn: Turn) -> _Other | None:
         """The conversation that the source names, or in which the beginning was recorded live."""
@@ -121,7 +131,7 @@ class Copies:
                         is_imported = key.startswith(f"{self._source}:")
                         other.words.add(turn.role, turn.text)
                         if is_imported:
-                            other.keys.add(key)
+                            other.by_key[key] = turn.created_at, turn.text
                         if is_imported or turn.client == self._source:
                             within = 0 if is_imported else _SAME_MOMENT_MS
                             said = other.moments.setdefault(digest(turn.role, turn.text), [])

@@ -195,3 +195,12 @@ def test_a_fork_of_opencode_is_told_from_a_sub_agent(tmp_path: Path, fork: dict[
     texts = {session: [turn.text for turn in turns] for session, turns in found.items()}
     assert texts == {"ses_1": BEGINNING + REST, "ses_3": ["And the mast?", "Oak."]}
     assert reading.skipped == {"copy of a message of another session": 4, "sub-agent": 1}
+
+
+async def test_an_edited_message_of_the_original_does_not_come_with_its_fork(tmp_path: Path) -> None:
+    paths = files(tmp_path, "own id")
+    async with open_memory(tmp_path / "memory.db") as memory:
+        await imported(memory, paths["first"])
+        await memory.update_memory("msg_1", {"text": "Which?"}, expected_revision=1)
+        await imported(memory, paths["fork"])
+        assert await stored(memory) == {SESSION: ["Which?", *BEGINNING[1:], *REST], FORK: OWN}

@@ -88,3 +88,43 @@ def test_both_layouts_of_copilot_are_the_same_conversation(tmp_path: Path) -> No
     read = [one for path in paths for one in source.read(Reading(path)) if isinstance(one, Conversation)]
     first, second = ((one.session_id, [turn.key for turn in one.turns]) for one in read)
     assert first == second
+
+
+LONGER = "At pier 4.\n\nIt leaves at noon."
+
+
+@pytest.mark.parametrize("name", ["chatgpt", "claude-ai", "cursor", "gemini", "opencode", "vscode"])
+async def test_a_message_of_which_the_source_has_more_is_completed_as_an_edit(tmp_path: Path, name: str) -> None:
+    file, write = SAMPLES[name]
+    path = tmp_path / file
+    said_then, said_later = (
+        Talk().said,
+        tuple((role, LONGER if text == TEXTS[1] else text) for role, text in Talk().said),
+    )
+    async with open_memory(tmp_path / "memory.db") as memory:
+        write(path, Talk(said_then))
+        await imported(memory, name, path)
+        write(path, Talk(said_later))
+        report = await imported(memory, name, path)
+        assert (report.messages, report.completed) == (0, 1)
+        assert await said(memory) == [text for _, text in said_later]
+        await memory.records.revert("msg_2", 1)
+        # A shorter one changes nothing, and what a person took back stays as it is.
+        for talk in (Talk(said_then), Talk(said_later)):
+            write(path, talk)
+            assert (await imported(memory, name, path)).completed == 0
+        assert await said(memory) == TEXTS
+
+
+async def test_what_a_person_edited_or_forgot_is_not_completed(tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    _, write = SAMPLES["chatgpt"]
+    async with open_memory(tmp_path / "memory.db") as memory:
+        write(path, Talk())
+        await imported(memory, "chatgpt", path)
+        await memory.update_memory("msg_2", {"text": "At pier 5."}, expected_revision=1)
+        await memory.forget("msg_4")
+        write(path, Talk(tuple((role, f"{text}\nAnd more.") for role, text in Talk().said)))
+        assert (await imported(memory, "chatgpt", path)).completed == 2
+        texts = [f"{TEXTS[0]}\nAnd more.", "At pier 5.", f"{TEXTS[2]}\nAnd more.", TEXTS[3]]
+        assert await said(memory) == texts
