@@ -57,6 +57,7 @@ CAMPAIGNS: Final = (
     "failover",
     "workday",
     "formats",
+    "copies",
     "fuzz",
     "workers",
 )

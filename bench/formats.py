@@ -27,7 +27,7 @@ from typing import Any, Final
 import anyio
 
 from bench.damage import contents, damaged, damaged_inside
-from bench.format_samples import SAMPLES
+from bench.format_samples import SAMPLES, Talk
 from bench.report import ROOT, emit, options, progress
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.records import NewMessage, Role
@@ -94,7 +94,7 @@ async def damage_source(name: str, folder: Path, memory: Memory, times: int, see
     chance = random.Random(f"{seed} {name}")
     file, write = SAMPLES[name]
     path = folder / file
-    write(path)
+    write(path, Talk())
     raw = path.read_bytes()
     whole, _ = read(name, path)
     for number in range(times):

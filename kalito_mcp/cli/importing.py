@@ -210,6 +210,8 @@ def _report_lines(report: "Report", *, is_dry_run: bool) -> list[str]:
         lines.append(f"{verb} {plural(report.documents, 'document')}")
     if report.present:
         lines.append(f"already there: {plural(report.present, 'message')}")
+    if report.completed:
+        lines.append(f"of these, completed by what the source has now: {plural(report.completed, 'message')}")
     if report.unchanged_files:
         lines.append(f"unchanged since the last import: {plural(report.unchanged_files, 'file')}")
     if report.continued_sessions:

@@ -15,11 +15,13 @@ from typing import Any, Final
 from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, moment
 from kalito_mcp.exchange.json_files import json_lines, parsed
-from kalito_mcp.exchange.texts import count, spoken, words_of
+from kalito_mcp.exchange.texts import count, hash_of, spoken, words_of
 from kalito_mcp.text.host_blocks import heard
 
 _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_QUEUED: Final = ("attachment", "queue-operation")
+"""Records of what the user typed while the assistant worked. Nobody goes back and asks otherwise with these."""
 _SIGNS: Final = ("isMeta", "isVisibleInTranscriptOnly", "isCompactSummary", "isApiErrorMessage", "isSynthetic")
 """Fields of a record that the host wrote; in a record of the user, also the next one."""
 _BY_TOOL: Final = "sourceToolUseID"
@@ -29,12 +31,13 @@ _PERSONS: Final = frozenset({"human", "user"})
 
 @dataclass(slots=True)
 class _Place:
-    """Where in the file a turn is, and the prompt that it belongs to."""
+    """Where in the file a turn is, the prompt that it belongs to, and the conversation that it was copied from."""
 
     prompt: int
     begin: int
     end: int
     message: str | None
+    origin: str | None = None
 
 
 @dataclass(slots=True)
@@ -58,6 +61,37 @@ class _Tree:
         return kept
 
 
+@dataclass(slots=True)
+class _Queue:
+    """What the user typed while the assistant worked, from the records of the host's queue.
+
+    Usually a later record repeats the words, alone or with others of the queue: then that one counts. `waiting` are the
+    words that were not sent yet, `sent` those that were, by the bytes where they are.
+    """
+
+    waiting: dict[int, str] = field(default_factory=dict[int, str])
+    sent: dict[int, str] = field(default_factory=dict[int, str])
+
+    def take(self, operation: Any, begin: int, words: str) -> None:
+        """Follow a record of the queue."""
+        if operation == "enqueue":
+            if words:
+                self.waiting[begin] = words
+        elif operation == "popAll":
+            self.waiting.clear()  # back in the input
+        elif operation in ("dequeue", "remove") and self.waiting:
+            named = (place for place, one in self.waiting.items() if one == words)
+            place = next(named, None) if words else next(iter(self.waiting))
+            if place is not None:
+                self.sent[place] = self.waiting.pop(place)
+
+    def repeated(self, said: str) -> None:
+        """Leave out the words that a message has as lines of it."""
+        for queue in (self.waiting, self.sent):
+            for place in [place for place, words in queue.items() if f"\n{words}\n" in f"\n{said}\n"]:
+                del queue[place]
+
+
 class ClaudeCode:
     """`conversation.Source`."""
 
@@ -72,14 +106,11 @@ class ClaudeCode:
         return (path for path in sorted(folder.rglob("*.jsonl")) if not _is_of_sub_agent(path))
 
     def read(self, reading: Reading) -> Iterator[Conversation]:
-        tree = _Tree()
-        others = _Others(reading.path)
+        tree, queue = _Tree(), _Queue()
         session_id, folder = (reading.path.stem if _UUID.fullmatch(reading.path.stem) else None), None
+        prompt_at = reading.start
         for line in json_lines(reading):
             record = line.value
-            if others.have(record):
-                reading.skipped["copy of a message of another session"] += 1
-                continue
             if record.get("isSidechain") is True:
                 reading.skipped["sub-agent"] += 1
                 continue
@@ -87,41 +118,37 @@ class ClaudeCode:
                 session_id = record["sessionId"]
             if folder is None and isinstance(record.get("cwd"), str):
                 folder = record["cwd"]
-            said = _said(record, reading.skipped)
-            uuid = record.get("uuid")
+            said, uuid = _said(record, reading.skipped), record.get("uuid")
             if isinstance(uuid, str) and uuid in tree.prompt_of:
                 reading.skipped["record that is there twice"] += 1
                 continue
-            prompt = _prompt_before(record, tree)
-            if said and _role(record) is Role.USER:
-                tree.before.append(prompt)
-                prompt = len(tree.before) - 1
+            prompt, is_queued = _prompt_before(record, tree), record.get("type") in _QUEUED
+            if record.get("type") == "queue-operation":
+                queue.take(record.get("operation"), line.begin, said)
+                said = said if line.begin in queue.waiting else ""
+            elif said and _role(record) is Role.USER:
+                queue.repeated(said)
+                if isinstance(uuid, str) and not is_queued:
+                    tree.before.append(prompt)
+                    prompt = len(tree.before) - 1
+                    prompt_at = prompt_at if queue.waiting else line.begin
             if isinstance(uuid, str):
-                tree.prompt_of[uuid] = prompt
-            if said or isinstance(uuid, str):
-                tree.last = prompt
+                tree.prompt_of[uuid] = tree.last = prompt
             if said:
-                tree.turns.append(_Place(prompt, line.begin, line.end, _message_id(record)))
+                origin = _origin(record, session_id)
+                tree.turns.append(_Place(prompt, line.begin, line.end, _message_id(record), origin))
+        if queue.waiting:
+            # Whether these words are sent stands in what is not written yet. A message is read again with its prompt.
+            reading.read_to = min(reading.read_to, prompt_at)
         if tree.turns:
-            yield Conversation(session_id or reading.path.stem, _turns(tree, reading), folder)
+            yield Conversation(session_id or reading.path.stem, _turns(tree, queue, reading), folder)
 
 
-class _Others:
-    """The other sessions of a folder. Resuming or forking a session copies its records into the new one's file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._are_there: dict[str, bool] = {}
-
-    def have(self, record: dict[str, Any]) -> bool:
-        """Whether the record is one of another session whose file is there."""
-        origin = record.get("forkedFrom")
-        named = origin.get("sessionId") if isinstance(origin, dict) else record.get("sessionId")
-        if not isinstance(named, str) or named == self._path.stem or not _UUID.fullmatch(named):
-            return False
-        if named not in self._are_there:
-            self._are_there[named] = self._path.with_name(f"{named}.jsonl").is_file()
-        return self._are_there[named]
+def _origin(record: dict[str, Any], session_id: str | None) -> str | None:
+    """The session that a record was copied from, if it says so: resuming or forking a session copies its records."""
+    fork = record.get("forkedFrom")
+    named = fork.get("sessionId") if isinstance(fork, dict) else record.get("sessionId")
+    return named if isinstance(named, str) and named != session_id else None
 
 
 def _is_of_sub_agent(path: Path) -> bool:
@@ -129,9 +156,9 @@ def _is_of_sub_agent(path: Path) -> bool:
 
 
 def _role(record: dict[str, Any]) -> Role | None:
-    if record.get("type") == "attachment":
-        return Role.USER
     kind = record.get("type")
+    if kind in _QUEUED:
+        return Role.USER
     return _ROLES.get(kind) if isinstance(kind, str) else None
 
 
@@ -152,7 +179,7 @@ def _message_id(record: dict[str, Any]) -> str | None:
     return named if isinstance(named, str) else None
 
 
-def _turns(tree: _Tree, reading: Reading) -> Iterator[Turn]:
+def _turns(tree: _Tree, queue: _Queue, reading: Reading) -> Iterator[Turn]:
     """The turns of the newest branch. The texts are read again, so that they need not be kept."""
     kept = tree.on_the_branch()
     unsaid: dict[str, int] = {}
@@ -166,6 +193,8 @@ def _turns(tree: _Tree, reading: Reading) -> Iterator[Turn]:
             file.seek(place.begin)
             record = parsed(file.read(place.end - place.begin))
             said = _said(record, unsaid) if isinstance(record, dict) else ""
+            if isinstance(record, dict) and record["type"] == "queue-operation" and place.begin not in queue.sent:
+                continue  # it was repeated, taken back, or is not sent yet
             role = _role(record) if isinstance(record, dict) else None
             if role is None or not said:
                 continue  # the file was rewritten meanwhile
@@ -174,26 +203,34 @@ def _turns(tree: _Tree, reading: Reading) -> Iterator[Turn]:
                 continue
             if turn is not None:
                 yield turn
-            uuid = record.get("uuid")
-            key = uuid if isinstance(uuid, str) else f"{reading.path.stem}:{place.begin}"
+            uuid, time = record.get("uuid"), record.get("timestamp")
+            # Without an id a copy in another file is known by its time and words.
+            key = uuid if isinstance(uuid, str) else hash_of(time or (reading.path.stem, place.begin), said)
             inner = record.get("message")
             model = inner.get("model") if isinstance(inner, dict) else None
             model = model if isinstance(model, str) else None
-            turn = Turn(role, said, key, moment(record.get("timestamp")), model, is_typed=_is_typed(record))
+            turn = Turn(role, said, key, moment(time), model, _is_typed(record), place.origin)
             message = place.message
     if turn is not None:
         yield turn
 
 
+def _queued(record: dict[str, Any]) -> Any:
+    """The content of a record that has what the user typed while the assistant worked; None if it is another one."""
+    if record.get("type") == "queue-operation":
+        return record.get("content") or ""
+    queued = record.get("attachment") if record.get("type") == "attachment" else None
+    if not isinstance(queued, dict) or queued.get("type") != "queued_command":
+        return None
+    is_typed = queued.get("commandMode") in (None, "prompt") and not _is_of_host(queued)
+    return queued.get("prompt") if is_typed else ""
+
+
 def _said(record: dict[str, Any], skipped: dict[str, int]) -> str:
     """The text of the user or the assistant in a record; empty without text. Parts left out are counted."""
     kind = record.get("type")
-    if kind == "attachment":
-        queued = record.get("attachment")
-        if isinstance(queued, dict) and queued.get("type") == "queued_command":
-            # Text that the user typed while the assistant worked.
-            is_typed = queued.get("commandMode") in (None, "prompt") and isinstance(queued.get("prompt"), str)
-            return typed(queued["prompt"], skipped) if is_typed and not _is_of_host(queued) else ""
+    if (queued := _queued(record)) is not None:
+        return spoken(queued, skipped, lambda text: typed(text, skipped))
     if not isinstance(kind, str) or kind not in _ROLES:
         count(skipped, "record that is not a message")
         return ""
@@ -212,17 +249,17 @@ def _said(record: dict[str, Any], skipped: dict[str, int]) -> str:
 
 def _is_of_host(record: dict[str, Any]) -> bool:
     """Whether the host says that nobody typed this: it came from a tool, a task, a timer or another session."""
-    origin = _origin(record)
-    is_known = origin is not None and origin not in _PERSONS
+    writer = _writer(record)
+    is_known = writer is not None and writer not in _PERSONS
     return is_known or record.get("promptSource") == "system" or isinstance(record.get(_BY_TOOL), str)
 
 
 def _is_typed(record: dict[str, Any]) -> bool:
     """Whether the host says that a person typed this."""
-    return _origin(record) in _PERSONS or record.get("promptSource") == "typed"
+    return _writer(record) in _PERSONS or record.get("promptSource") == "typed"
 
 
-def _origin(record: dict[str, Any]) -> str | None:
+def _writer(record: dict[str, Any]) -> str | None:
     origin = record.get("origin")
     kind = origin.get("kind") if isinstance(origin, dict) else origin
     return kind if isinstance(kind, str) else None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kalito_mcp.domain.records import Role
-from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, moment
+from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, moment, without_copies
 from kalito_mcp.exchange.json_files import first_line, json_lines
 from kalito_mcp.exchange.texts import count, hash_of, spoken, texts_in, words_of
 from kalito_mcp.exchange.zstandard import SUFFIX, TO_INSTALL, zstandard
@@ -60,16 +60,18 @@ class Codex:
         session_id = (
             session_id if isinstance(session_id, str) else reading.path.name.removeprefix("rollout-").split(".")[0]
         )
-        origin = meta.get("source")
+        called_by = meta.get("source")
         turns = _turns(session_id, reading)
-        if isinstance(origin, dict) and "subagent" in origin:
+        if isinstance(called_by, dict) and "subagent" in called_by:
             reading.skipped["sub-agent"] += sum(1 for _ in turns)
             return
         copied = _rollout_of(meta.get("forked_from_id"), reading.path)
         if copied is not None and not _is_readable(copied, reading):
             return  # what it has of its own is not known
-        if copied is not None and not reading.start:
-            turns = _without_copies(turns, _turns(session_id, Reading(copied)), reading)
+        origin = meta.get("forked_from_id")
+        if isinstance(origin, str) and not reading.start:
+            others = iter(()) if copied is None else _turns(session_id, Reading(copied))
+            turns = without_copies(turns, others, reading, origin=origin)
         folder = meta.get("cwd")
         yield Conversation(
             session_id, turns, folder if isinstance(folder, str) else None, moment(first.get("timestamp"))
@@ -93,17 +95,6 @@ def _rollout_of(session_id: Any, path: Path) -> Path | None:
     folders = [path.parent] if place is None else [place.with_name(name) for name in _FOLDERS]
     names = (f"rollout-*-{session_id}.jsonl", f"rollout-*-{session_id}.jsonl{SUFFIX}")
     return next((found for name in names for folder in folders for found in folder.rglob(name)), None)
-
-
-def _without_copies(turns: Iterator[Turn], others: Iterator[Turn], reading: Reading) -> Iterator[Turn]:
-    """The turns from the first on in which this session differs from the other one."""
-    for turn in turns:
-        other = next(others, None)
-        if other is None or (other.role, other.text) != (turn.role, turn.text):
-            yield turn
-            break
-        count(reading.skipped, "copy of a message of another session")
-    yield from turns
 
 
 def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:

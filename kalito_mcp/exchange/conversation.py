@@ -21,7 +21,8 @@ _FIRST_MS: Final = 100_000_000_000
 @dataclass(slots=True)
 class Turn:
     """A message of one side. `key` is its id in the source, `at` in milliseconds since 1970 if the source says when.
-    The words of `SYSTEM` are ascribed to neither side."""
+    The words of `SYSTEM` are ascribed to neither side. `origin` is the conversation that it was copied from, if the
+    source says so."""
 
     role: Role
     text: str
@@ -30,6 +31,7 @@ class Turn:
     model: str | None = None
     is_typed: bool = False
     """Whether the source says that the user typed it."""
+    origin: str | None = None
 
 
 @dataclass(slots=True)
@@ -77,6 +79,25 @@ class Reading:
     read_to: int = 0
     is_whole: bool = True
     skipped: Counter[str] = field(default_factory=Counter[str])
+
+
+def without_copies(
+    turns: Iterator[Turn], others: Iterator[Turn], reading: Reading, *, origin: str | None = None
+) -> Iterator[Turn]:
+    """The turns from the first on that is not, in its place, the other conversation's. If there is nothing of the other
+    one, its name is given to the turns, so that what is stored of it is recognised."""
+    other = next(others, None)
+    named = origin if other is None else None
+    for turn in turns:
+        if other is None or (other.role, other.text) != (turn.role, turn.text):
+            turn.origin = named
+            yield turn
+            break
+        reading.skipped["copy of a message of another session"] += 1
+        other = next(others, None)
+    for turn in turns:
+        turn.origin = named
+        yield turn
 
 
 class Source(Protocol):

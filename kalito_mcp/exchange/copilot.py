@@ -1,4 +1,5 @@
-"""Sessions of Copilot CLI: `session-state/<session>/events.jsonl`, an event a line, appended."""
+"""Sessions of Copilot CLI: `session-state/<session>/events.jsonl`, an event a line, appended. The first releases wrote
+`session-state/<session>.jsonl`; a session that later ones go on with is copied, with the same ids."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,7 +24,10 @@ class Copilot:
         return self.within(home.of("COPILOT_HOME", ".copilot") / "session-state")
 
     def within(self, folder: Path) -> Iterable[Path]:
-        return sorted(folder.rglob("events.jsonl"))
+        flat = (
+            path for path in folder.rglob("*.jsonl") if path.parent == folder or path.parent.name == "session-state"
+        )
+        return sorted({*folder.rglob("events.jsonl"), *flat})
 
     def read(self, reading: Reading) -> Iterator[Conversation]:
         begun = first_line(reading.path).get("data")
@@ -31,8 +35,12 @@ class Copilot:
         context = begun.get("context")
         folder = context.get("cwd") if isinstance(context, dict) else None
         named = begun.get("sessionId")
-        session_id = named if isinstance(named, str) else reading.path.parent.name
+        session_id = named if isinstance(named, str) else _named(reading.path)
         yield Conversation(session_id, _turns(session_id, reading), folder if isinstance(folder, str) else None)
+
+
+def _named(path: Path) -> str:
+    return path.parent.name if path.name == "events.jsonl" else path.stem
 
 
 def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:

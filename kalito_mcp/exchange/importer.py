@@ -7,25 +7,28 @@ messages are on disk.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import count
 from pathlib import Path
 from typing import Final
 
 from anyio.lowlevel import checkpoint
 
-from kalito_mcp.capture.conversations import Conversation as Captured
+from kalito_mcp.capture.capturer import in_project_of_folder
+from kalito_mcp.capture.conversations import continued
 from kalito_mcp.domain.imports import IMPORTED_BY, FileRead
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized, StorageError
+from kalito_mcp.exchange.completing import complete
 from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
-from kalito_mcp.exchange.stored import Stored
+from kalito_mcp.exchange.copies import Copies
+from kalito_mcp.exchange.stored import Stored, client_key, parts_of
 from kalito_mcp.memory import Memory
+from kalito_mcp.projects import is_folder, spelled
 from kalito_mcp.safety.redaction import usable_handle
 from kalito_mcp.text.host_blocks import heard
 
@@ -34,8 +37,7 @@ MOST_TURNS: Final = 1_000
 _MOST_CHARACTERS: Final = 4_000_000
 """Of one batch, so that long messages take no more memory."""
 _END_BYTES: Final = 512
-_MOST_KEY: Final = 150
-"""Characters of an id, so that with the name of its source it is a client key."""
+_MOST_MODEL: Final = 150
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ class Report:
     documents: int = 0
     present: int = 0
     """Messages that were stored before."""
+    completed: int = 0
+    """Of these, those of which the source has more now."""
     continued_sessions: int = 0
     """Of these sessions, those whose messages belong to one that was closed here, and that they continue."""
     gone_sessions: int = 0
@@ -199,22 +203,29 @@ class Importer:
         batch: list[NewMessage] = []
         size = 0
         at = conversation.started_at or file.modified_ms
-        for turn in conversation.turns:
-            self.report.found += 1
+        copies = None if self.memory is None else Copies(self.memory, stored, file.source.name)
+        turns = self._counted(conversation.turns)
+        async for turn in copies.without(turns) if copies else _one_by_one(turns):
             at = turn.at if turn.at is not None else at
             if self._since is not None and at < self._since:
                 reading.skipped["older than --since"] += 1
                 is_whole = False
                 continue
-            new = [one for part in self._parts(turn) if (one := self._message(part, at, file.source, stored))]
-            batch += new
-            size += sum(len(one.text) for one in new)
+            for part in self._parts(turn):
+                message = self._message(part, at, file.source, stored)
+                if message is not None:
+                    batch.append(message)
+                    size += len(message.text)
+                elif not file.source.is_appended:
+                    await self._complete(part, file.source, stored)
             if len(batch) >= MOST_TURNS or size >= _MOST_CHARACTERS:
                 new_count += await self._record(conversation, batch, stored)
                 self._progress(self._done + min(reading.read_to, file.size) - reading.start, self.report.messages)
                 batch, size = [], 0
         if batch:
             new_count += await self._record(conversation, batch, stored)
+        if copies and copies.count:
+            reading.skipped["copy of a message of another session"] += copies.count
         self.report.sessions += new_count > 0
         self.report.continued_sessions += new_count > 0 and stored.is_continued
         return is_whole and not stored.is_refused
@@ -223,18 +234,15 @@ class Importer:
         """The stored part of a conversation; None if it is left alone."""
         if self.memory is None:
             return Stored(None)
-        session = await self.memory.conversations.get(conversation.session_id)
-        if session is None:
+        parts = await parts_of(self.memory, conversation.session_id)
+        if not parts:
             return Stored(await self._memory_of(conversation.folder or await self._folder_named(conversation.project)))
-        parts = [session]
-        for number in count(2):
-            if parts[-1].state is SessionState.OPEN:
-                break
+        session = parts[0]
+        if parts[-1].state is not SessionState.OPEN:
             # As what hooks report goes on.
-            conversation.session_id = Captured(session.id, number).session_id
-            if (following := await self.memory.conversations.get(conversation.session_id)) is None:
-                break
-            parts.append(following)
+            conversation.session_id = continued(session.id, len(parts) + 1)
+        else:
+            conversation.session_id = parts[-1].id
         messages = sum(part.message_count for part in parts)
         if messages and sum(part.hidden_count for part in parts) >= messages:
             self.report.gone_sessions += 1
@@ -247,15 +255,13 @@ class Importer:
         return stored
 
     async def _memory_of(self, folder: str | None) -> Memory:
-        """The memory of the project that a folder belongs to; of none if the folder is not one of this machine."""
+        """The memory of the project that a folder belongs to, even one of another machine; of none without a folder, or
+        if it is not a whole path."""
         assert self.memory is not None  # noqa: S101 - a count has no memory
         if folder not in self._in_project:
-            is_here = folder is not None and Path(folder).is_absolute() and "\0" not in folder
-            try:
-                found = await self.memory.in_project(folder if is_here else None)
-            except (InvalidInput, OSError, ValueError):
-                found = self.memory
-            self._in_project[folder] = found
+            is_whole = folder is not None and is_folder(spelled(folder))
+            found = in_project_of_folder(self.memory, folder) if is_whole else self.memory.in_project(None)
+            self._in_project[folder] = await found
         return self._in_project[folder]
 
     async def _folder_named(self, name: str | None) -> str | None:
@@ -306,8 +312,19 @@ class Importer:
         if not text:
             self.report.present += 1
             return None
-        model = turn.model if turn.model and len(turn.model) <= _MOST_KEY and turn.model.isprintable() else None
+        model = turn.model if turn.model and len(turn.model) <= _MOST_MODEL and turn.model.isprintable() else None
         return NewMessage(turn.role, text, created_at=at, client_key=key, model_id=model)
+
+    def _counted(self, turns: Iterable[Turn]) -> Iterator[Turn]:
+        for turn in turns:
+            self.report.found += 1
+            yield turn
+
+    async def _complete(self, turn: Turn, source: Source, stored: Stored) -> None:
+        """Complete a stored message of which the source has more now."""
+        number = stored.to_complete(turn, client_key(source.name, turn.key))
+        if number is not None and stored.memory is not None:
+            self.report.completed += await complete(stored.memory, number, turn.text)
 
     async def _record(self, conversation: Conversation, batch: Sequence[NewMessage], stored: Stored) -> int:
         """Record the messages, and return how many were new. Those that are refused are counted."""
@@ -365,11 +382,9 @@ class Importer:
             self.report.notes += 1
 
 
-def client_key(source: str, key: str) -> str:
-    """The client key of a message: the name of its source and its id there, or a hash of an id that is no name."""
-    if len(key) > _MOST_KEY or not key.isprintable() or not key.strip():
-        key = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return f"{source}:{key}"
+async def _one_by_one(turns: Iterable[Turn]) -> AsyncIterator[Turn]:
+    for turn in turns:
+        yield turn
 
 
 def _identity(path: Path, size: int) -> tuple[int, str]:

@@ -15,13 +15,20 @@ LONGEST: Final = 64 * 1024 * 1024
 """Bytes. A line that is longer is skipped; so is the rest of a list after such an element."""
 _CHUNK: Final = 256 * 1024
 _TORN: Final = "line that is not JSON"
+_NOTHING: Final = object()
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _DECODER: Final = json.JSONDecoder()
 _SPACE: Final = re.compile("[ \t\r\n\ufeff\0]+")
 
 
+_BLANK: Final = re.compile(rb"(?:[ \t\r\n\0]|\xef\xbb\xbf)+")
+_MOST_LOOKED_AT: Final = 50_000_000
+"""Bytes that are looked at to find a whole object behind a torn one."""
+
+
 @dataclass(slots=True)
 class Line:
-    """A line that is a JSON object, and the bytes it is at."""
+    """A JSON object, the only one of its line or one of several, and the bytes it is at."""
 
     value: dict[str, Any]
     begin: int
@@ -31,9 +38,9 @@ class Line:
 def json_lines(reading: Reading) -> Iterator[Line]:
     """The objects of a file with one a line, from `reading.start` on. Sets `read_to` to the end of the last whole line.
 
-    A last line without a line feed is read if it is whole. If it is torn, the next reading begins with it. Where two
-    programs wrote at once, a line has several objects, of which the whole ones are read. A compressed file is read
-    whole; bytes count the unpacked lines.
+    A last line without a line feed is read if it is whole. If it is torn, the next reading begins with it. Where a
+    program was stopped, or two wrote at once, a line has several objects: the whole ones are read, what is torn is
+    counted. A compressed file is read whole; bytes count the unpacked lines.
     """
     is_compressed = reading.path.suffix == SUFFIX
     reading.read_to = 0 if is_compressed else reading.start
@@ -45,46 +52,82 @@ def json_lines(reading: Reading) -> Iterator[Line]:
                 reading.read_to = _after_line(file)
                 reading.skipped["line that is too long"] += 1
                 continue
-            is_last = not raw.endswith(b"\n")
+            is_growing = not raw.endswith(b"\n")
             value = parsed(raw)
-            if value is None and is_last and raw.strip(b"\0 \t\r\n"):
-                reading.skipped["torn last line"] += 1
+            found = [(value, 0, len(raw))] if value is not None else _values(raw, reading, is_growing=is_growing)
+            is_torn = False
+            for one, first, last in found:
+                if isinstance(one, dict):
+                    yield Line(one, begin + first, begin + last)
+                elif one is _NOTHING:
+                    is_torn = True
+                else:
+                    reading.skipped["line of an unknown kind"] += 1
+            if is_torn:
                 return
             reading.read_to = end
-            if value is None:
-                for one in _values(_decoded(raw), reading):
-                    if isinstance(one, dict):
-                        yield Line(one, begin, end)
-            elif isinstance(value, dict):
-                yield Line(value, begin, end)
-            else:
-                reading.skipped["line of an unknown kind"] += 1
     if is_compressed:
         reading.read_to = reading.path.stat().st_size
 
 
 def json_values(reading: Reading) -> Iterator[Any]:
     """All JSON values of a file, one after the other, whatever is between them: a line feed, or nothing where two
-    programs wrote at once. What is no JSON is skipped to the end of its line."""
+    programs wrote at once. What is not JSON is counted, up to the next whole object or the end of its line."""
     with reading.path.open("rb") as file:
         raw = file.read(LONGEST + 1)
     if len(raw) > LONGEST:
         reading.skipped["file that is too long"] += 1
         return
     reading.read_to = len(raw)
-    yield from _values(_decoded(raw), reading)
+    if raw.startswith(_UTF_16):
+        raw = _decoded(raw).encode("utf-8", "replace")
+    for value, _, _ in _values(raw, reading):
+        yield value
 
 
-def _values(text: str, reading: Reading) -> Iterator[Any]:
+def _values(raw: bytes, reading: Reading, *, is_growing: bool = False) -> Iterator[tuple[Any, int, int]]:
+    """The JSON values, each with its first byte and the byte after it. A torn one is counted; if more bytes may follow
+    it, it is `_NOTHING`, and the last."""
+    # A character a byte, so that places are bytes. No part of a longer character of UTF-8 is a sign of JSON.
+    text = raw.decode("latin-1")
     place = 0
-    while (place := _end_of_space(text, place)) < len(text):
+    while (place := _end_of_blank(raw, place)) < len(raw):
         try:
-            value, place = _DECODER.raw_decode(text, place)
+            _, end = _DECODER.raw_decode(text, place)
         except (ValueError, RecursionError):
+            if is_growing:
+                reading.skipped["torn last line"] += 1
+                yield _NOTHING, place, len(raw)
+                return
             reading.skipped[_TORN] += 1
-            place = (text.find("\n", place) + 1) or len(text)
+            place = _behind_torn(raw, text, place)
         else:
-            yield value
+            yield parsed(raw[place:end]), place, end
+            place = end
+
+
+def _behind_torn(raw: bytes, text: str, place: int) -> int:
+    """Where a whole object begins behind a torn one: the first behind which the line ends, or another one begins.
+    Otherwise the next line."""
+    line_end = raw.find(b"\n", place)
+    line_end = len(raw) if line_end < 0 else line_end
+    left = _MOST_LOOKED_AT
+    while left > 0 and (place := raw.find(b"{", place + 1, line_end)) >= 0:
+        try:
+            _, end = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            left -= max(1_000, getattr(error, "pos", place) - place)
+            continue
+        following = _end_of_blank(raw, end)
+        if following >= line_end or raw[following] == ord("{"):
+            return place
+        place = end - 1  # it is a part of the torn one
+    return line_end + 1
+
+
+def _end_of_blank(raw: bytes, place: int) -> int:
+    found = _BLANK.match(raw, place)
+    return found.end() if found else place
 
 
 def _end_of_space(text: str, place: int) -> int:
@@ -126,7 +169,7 @@ def parsed(raw: bytes | str) -> Any:
 
 
 def _decoded(raw: bytes) -> str:
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if raw.startswith(_UTF_16):
         return raw.decode("utf-16", "replace")
     return raw.decode("utf-8", "replace").lstrip("\ufeff\0").rstrip("\0")
 
@@ -153,9 +196,6 @@ def json_list(stream: IO[bytes], reading: Reading) -> Iterator[Any]:
             return
 
 
-_NOTHING: Final = object()
-
-
 class _Text:
     """The text of a stream from the place that is read next."""
 
@@ -163,7 +203,7 @@ class _Text:
         self._stream = stream
         raw = stream.read(_CHUNK)
         self._is_over = not raw
-        encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
+        encoding = "utf-16" if raw.startswith(_UTF_16) else "utf-8"
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
         self._held = self._decoder.decode(raw)
         self._place = 0

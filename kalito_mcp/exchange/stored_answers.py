@@ -32,6 +32,11 @@ class StoredAnswers:
     _words: list[str] = field(default_factory=list[str])
     """The rest of each answer, with one space between two words."""
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there are answers, found or not."""
+        return bool(self._answers)
+
     def add(self, answer: Answer) -> None:
         """Add an answer after those that are there."""
         self._by_digest.setdefault(answer.digest, deque()).append(answer)

@@ -6,7 +6,7 @@ from typing import Any
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.imports import FileRead, SourceRead
 from kalito_mcp.domain.memory_records import PROGRAM, MemoryRecord
-from kalito_mcp.domain.records import Origin, RecordType
+from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import AlreadyTakenIn
 from kalito_mcp.memory.part import Part
@@ -65,6 +65,19 @@ class Imports(Part):
         self.place.limits.check_none("which files were imported")
         scope, now_ms = self.place.scope(), self.place.clock.now_ms()
         await self.place.store.write(lambda transaction: transaction.imports.keep(scope, file, now_ms=now_ms))
+
+    async def sessions_holding(self, client_key: str) -> Sequence[str]:
+        """The sessions that have a message with this client key, forgotten or not."""
+        self.place.limits.check_none("which messages were imported")
+        return await self.place.store.read(lambda view: view.imports.holding(self.place.scope(), client_key))
+
+    async def sessions_at(self, role: Role, moment_ms: int, within_ms: int) -> Sequence[str]:
+        """The sessions in which this side said something at about this moment, in milliseconds since 1970."""
+        self.place.limits.check_none("when something was said")
+        since, until = moment_ms - within_ms, moment_ms + within_ms
+        return await self.place.store.read(
+            lambda view: view.imports.at_moment(self.place.scope(), role, since=since, until=until)
+        )
 
     async def check_not_taken_in(self, key: str) -> None:
         """Raise AlreadyTakenIn if a call with this key has written (see `call_keys.once`)."""

@@ -32,6 +32,14 @@ class ImportQueries(Queries):
         with intact_rows():
             return [StoredTurn(seq, client_key, Role(role), *others) for seq, client_key, role, *others in found]
 
+    async def holding(self, scope: Scope, client_key: str) -> Sequence[str]:
+        found = await self._all(self._sql.imports.SELECT_HOLDING, owner=scope.owner, client_key=client_key)
+        return [row[0] for row in found]
+
+    async def at_moment(self, scope: Scope, role: Role, *, since: int, until: int) -> Sequence[str]:
+        parameters = {"owner": scope.owner, "role": role.value, "since": since, "until": until}
+        return [row[0] for row in await self._all(self._sql.imports.SELECT_AT_MOMENT, **parameters)]
+
 
 class ImportStatements(ImportQueries):
     """`ports.imports.ImportWriter`."""

@@ -8,6 +8,7 @@ import pytest
 
 from bench import (
     canaries,
+    copies,
     cut_purges,
     failover,
     formats,
@@ -130,3 +131,12 @@ def test_clients_of_four_processes_on_one_server_lose_nothing_and_nothing_is_don
     assert found["first"] == {}
     assert found["acknowledged"]["messages"] > 5
     assert found["connections"] <= found["limit"]
+
+
+def test_copies_of_a_conversation_in_every_format_are_stored_once_though_imports_are_killed() -> None:
+    found = copies.campaign(conversations=13, batches=2, seed=3)
+
+    assert kept_its_promises(found)
+    assert found["formats"] == 13
+    assert found["events"] == 6
+    assert found["messages"] == 80

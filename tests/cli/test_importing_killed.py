@@ -29,7 +29,7 @@ WHERE r.type = 'message' ORDER BY s.id, r.seq
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("home")
     for number in range(SESSIONS):
-        told = Transcript(f"{number:08d}-3c1e-4d44-9a52-7f3a1c2b4d55", cwd=f"/home/ann/{number}")
+        told = Transcript(f"{number:08d}-3c1e-4d44-9a52-{number:012d}", cwd=f"/home/ann/{number}")
         for turn in range(MESSAGES // 2):
             told.user(f"Where is boat {turn} of harbour {number}?")
             told.assistant(f"Boat {turn} is at pier {turn % 7}.")

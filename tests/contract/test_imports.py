@@ -71,3 +71,20 @@ async def test_an_erased_message_keeps_its_place_without_a_text(store: Store) ->
     async with store.view() as view:
         turns = await view.imports.turns(session, after_seq=0, limit=2)
     assert [(turn.seq, turn.text) for turn in turns] == [(1, ""), (2, "two")]
+
+
+async def test_sessions_are_found_by_a_client_key_and_by_the_moment_at_which_a_side_spoke(store: Store) -> None:
+    async with store.transaction() as transaction:
+        for owner, name, key, at in (("ann", "a", "x:1", 100), ("ann", "b", "x:1", 300), ("bob", "c", "x:1", 100)):
+            scope = Scope(owner, session=name)
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS)
+            batch = [drafts.message(name, client_key=key, created_at=START_MS + at)]
+            await transaction.conversations.append_messages(session, batch, now_ms=START_MS)
+    ann = Scope("ann")
+    async with store.view() as view:
+        assert list(await view.imports.holding(ann, "x:1")) == ["a", "b"]
+        assert list(await view.imports.holding(ann, "x:2")) == []
+        about = {"since": START_MS + 90, "until": START_MS + 110}
+        assert list(await view.imports.at_moment(ann, batch[0].role, **about)) == ["a"]
+        other = next(role for role in Role if role is not batch[0].role)
+        assert list(await view.imports.at_moment(ann, other, **about)) == []

@@ -18,7 +18,7 @@ needs_zstandard = pytest.mark.skipif(
     reason="the package of the extra `zed` is not installed; `make .venv/.dev` does",
 )
 SESSION = "0b9f7a52-3c1e-4d44-9a52-7f3a1c2b4d55"
-OTHER_SESSION = "1c9f7a52-3c1e-4d44-9a52-7f3a1c2b4d55"
+OTHER_SESSION = "1c9f7a52-3c1e-4d44-9a52-7f3a1c2b4d66"
 
 
 def lines(path: Path, records: Iterable[Any], *, end: str = "\n") -> Path:

@@ -3,6 +3,9 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from kalito_mcp.exchange.claude_code import ClaudeCode, typed
 from kalito_mcp.exchange.conversation import Conversation, Reading
@@ -110,14 +113,6 @@ def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> Non
         ]
     )
     told.user("<user-memory-input>The ferry is at pier 4</user-memory-input>")
-    told.records.append(
-        {
-            "type": "attachment",
-            "uuid": "q",
-            "parentUuid": told.last,
-            "attachment": {"type": "queued_command", "prompt": "and quickly"},
-        }
-    )
     assert [text for _, text in said(SOURCE, told.write(tmp_path))] == [
         "Where is it?",
         "And when?",
@@ -125,7 +120,6 @@ def test_words_of_the_host_and_of_this_memory_are_removed(tmp_path: Path) -> Non
         "<system-reminder> is not closed",
         "Why four?",
         "The ferry is at pier 4",
-        "and quickly",
     ]
 
 
@@ -159,23 +153,77 @@ def test_a_command_is_read_in_little_time_and_its_arguments_may_have_brackets() 
     assert typed(text, {}) == "/check is a < b?"
 
 
-def test_sub_agents_and_copies_of_other_sessions_are_left_out(tmp_path: Path) -> None:
-    other = Transcript(OTHER_SESSION)
-    other.user("Said there")
-    other.write(tmp_path)
+def test_sub_agents_are_left_out_and_copies_name_the_session_that_they_are_of(tmp_path: Path) -> None:
     told = Transcript()
     told.user("Said there", sessionId=OTHER_SESSION)
+    told.user("Forked", forkedFrom={"sessionId": OTHER_SESSION})
     told.user("Do this for me", isSidechain=True)
     told.user("Said here")
     told.write(tmp_path)
     lone = tmp_path / SESSION / "subagents"
     lone.mkdir(parents=True)
     (lone / "agent-1.jsonl").write_text("{}\n")
-    paths = list(SOURCE.within(tmp_path))
-    assert [path.stem for path in paths] == [SESSION, OTHER_SESSION]
-    found, reading = read(SOURCE, paths[0])
-    assert [turn.text for turn in found[SESSION]] == ["Said here"]
-    assert reading.skipped == {"copy of a message of another session": 1, "sub-agent": 1}
+    [path] = SOURCE.within(tmp_path)
+    found, reading = read(SOURCE, path)
+    assert [(turn.text, turn.origin) for turn in found[SESSION]] == [
+        ("Said there", OTHER_SESSION),
+        ("Forked", OTHER_SESSION),
+        ("Said here", None),
+    ]
+    assert reading.skipped == {"sub-agent": 1}
+
+
+QUEUED = {"type": "queued_command", "commandMode": "prompt"}
+PICTURE = {"type": "image", "source": {"type": "base64", "data": "aGk="}}
+
+
+def queue(operation: str, content: str | None = None) -> dict[str, Any]:
+    words = {} if content is None else {"content": content}
+    return {"type": "queue-operation", "operation": operation, "timestamp": "2026-03-01T10:00:09Z", **words}
+
+
+def attached(prompt: Any, **others: Any) -> dict[str, Any]:
+    return {"type": "attachment", "attachment": {**QUEUED, "prompt": prompt}, **others}
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([attached("quickly", uuid="q1")], ["quickly"]),
+        ([attached("quickly"), attached("please")], ["quickly", "please"]),
+        ([attached([{"type": "text", "text": "like this"}, PICTURE])], ["like this"]),
+        ([queue("enqueue", "quickly"), queue("remove", "quickly"), attached("quickly")], ["quickly"]),
+        ([queue("enqueue", "quickly"), queue("dequeue")], ["quickly"]),
+        ([queue("enqueue", "one"), queue("enqueue", "two"), queue("dequeue"), queue("popAll")], ["one"]),
+        ([queue("enqueue", "a"), queue("enqueue", "b"), *[queue("dequeue")] * 2, attached("a\nb")], ["a\nb"]),
+        ([queue("enqueue", "<task-notification>x</task-notification>"), queue("dequeue")], []),
+        ([attached("x") | {"attachment": {**QUEUED, "commandMode": "task", "prompt": "x"}}], []),
+    ],
+)
+def test_what_was_typed_while_the_assistant_worked_is_read_once_where_it_stands(
+    tmp_path: Path, records: list[dict[str, Any]], expected: list[str]
+) -> None:
+    told = Transcript()
+    told.user("Build the jetty")
+    told.assistant("I begin with the piles.")
+    told.records += records
+    told.assistant("Done.")
+    told.user("Thanks")
+    texts = ["Build the jetty", "I begin with the piles.", *expected, "Done.", "Thanks"]
+    assert [text for _, text in said(SOURCE, told.write(tmp_path))] == texts
+
+
+def test_what_waits_in_the_queue_is_read_when_it_is_sent(tmp_path: Path) -> None:
+    told = Transcript()
+    told.user("Build the jetty")
+    told.records.append(queue("enqueue", "quickly"))
+    told.assistant("Part one", message_id="m1")
+    found, reading = read(SOURCE, told.write(tmp_path))
+    assert [turn.text for turn in found[SESSION]] == ["Build the jetty", "Part one"]
+    told.records.append(queue("dequeue"))
+    told.assistant("Part two", message_id="m2")
+    found, _ = read(SOURCE, told.write(tmp_path), reading.read_to)
+    assert [turn.text for turn in found[SESSION]][-3:] == ["quickly", "Part one", "Part two"]
 
 
 def test_a_torn_last_line_is_read_when_it_is_whole(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kalito_mcp.exchange import json_files
 from kalito_mcp.exchange.conversation import Reading, moment
-from kalito_mcp.exchange.json_files import json_lines, json_list
+from kalito_mcp.exchange.json_files import json_lines, json_list, parsed
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -41,13 +41,42 @@ def test_a_line_that_is_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp
     assert reading.read_to == path.stat().st_size
 
 
-def test_of_a_line_that_two_programs_wrote_at_once_all_whole_objects_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("raw", "whole", "skipped"),
+    [
+        (b'{"a": 1}{"b": 2}\n', [{"a": 1}, {"b": 2}], {}),
+        (b'{"a": 1} {"torn": \n{"b": 2}\n', [{"a": 1}, {"b": 2}], {"line that is not JSON": 1}),
+        (
+            b'{"torn": {"x": [{"y": 1}, "{{"a": {"b": 2}}{"c": 3}\n',
+            [{"a": {"b": 2}}, {"c": 3}],
+            {"line that is not JSON": 1},
+        ),
+        (b'{"torn": "\xc3{"a": "\xc3\xbc"}\n', [{"a": "\xfc"}], {"line that is not JSON": 1}),
+        (b'\xef\xbb\xbf\0\0{"a": 1}\0\0{"b": "\xc3"}\0\n\0', [{"a": 1}, {"b": "\ufffd"}], {}),
+        (b'no JSON\n7 {"a": 1}\n', [{"a": 1}], {"line that is not JSON": 1, "line of an unknown kind": 1}),
+        (b"[" * 9_999 + b"\n" + b'{"a":' * 9_999 + b'\n{"b": 2}\n', [{"b": 2}], {"line that is not JSON": 2}),
+    ],
+)
+def test_every_whole_object_of_a_damaged_line_is_read(
+    tmp_path: Path, raw: bytes, whole: list[Any], skipped: dict[str, int]
+) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text('{"a": 1}{"b": 2}\n{"c": 3} {"torn": \nno JSON\n7 {"d": 4}\n{"e": 5}{"later": ')
+    path.write_bytes(raw)
     reading = Reading(path)
-    assert [line.value for line in json_lines(reading)] == [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}]
-    assert reading.skipped == {"line that is not JSON": 2, "torn last line": 1}
-    assert path.read_text()[reading.read_to :] == '{"e": 5}{"later": '
+    found = list(json_lines(reading))
+    assert [line.value for line in found] == whole
+    assert (reading.skipped, reading.read_to) == (skipped, len(raw))
+    # The bytes of each are where it says.
+    assert [parsed(raw[line.begin : line.end]) for line in found] == whole
+
+
+def test_what_is_whole_in_a_torn_last_line_is_read_and_the_line_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 1}\n{"b": 2}{"later": {"c": 3}')
+    reading = Reading(path)
+    assert [line.value for line in json_lines(reading)] == [{"a": 1}, {"b": 2}]
+    assert reading.skipped == {"torn last line": 1}
+    assert path.read_text()[reading.read_to :] == '{"b": 2}{"later": {"c": 3}'
 
 
 @pytest.mark.parametrize(

@@ -24,3 +24,18 @@ SELECT seq, client_key, role, text, key, created_at, coalesce(recorded_at, creat
 WHERE owner_key = :owner AND session_key = :session_key AND type = 'message' AND seq > :after_seq
 ORDER BY seq LIMIT :limit
 """
+# A session has an index of its keys, so that each costs one look.
+SELECT_HOLDING: Final = """
+SELECT s.id FROM sessions s WHERE s.owner_key = :owner AND EXISTS (
+    SELECT 1 FROM records r
+    WHERE r.owner_key = :owner AND r.session_key = s.key AND r.type = 'message' AND r.client_key = :client_key
+) ORDER BY s.key
+"""
+SELECT_AT_MOMENT: Final = """
+SELECT s.id FROM sessions s
+WHERE s.owner_key = :owner AND s.oldest_message_at <= :until AND s.newest_message_at >= :since AND EXISTS (
+    SELECT 1 FROM records r
+    WHERE r.owner_key = :owner AND r.session_key = s.key AND r.type = 'message' AND r.role = :role
+        AND r.created_at BETWEEN :since AND :until
+) ORDER BY s.key
+"""

@@ -23,3 +23,18 @@ SELECT_STORED_TURNS: Final = """
 SELECT seq, client_key, role, text, key, created_at, coalesce(recorded_at, created_at), client FROM records
 WHERE session_key = :session_key AND type = 'message' AND seq > :after_seq ORDER BY seq LIMIT :limit
 """
+# A session has an index of its keys, so that each costs one look.
+SELECT_HOLDING: Final = """
+SELECT s.id FROM sessions s WHERE s.owner = :owner AND EXISTS (
+    SELECT 1 FROM records r
+    WHERE r.session_key = s.key AND r.type = 'message' AND r.client_key = :client_key
+) ORDER BY s.key
+"""
+SELECT_AT_MOMENT: Final = """
+SELECT s.id FROM sessions s
+WHERE s.owner = :owner AND s.oldest_message_at <= :until AND s.newest_message_at >= :since AND EXISTS (
+    SELECT 1 FROM records r
+    WHERE r.session_key = s.key AND r.type = 'message' AND r.role = :role
+        AND r.created_at BETWEEN :since AND :until
+) ORDER BY s.key
+"""
