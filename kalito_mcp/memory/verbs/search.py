@@ -11,7 +11,7 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.graph import KeptFeedback
 from kalito_mcp.domain.importance import ImportanceLevel, least_score
 from kalito_mcp.domain.past_answers import PastAnswer
-from kalito_mcp.domain.records import Origin, RecordType, Role, full_record_id
+from kalito_mcp.domain.records import NOTE, Origin, RecordType, Role, full_record_id
 from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.domain.time import from_iso, zone_of
 from kalito_mcp.domain.zone import Zone
@@ -19,12 +19,12 @@ from kalito_mcp.domain.zone_names import zone_named
 from kalito_mcp.memory.verbs.shapes import (
     AgentName,
     Also,
+    FoundTypeName,
     Input,
     OriginName,
     RoleName,
     SessionName,
     Text,
-    TypeName,
     Word,
 )
 from kalito_mcp.memory.verbs.verb import Caller, Verb
@@ -65,8 +65,8 @@ class Search(Input):
     ] = None
     agent_id: AgentName = None
     types: Annotated[
-        list[TypeName] | None,
-        Field(description="Only these types. Thoughts are found only if named here.", max_length=6),
+        list[FoundTypeName] | None,
+        Field(description="Only these types. Thoughts are found only if named here.", max_length=7),
     ] = None
     roles: Annotated[list[RoleName] | None, Field(description="Only what these said.", max_length=3)] = None
     names: Annotated[list[Word] | None, Field(description="Only speakers of these names.", max_length=20)] = None
@@ -167,7 +167,7 @@ def _filters(caller: Caller, sent: Search, now_ms: int, zone: Zone) -> SearchFil
         return None if words is None else moment_in_words(words, name, now_ms, is_last=is_last, zone=zone)
 
     return SearchFilters(
-        types=frozenset(map(RecordType, sent.types or ())),
+        types=frozenset(one if one == NOTE else RecordType(one) for one in sent.types or ()),
         roles=frozenset(map(Role, sent.roles or ())),
         names=frozenset(sent.names or ()),
         tags=frozenset(sent.tags or ()),

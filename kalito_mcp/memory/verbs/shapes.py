@@ -20,6 +20,7 @@ from kalito_mcp.errors import InvalidInput
 
 RoleName = Literal["user", "assistant", "system"]
 TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
+FoundTypeName = Literal[TypeName, "note"]
 OriginName = Literal["user", "assistant", "tool", "document", "import"]
 ReachName = Literal["session", "project", "person"]
 KindName = Literal["rule", "decision", "fact", "open", "outcome", "plan", "change"]
