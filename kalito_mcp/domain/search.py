@@ -13,6 +13,9 @@ NEAR_FROM: Final = 0.3
 """The score from which on a hit is near. It says when other wordings are worth a search, not whether a hit answers:
 with them, 84 in 100 pages without such a score have the answer, and 89 of the others."""
 
+MOST_HITS: Final = 100
+"""Of a page."""
+
 MOST_ALSO: Final = 4
 """Other wordings of a query that are searched."""
 

@@ -1,5 +1,6 @@
 """What belongs to a conversation: recording it, its context, its summaries, and closing it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ from kalito_mcp.memory.verbs.shapes import (
     Also,
     Input,
     MessageName,
+    MomentText,
     OriginName,
     Repeatable,
     RoleName,
@@ -30,6 +32,9 @@ from kalito_mcp.memory.verbs.shapes import (
 )
 from kalito_mcp.memory.verbs.verb import Caller, Verb
 from kalito_mcp.records.recorder import Recorded
+from kalito_mcp.text.times.expressions import moment_in_words
+
+_ISO_DATE: Final = re.compile(r"\s*\d{4,}-")
 
 
 class MessageInput(Repeatable):
@@ -40,9 +45,7 @@ class MessageInput(Repeatable):
     name: Annotated[
         str | None, Field(description="The speaker's name, if more than two take part.", min_length=1, max_length=200)
     ] = None
-    created_at: Annotated[
-        str | None, Field(description="When it was sent, ISO 8601; default: now.", min_length=1, max_length=40)
-    ] = None
+    created_at: Annotated[MomentText | None, Field(description="When it was sent, ISO 8601; default: now.")] = None
     model_id: Annotated[str | None, Field(description="The model that wrote it.", min_length=1, max_length=200)] = None
     token_usage: Annotated[
         int | None, Field(description="Tokens used, as the model reported.", ge=0, le=1_000_000_000)
@@ -161,15 +164,25 @@ class Finalize(Input):
     dry_run: Annotated[bool, Field(description="Change nothing; return what would be merged and promoted.")] = False
 
 
-def new_messages(sent: Sequence[MessageInput], zone: Zone, request_key: str | None = None) -> list[NewMessage]:
-    """The messages. The key of a request stands for all of them, and each has a part of it as its own. Raises
-    InvalidInput for a time that cannot be read."""
+def new_messages(
+    sent: Sequence[MessageInput], zone: Zone, now_ms: int, request_key: str | None = None
+) -> list[NewMessage]:
+    """The messages. Words for times count from `now_ms`. The key of a request stands for all of them, and each has a
+    part of it as its own. Raises InvalidInput for a time that cannot be read."""
+
+    def moment(words: str, place: int) -> int:
+        field = f"messages[{place}].created_at"
+        # As a name, February 30 would be February.
+        if _ISO_DATE.match(words) is not None:
+            return from_iso(words, field, zone)
+        return moment_in_words(words, field, now_ms, is_last=False, zone=zone)
+
     return [
         NewMessage(
             role=Role(one.role),
             text=one.text,
             name=one.name,
-            created_at=from_iso(one.created_at, f"messages[{place}].created_at", zone) if one.created_at else None,
+            created_at=moment(one.created_at, place) if one.created_at else None,
             model_id=one.model_id,
             token_usage=one.token_usage,
             client_key=part_key(request_key, place) if request_key else one.own_key,
@@ -182,7 +195,8 @@ def new_messages(sent: Sequence[MessageInput], zone: Zone, request_key: str | No
 
 async def record_messages(caller: Caller, sent: RecordMessages) -> Recorded:
     """Append messages to a session; a new one is created."""
-    new = new_messages(sent.messages, caller.memory.zone, caller.request_key)
+    memory = caller.memory
+    new = new_messages(sent.messages, memory.zone, memory.place.clock.now_ms(), caller.request_key)
     return await caller.memory.record_messages(caller.session, new, agent_id=sent.agent_id, client=caller.editor.id)
 
 

@@ -91,7 +91,9 @@ async def record_messages(context: ToolContext, sent: RecordMessages) -> Annotat
     session = sent.session_id or opened.host_session
     if not session and not sent.agent_id:
         # A host that does not name its conversation may have hooks that do.
-        session = await memory.hooks.conversation_of(verbs.new_messages(sent.messages, memory.zone))
+        session = await memory.hooks.conversation_of(
+            verbs.new_messages(sent.messages, memory.zone, memory.place.clock.now_ms())
+        )
     session, continues = session or memory.conversations.new_id(), None
     try:
         recorded = await verbs.record_messages(caller_of(context, memory, session), sent)

@@ -10,6 +10,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory.verbs import forgetting
 from kalito_mcp.memory.verbs import records as verbs
+from kalito_mcp.memory.verbs.json_schemas import fields_given
 from kalito_mcp.memory.verbs.shapes import (
     AgentName,
     Input,
@@ -74,7 +75,11 @@ class Remembered(Output):
 class Changes(Input):
     """New values of fields by name, such as text, status or tags. null removes a field."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, json_schema_extra={"minProperties": 1})
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        json_schema_extra={"minProperties": 1, **fields_given(*RecordType, removes_by_null=True)},
+    )
 
 
 class StillSaying(Output):
