@@ -67,6 +67,7 @@ def check_call(tool: str, arguments: Mapping[str, Any], limits: LimitsPolicy) ->
         if not str(checked_content(record_type, given)["text"]).strip():
             raise InvalidInput("text is blank; send the text to remember")
     elif tool == "summarize_session":
-        Digest(**{name: tuple(arguments[name] or ()) for name in LISTS if name in arguments}).check()
+        digest = Digest(**{name: tuple(arguments[name] or ()) for name in LISTS if name in arguments})
+        digest.text(arguments.get("summary"))
     if (field := _TEXTS.get(tool)) and arguments.get(field):
         checked_text(arguments[field].strip(), field, max_bytes=limits.max_text_bytes)

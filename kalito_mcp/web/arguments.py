@@ -16,6 +16,8 @@ from kalito_mcp.memory.verbs.json_schemas import REMOVES_BY_NULL, Schema, is_rec
 
 _ALSO: Final[Mapping[str, Sequence[str]]] = {
     "k": ("limit", "top_k", "max_results"),
+    "until": ("as_of", "before"),
+    "since": ("after",),
     "text": ("content",),
     "content": ("text",),
 }

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
@@ -12,7 +12,15 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.digest import LISTS, Digest, KeptDigest
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
-from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, RecordType, Role
+from kalito_mcp.domain.records import (
+    ConversationSummary,
+    CreateSummaryRequest,
+    NewMessage,
+    Origin,
+    RecordType,
+    Role,
+    SummaryMethod,
+)
 from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.sessions import MemoryStats
 from kalito_mcp.domain.time import from_iso
@@ -34,6 +42,9 @@ from kalito_mcp.memory.verbs.verb import Caller, Verb
 from kalito_mcp.records.recorder import Recorded
 from kalito_mcp.text.times.expressions import moment_in_words
 
+NOTHING_YET: Final = "Nothing is remembered yet"
+_MOST_COMPARED: Final = 20
+"""Summaries of a session, the newest: those of higher levels are made with the last of messages."""
 _ISO_DATE: Final = re.compile(r"\s*\d{4,}-")
 
 
@@ -132,13 +143,15 @@ class Summarize(Input):
 
 @dataclass(frozen=True, slots=True)
 class Summarized:
-    """The summaries that were made, what was pinned, and the session's numbers. `is_late`: every message has a summary
-    already, so the caller's own was not stored."""
+    """The summaries that were made, what was pinned, and the session's numbers. Every message may have a summary
+    already: then `reworded` is the id of the automatic one that has the caller's words now, or `is_late`, and the
+    caller's own was not stored."""
 
     made: Sequence[ConversationSummary]
     digest: KeptDigest
     stats: MemoryStats
     is_late: bool
+    reworded: str | None = None
 
     @property
     def redacted(self) -> list[str]:
@@ -206,7 +219,7 @@ async def build_context(
     """A context for a model, or a preview, in which nothing counts as used. `as_json`: its budget is of the JSON."""
     memory = caller.memory
     build = memory.manager.build_context if is_preview else partial(memory.build_context, client=caller.editor.id)
-    return await build(
+    built = await build(
         sent.session_id,
         sent.max_tokens,
         agent_id=sent.agent_id,
@@ -218,6 +231,10 @@ async def build_context(
         seen=caller.seen,
         also=sent.also or (),
     )
+    has_room = built.total_tokens + len(NOTHING_YET) <= built.max_tokens
+    if has_room and not built.made_of and await memory.conversations.is_empty():
+        return replace(built, note=NOTHING_YET, text=f"{built.text}\n{NOTHING_YET}")
+    return built
 
 
 async def summarize(caller: Caller, sent: Summarize, *, message_count: int | None = None) -> Summarized:
@@ -225,18 +242,22 @@ async def summarize(caller: Caller, sent: Summarize, *, message_count: int | Non
     must have `message_count` messages, if that is given.
 
     Raises:
-        InvalidInput: only one end of the range is named. Conflict: all has a summary already, so the caller's is late.
+        InvalidInput: only one end of the range is named. Conflict: all has a summary already, the last one in a
+            caller's words, so this one is late.
     """
     session, conversations = caller.session, caller.memory.conversations
     lists = {name: tuple(one) for name in LISTS if (one := getattr(sent, name)) is not None}
     digest = Digest(**lists)
     words = digest.text(sent.summary)
     made: Sequence[ConversationSummary]
+    reworded: str | None = None
     if sent.start_message_id is not None or sent.end_message_id is not None:
         made = [await _of_range(caller, sent, words, message_count)]
     elif words is not None:
         adopted = await conversations.adopt_summary(session, words)
-        if adopted is None and not lists:
+        if adopted is None and sent.summary is not None:
+            reworded = await _reworded(caller, words)
+        if adopted is None and reworded is None and not lists:
             raise Conflict(
                 f"every message of session {session!r} has a summary already, so yours was not stored; "
                 "keep it with create_pin, or send it after the next messages"
@@ -245,7 +266,21 @@ async def summarize(caller: Caller, sent: Summarize, *, message_count: int | Non
     else:
         made = await conversations.summarize(session)
     kept = await caller.memory.keep_digest(session, digest, editor=caller.editor) if lists else KeptDigest()
-    return Summarized(made, kept, await conversations.stats(session), sent.summary is not None and not made)
+    is_late = sent.summary is not None and not made and reworded is None
+    return Summarized(made, kept, await conversations.stats(session), is_late, reworded)
+
+
+async def _reworded(caller: Caller, words: str) -> str | None:
+    """Give the last summary of the session these words, if it was made automatically. Returns its id."""
+    records = caller.memory.records
+    newest = await records.page(frozenset({RecordType.SUMMARY}), session_id=caller.session, limit=_MOST_COMPARED)
+    of_messages = [one for one in newest if one.content.get("level") == 0]
+    last = max(of_messages, key=lambda one: one.content["end_seq"], default=None)
+    if last is None or last.content.get("method") == SummaryMethod.CALLER or last.revision > 1:
+        return None
+    edited = {"text": words}
+    await caller.memory.update_memory(last.id, edited, expected_revision=last.revision, editor=caller.editor)
+    return last.id
 
 
 async def _of_range(

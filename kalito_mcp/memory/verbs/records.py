@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.records import CreatePinRequest, PinType, RecordType, SemanticPin
+from kalito_mcp.domain.records import CreatePinRequest, MessageWithImportance, PinType, RecordType, SemanticPin
 from kalito_mcp.domain.spaces import SharedCopy
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import InvalidInput
@@ -104,9 +104,9 @@ class Restore(Input):
 class AsItWas(Input):
     """Which version of a record."""
 
-    as_of: Annotated[
-        MomentText | None, Field(description="ISO 8601: the record as it was then; a date means the end of that day.")
-    ] = None
+    as_of: Annotated[MomentText | None, Field(description="The record as it was then, or at the end of that day.")] = (
+        None
+    )
     version: Annotated[Version | None, Field(description="The record as it was in this version.")] = None
 
     @property
@@ -119,6 +119,7 @@ class ReadRecord(AsItWas):
     """Which record, and which version of it."""
 
     record_id: RecordId
+    around: Annotated[int | None, Field(description="And this many messages before and after it.", ge=1, le=50)] = None
 
 
 class ListTasks(Input):
@@ -227,6 +228,13 @@ async def read_record(caller: Caller, sent: ReadRecord) -> MemoryRecord:
     if sent.version is not None:
         return await records.version(sent.record_id, sent.version)
     return await records.get(sent.record_id)
+
+
+async def read_around(caller: Caller, sent: ReadRecord) -> Sequence[MessageWithImportance]:
+    """The messages of the conversation around a message, in their order; none if they are not asked for."""
+    if sent.around is None:
+        return ()
+    return await caller.memory.conversations.around(sent.record_id, sent.around)
 
 
 async def list_tasks(caller: Caller, sent: ListTasks) -> Sequence[MemoryRecord]:

@@ -73,16 +73,14 @@ class Search(Input):
     tags: Annotated[list[Word] | None, Field(description="Only with any of these tags.", max_length=20)] = None
     origins: Annotated[
         list[OriginName] | None,
-        Field(description="Only words of these origins, as in a hit's `origin`.", max_length=5),
+        Field(description="Only words of these origins.", max_length=5),
     ] = None
     min_importance: Annotated[LeastImportance, Field(description="Least importance: 0 to 1, or a level.")] = 0.0
-    since: Annotated[
-        MomentText | None, Field(description="ISO 8601, `7d` ago, or words: `last March`, `two weeks ago`.")
-    ] = None
-    until: Annotated[MomentText | None, Field(description="Like since; a day or month counts to its end.")] = None
+    since: Annotated[MomentText | None, Field(description="ISO 8601, `7d` ago, or words: `last March`.")] = None
+    until: Annotated[MomentText | None, Field(description="Like since, up to its end.")] = None
     now: Annotated[
         MomentText | None,
-        Field(description="The moment that `7d` and `last March` count from, ISO 8601; default: now."),
+        Field(description="What `7d` and `last March` count from; default: now."),
     ] = None
     explain: Annotated[bool, Field(description="Say why each hit was found.")] = False
     cursor: Annotated[
