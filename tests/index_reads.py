@@ -65,7 +65,7 @@ def _places_shown(index: SearchIndex, terms: Sequence[str], filters: SearchFilte
     found = list(index.places(terms).values()) or [np.arange(index.records.count)]
     places = np.unique(np.concatenate(found)).astype(np.int64)
     places = places[in_scope(index, filters)[places]]
-    return places[is_admitted(index.records, places, filters)]
+    return places[is_admitted(index, places, filters)]
 
 
 async def record_count(view: ReadView, scope: Scope) -> int:

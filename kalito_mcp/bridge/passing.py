@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR
 
 from kalito_mcp.bridge.answers import Answers, KeptAnswer
-from kalito_mcp.bridge.checks import OWN_WORDS, check_call
+from kalito_mcp.bridge.checks import OWN_WORDS, check_call, dated
 from kalito_mcp.bridge.delivery import Change, Delivery, refusal_in
 from kalito_mcp.bridge.home import Caller
 from kalito_mcp.bridge.replies import HomeAway, HomeForbids, HomePaused, HomeRefuses, Progress, RequestRefused
@@ -154,8 +154,9 @@ class Passing:
         def make_copy() -> Change:
             if call.name in _WITH_SESSION and not session:
                 raise InvalidInput("session_id is missing; send the one that record_messages returned")
-            check_call(call.name, arguments, self._limits)
-            kept, found = _without_secrets(_dated(arguments, said_at))
+            of_now = dated(arguments, said_at)
+            check_call(call.name, of_now, self._limits)
+            kept, found = _without_secrets(of_now)
             redacted.extend(found)
             return Change({"name": call.name, "arguments": kept}, caller, meta)
 
@@ -321,18 +322,6 @@ def _keyed(call: ToolCall, host_session: str | None) -> tuple[dict[str, Any], di
     elif call.name in _KEYED and not arguments.get("client_key"):
         arguments["client_key"] = f"{BRIDGE_PREFIX}{secrets.token_hex(12)}"
     return arguments, {"kalito/once": secrets.token_hex(16)} if call.name in _ONCE else {}
-
-
-def _dated(arguments: Mapping[str, Any], said_at: datetime) -> dict[str, Any]:
-    """The arguments, with messages that were said at that moment and not when they are delivered."""
-    now = said_at.isoformat(timespec="milliseconds")
-    dated = dict(arguments)
-    if isinstance(dated.get("messages"), list):
-        dated["messages"] = [
-            {**one, "created_at": now} if not (one.get("created_at") or one.get("createdAt")) else one
-            for one in dated["messages"]
-        ]
-    return dated
 
 
 def _without_secrets(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _LINE_CHARS: Final = 100
 _MOST: Final = 1_000_000
-_NOTE: Final = "note:"
 Listed = tuple[list[dict[str, Any]], list[str]]
 
 
@@ -67,19 +66,11 @@ async def _records(memory: "Memory", project: str | None, agent_id: str | None, 
         record
         for agent in ([agent_id] if agent_id else await memory.conversations.agents())
         for record in await memory.records.all(frozenset(kinds), agent_id=agent)
-        if project in (None, record.project or PERSONAL) and _is_listed(record, what)
+        if project in (None, record.project or PERSONAL) and (record.is_note if what == "notes" else record.is_pin)
     ]
     found.sort(key=lambda one: -one.recorded_at)
     names = project_names(one for one, _ in await memory.projects.all())
     return [one.to_dict() for one in found], [_record_line(memory, one, names) for one in found]
-
-
-def _is_listed(record: MemoryRecord, what: str) -> bool:
-    """Whether it is a pin, or a note. A note that first contexts show, as `pin` makes it, is both."""
-    is_note = str(record.content.get("source", "")).startswith(_NOTE)
-    if what == "notes":
-        return is_note
-    return record.type is RecordType.PIN or (is_note and record.content.get("scope") is not None)
 
 
 def _record_line(memory: "Memory", record: MemoryRecord, names: Mapping[str, str]) -> str:

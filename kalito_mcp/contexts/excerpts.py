@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from kalito_mcp.text.analysis import fold, indexed_words, stem, terms
+from kalito_mcp.text.analysis import indexed_words, plainly_spelled, stem, terms
 
 _ELLIPSIS: Final = "…"
 # Scripts without spaces and addresses are compared in overlapping slices: every term is whole in one of them.
@@ -65,7 +65,7 @@ class Sentences:
         """How probably a sentence matters to a reader, between 0 and 1: two thirds are whether it tells something, and
         the rest is the share of the asked terms that it has, as beginnings of words, roughly."""
         text = self.texts[place]
-        said = fold(text)
+        said = plainly_spelled(text)
         share = sum(one in said for one in self._beginnings) / (len(self._beginnings) or 1)
         return (2 * _tells(text, is_assistant=is_assistant) + share) / 3
 

@@ -7,9 +7,9 @@ first and without gaps, up to `recent_messages`, and then until the budget is fu
 latest conversations come only before the last.
 
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
-less than a fifth of the budget. If there are matches, an eighth is reserved for them, a fifth for pins, a tenth for
-summaries, and a share for `sure_known`; matches get the rest first. The final text is counted whole, so the budget
-includes its frame and headings.
+less than a fifth of the budget. If there are matches, a share is reserved for them (`room_beside_hits`), a fifth for
+pins, a tenth for summaries, and a share for `sure_known`; matches get the rest first. The final text is counted
+whole, so the budget includes its frame and headings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,6 +23,7 @@ from kalito_mcp.contexts.packing import (
     Packing,
     earlier_messages,
     ordered_lines,
+    room_beside_hits,
     share_of_latest,
     taken_ids,
     unfitting,
@@ -40,10 +41,6 @@ from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.safety.escaping import as_data, json_text
 
 _PINS_SHARE: Final = 0.2
-# Where the query finds something. The hits get the rest first, and what is left after them goes to all. What a larger
-# share of the newest messages costs in evidence: `python -m bench.evidence`.
-_RECENT_SHARE_BESIDE_HITS: Final = 0.125
-_LEAST_TOKENS_OF_RECENT: Final = 60
 _SUMMARIES_SHARE_BESIDE_HITS: Final = 0.1
 _DIGEST_SHARE: Final = 0.4
 """Of the room of the latest conversations, for what they left open, if the query asks for their ends."""
@@ -185,7 +182,7 @@ class Packer:
         )
         sure = [place for place, one in enumerate(parts.known) if one.record_id in parts.sure_known]
         known = self._known_tokens([parts.known[place] for place in sure], int(allowance * self._policy.known_share))
-        room = self._recent_room(allowance) if has_hits else allowance
+        room = self._recent_room(parts.recent, allowance) if has_hits else allowance
         if not self._take_protected(packing, parts.recent, room=room, reserved=known + pins):
             return None
         if has_hits:
@@ -219,11 +216,10 @@ class Packer:
         self._take_recent(packing, parts.recent, packing.left, most=len(parts.recent))
         return packing
 
-    def _recent_room(self, allowance: int) -> int:
-        """Return the tokens reserved for the newest messages if there are matches: an eighth, or more in a small
-        context, so that each has some words."""
-        least = min(_LEAST_TOKENS_OF_RECENT * self._policy.min_recent, allowance // 4)
-        return max(least, int(allowance * _RECENT_SHARE_BESIDE_HITS))
+    def _recent_room(self, recent: Sequence[MessageWithImportance], allowance: int) -> int:
+        """Return the tokens reserved for the newest messages if there are matches."""
+        newest = [self._cost(render.message_piece(one, self._zone)) for one in recent[-self._policy.min_recent :]]
+        return room_beside_hits(self._headings[render.RECENT_HEADING] + sum(newest), len(newest), allowance)
 
     def _take_recent(
         self, packing: Packing, recent: Sequence[MessageWithImportance], room: int, *, most: int | None = None

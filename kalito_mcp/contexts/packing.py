@@ -12,6 +12,11 @@ from kalito_mcp.domain.given import MOST_LEFT_OUT, LeftOut, PartName, Why, left_
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.known import KnownRecord
 
+_RECENT_SHARE: Final = 1 / 6
+_SMALL_SHARE: Final = 0.5
+_SMALL: Final = 450
+"""Tokens of the protected newest messages together: up to this many, they may have half of the context."""
+_LEAST_OF_ONE: Final = 40
 _LATEST: Final = 0.25
 _LATEST_BESIDE_HITS: Final = 0.1
 _ASKED_BESIDE_HITS: Final = 0.5
@@ -123,3 +128,12 @@ def share_of_latest(parts: ContextParts) -> float:
     if parts.is_about_latest:
         return _ASKED_BESIDE_HITS if parts.hits else 1.0
     return _LATEST_BESIDE_HITS if parts.hits else _LATEST
+
+
+def room_beside_hits(needed: int, count: int, allowance: int) -> int:
+    """The tokens reserved for the newest messages if there are matches. The protected ones are `count`, and need this
+    many to stand whole: small ones get these, up to half of the allowance. Otherwise it is a sixth, or in a small
+    context some words of each. What a larger share costs in evidence: `python -m bench.evidence`."""
+    share = max(int(allowance * _RECENT_SHARE), min(needed, _LEAST_OF_ONE * count))
+    small = min(needed, int(allowance * _SMALL_SHARE)) if needed <= _SMALL else 0
+    return min(max(share, small), allowance)

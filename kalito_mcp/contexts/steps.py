@@ -5,7 +5,8 @@ sentence is probably informative or matches the query (`Sentences.worth`). A mes
 the hit, and less with every turn between them.
 
 What an assistant said never stands without the user's answer to it, which is in the same step: a proposal that was
-overruled reads like a decision.
+overruled reads like a decision. Nor does a question without the first sentence of its answer: alone it says nothing. A
+reply that only asks answers nothing.
 
 The figures were chosen on 180 questions of three people, and hold for each of them: see "A context is chosen by the
 sentence" in `docs/decisions/contexts.md`.
@@ -20,6 +21,7 @@ from kalito_mcp.contexts.passages import Turn
 from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.text.analysis import query_terms
+from kalito_mcp.text.questions import questions_in
 
 HIT_CHARS: Final = 4_000
 """Of a hit. Of a longer one, an excerpt is taken for the whole."""
@@ -116,7 +118,7 @@ class Steps:
         while self._entries and len(self._made) < count:
             best = heappop(self._entries)
             if best.part is not None:
-                self._made.append(frozenset([best.part, *self._answer(best.part.record_id)]))
+                self._made.append(frozenset([best.part, *self._belonging(best.part)]))
                 continue
             said = self._at_distance(self._hits[best.rank], best.distance)
             if said is not None and (not best.distance or said.record_id not in self._listed):
@@ -161,19 +163,38 @@ class Steps:
             made = self._split[record_id] = Sentences(said.text, self._asked, at_most)
         return made
 
-    def _answer(self, record_id: str) -> list[Part]:
-        """If the assistant said this: the beginnings of the following messages up to the user's answer. Empty if the
-        user did not answer soon."""
-        said = self._said[record_id]
+    def _belonging(self, part: Part) -> list[Part]:
+        """What must stand with a sentence: after one of the assistant's, the reply of the user; after a question of
+        anybody else, the first sentence of the answer, and the reply to that."""
+        said = self._said[part.record_id]
+        if said.role is Role.ASSISTANT:
+            return self._reply(said)
+        if said.seq is None or not questions_in(self._sentences(part.record_id).texts[part.place]):
+            return []
+        following = (self._at_distance(said, distance) for distance in range(1, ANSWERED_WITHIN + 1))
+        answer = next((one for one in following if one and (one.role, one.name) != (said.role, said.name)), None)
+        if answer is None:
+            return []
+        self._ranks.setdefault(answer.record_id, self._ranks[said.record_id])
+        first = Part(answer.record_id, 0)
+        return [first, *(self._reply(answer) if answer.role is Role.ASSISTANT else ())]
+
+    def _reply(self, said: Hit | Candidate) -> list[Part]:
+        """The beginnings of the messages after the assistant's up to the user's reply. Empty if the user did not reply
+        soon, or only asked."""
         found: list[Part] = []
-        for distance in range(1, ANSWERED_WITHIN + 1) if said.role is Role.ASSISTANT else ():
+        for distance in range(1, ANSWERED_WITHIN + 1):
             following = self._at_distance(said, distance)
             if following is None:
                 continue
-            self._ranks.setdefault(following.record_id, self._ranks[record_id])
-            beginning = self._sentences(following.record_id).beginning(ANSWER_CHARS)
+            sentences = self._sentences(following.record_id)
+            beginning = sentences.beginning(ANSWER_CHARS)
             found += [Part(following.record_id, place) for place in beginning]
             if following.role is Role.USER:
+                if all(questions_in(sentences.texts[place]) for place in beginning):
+                    return []
+                for one in found:
+                    self._ranks.setdefault(one.record_id, self._ranks[said.record_id])
                 return found
         return []
 

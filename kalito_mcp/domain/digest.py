@@ -11,6 +11,8 @@ MOST_SENTENCES: Final = 12
 """Of each list."""
 MOST_CHARS: Final = 400
 """Of a sentence."""
+MOST_SUMMARY_CHARS: Final = 4_000
+"""Of the summary: a longer one would fit into few contexts."""
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "decided": Kind.DECISION,
@@ -57,8 +59,13 @@ class Digest:
 
     def text(self, summary: str | None = None) -> str | None:
         """The summary, and the sentences below the headings of an automatic digest; None if there is neither. Raises
-        InvalidInput (see `check`)."""
+        InvalidInput if the summary has more than 4,000 characters, and see `check`."""
         self.check()
+        if summary is not None and len(summary.strip()) > MOST_SUMMARY_CHARS:
+            raise InvalidInput(
+                f"summary has {len(summary.strip()):,} characters; send at most {MOST_SUMMARY_CHARS:,}, or contexts "
+                "have no room for it"
+            )
         lines = [] if summary is None else [summary.strip()]
         for name, kind in _KINDS.items():
             below = [text for of_kind, text in self.sentences if of_kind is kind]

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kalito_mcp.domain.importance import importance_level
-from kalito_mcp.domain.records import Origin, RecordType, Role, Visibility
+from kalito_mcp.domain.records import NOTE_SOURCE, Origin, RecordType, Role, Visibility
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits, Scope
 from kalito_mcp.domain.time import to_iso
 
@@ -112,6 +112,16 @@ class MemoryRecord:
         # Old databases may contain callers' pins with this prefix. They have a client, or a key without a digest.
         has_automatic_key = self.client is None and _AUTOMATIC.fullmatch(self.client_key or "") is not None
         return has_automatic_key and self.type is RecordType.PIN
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is a note: a document without a source of its own."""
+        return str(self.content.get("source", "")).startswith(NOTE_SOURCE)
+
+    @property
+    def is_pin(self) -> bool:
+        """Whether it is a pin, or a note that contexts show like one: a pin of no conversation is stored as that."""
+        return self.type is RecordType.PIN or (self.is_note and self.content.get("scope") is not None)
 
     @property
     def version_id(self) -> str:

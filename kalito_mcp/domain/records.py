@@ -14,6 +14,11 @@ from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import MESSAGE_ID_PREFIX
 
 SUMMARY_IMPORTANCE: Final = 0.7
+NOTE: Final = "note"
+"""What `remember` calls a document without a source of its own."""
+NOTE_SOURCE: Final = f"{NOTE}:"
+"""How the source of a note begins, which is made for it."""
+
 PIN_IMPORTANCE: Final = 0.8
 HOOK_KEY: Final = "hook:"
 """How the client keys begin of what hooks report."""

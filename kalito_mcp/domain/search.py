@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from kalito_mcp.domain.records import Origin, RecordType, Role
 from kalito_mcp.domain.request_keys import chosen_by_caller
@@ -13,8 +13,15 @@ NEAR_FROM: Final = 0.3
 """The score from which on a hit is near. It says when other wordings are worth a search, not whether a hit answers:
 with them, 84 in 100 pages without such a score have the answer, and 89 of the others."""
 
+MOST_HITS: Final = 100
+"""Of a page."""
+
 MOST_ALSO: Final = 4
 """Other wordings of a query that are searched."""
+
+
+FoundType = RecordType | Literal["note"]
+"""What `types` of a search may name: the types of records, and notes, which are documents."""
 
 
 class SeenPart(NamedTuple):
@@ -29,12 +36,13 @@ class SeenPart(NamedTuple):
 class SearchFilters:
     """Which records may be hits. None, or empty, admits all.
 
+    Pins in `types` are also the notes that contexts show like them (`MemoryRecord.is_pin`); "note" is every note.
     `since` and `until` are milliseconds, both inclusive. Internal records need `include_internal`, or thoughts in
-    `types`. `names` are speakers in any case. `tags` match exactly; one of them is enough. `min_importance` is in
+    `types`. `names` are speakers in any case. One of the `tags`, in any case, is enough. `min_importance` is in
     [0, 1] and inclusive. What is `seen`, no search shows: two filters that differ in it alone are equal.
     """
 
-    types: frozenset[RecordType] = frozenset()
+    types: frozenset[FoundType] = frozenset()
     roles: frozenset[Role] = frozenset()
     since: int | None = None
     until: int | None = None

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 
 from kalito_mcp.domain.time import to_iso
 from kalito_mcp.domain.validation import Policy, bounded
+from kalito_mcp.errors import InvalidInput
 
 _SHOWN_CLUSTERS: Final = 10
 _DECIMALS: Final = 4
@@ -18,6 +19,13 @@ class SleepCycleTrigger(StrEnum):
     SESSION_FINALIZE = "session-finalize"
     EVICTION = "eviction"
     INTERVAL = "interval"
+
+
+def checked_trigger(trigger: SleepCycleTrigger | str) -> SleepCycleTrigger:
+    """The trigger of this name. Raises InvalidInput for an unknown one."""
+    if trigger not in tuple(SleepCycleTrigger):
+        raise InvalidInput(f"trigger={trigger!r} is not one of {', '.join(SleepCycleTrigger)}")
+    return SleepCycleTrigger(trigger)
 
 
 class SleepCycleSummarizer(Protocol):

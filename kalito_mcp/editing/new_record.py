@@ -5,10 +5,9 @@ from typing import Any, Final
 
 from kalito_mcp.domain.files import FILE
 from kalito_mcp.domain.memory_records import Editor, EditorType
-from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, Reach, RecordType
+from kalito_mcp.domain.records import NOTE, PIN_IMPORTANCE, Origin, Reach, RecordType
 from kalito_mcp.errors import InvalidInput
 
-NOTE: Final = "note"
 """A short document without a source."""
 
 _IMPORTANCE_NAMES: Final = frozenset({"importance", "importance_score", "importanceScore"})

@@ -17,7 +17,7 @@ from typing import Any, Final
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.kinds import DIGEST
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import NOTE_SOURCE, RecordType
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.zone import Zone
@@ -28,7 +28,6 @@ from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.titles import is_named
 
 _MOST_SESSIONS: Final = 1_000_000
-_NOTE: Final = "note:"
 _TITLE_CHARS: Final = 60
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 _CODE_OR_EMBEDDED: Final = re.compile(r"(`+)(?:(?!\1).)+?\1|(!\[|<(?=[A-Za-z/!?]))")
@@ -178,10 +177,10 @@ async def _pages_of_records(memory: Memory, records: Sequence[MemoryRecord], cho
         if listed:
             yield _list_page(title, listed, chosen)
     documents = [one for one in records if one.type is RecordType.DOCUMENT]
-    notes = [one for one in documents if str(one.content.get("source", "")).startswith(_NOTE)]
+    notes = [one for one in documents if str(one.content.get("source", "")).startswith(NOTE_SOURCE)]
     if notes:
         yield _list_page("Notes", notes, chosen)
-    others = [one for one in documents if not str(one.content.get("source", "")).startswith(_NOTE)]
+    others = [one for one in documents if not str(one.content.get("source", "")).startswith(NOTE_SOURCE)]
     for document_id in dict.fromkeys(str(one.content.get("document_id", one.id)) for one in others):
         parts = [one for one in await memory.records.get_all(document_id) if not one.is_deleted]
         if parts:

@@ -4,7 +4,7 @@ Only `embed` is required of a provider. Its vectors become sparse ones of unit l
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kalito_mcp.domain.graph import EmbeddingProvider
@@ -33,9 +33,13 @@ class SparseEmbedder:
         embed_all = getattr(self._provider, "embed_all", None)
         return [_sparse(one) for one in (embed_all(texts) if embed_all else map(self._provider.embed, texts))]
 
+    def _method(self, *names: str) -> Callable[..., Any] | None:
+        """The first of these methods that the provider has."""
+        return next((found for name in names if (found := getattr(self._provider, name, None)) is not None), None)
+
     def export_state(self) -> dict[str, Any]:
         """The provider's identity, JSON-ready; by default the name of its class."""
-        export_state = getattr(self._provider, "export_state", None)
+        export_state = self._method("export_state", "exportState")
         kind = type(self._provider)
         state: dict[str, Any] = export_state() if export_state else {"kind": f"{kind.__module__}.{kind.__qualname__}"}
         return state
@@ -46,7 +50,7 @@ class SparseEmbedder:
         Raises:
             InvalidInput: the state of another embedder; the message says what differs.
         """
-        if import_state := getattr(self._provider, "import_state", None):
+        if import_state := self._method("import_state", "importState"):
             import_state(state)
             return
         own, state = snake_keys(self.export_state()), snake_keys(state)

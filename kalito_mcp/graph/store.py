@@ -26,7 +26,13 @@ from kalito_mcp.domain.graph import (
     NodeType,
     SimilarQuery,
 )
-from kalito_mcp.domain.sleep import SleepCycleConfig, SleepCycleOptions, SleepCycleReport, SleepCycleTrigger
+from kalito_mcp.domain.sleep import (
+    SleepCycleConfig,
+    SleepCycleOptions,
+    SleepCycleReport,
+    SleepCycleTrigger,
+    checked_trigger,
+)
 from kalito_mcp.domain.validation import checked_moment
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.graph import detaching, feedback, sleep
@@ -269,10 +275,9 @@ class GraphStore:
 
         `options` override the configured `SleepCycleOptions`. Raises InvalidInput for an unknown trigger or option.
         """
-        if trigger not in tuple(SleepCycleTrigger):
-            raise InvalidInput(f"trigger={trigger!r} is not one of {', '.join(SleepCycleTrigger)}")
+        trigger = checked_trigger(trigger)
         chosen = sleep.override_options(self._sleep_defaults(), options)
-        return sleep.plan_cycle(self._graph, self.config, chosen, SleepCycleTrigger(trigger), now_ms=self._now_ms())
+        return sleep.plan_cycle(self._graph, self.config, chosen, trigger, now_ms=self._now_ms())
 
     def apply_sleep_plan(self, plan: sleep.SleepPlan, summaries: Mapping[str, str]) -> SleepCycleReport:
         """Merge as planned. `summaries` are by anchor; a missing one becomes the anchor's own text.
@@ -298,6 +303,7 @@ class GraphStore:
 
         If the summarizer raises or returns nothing, the anchor keeps its own text; a long summary is cut.
         """
+        trigger = checked_trigger(trigger)
         if self._sleep is None or (self.is_rested(**options) and not force):
             return None
         plan = self.plan_sleep_cycle(trigger, **options)

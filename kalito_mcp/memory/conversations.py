@@ -12,20 +12,26 @@ from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.records import (
     ConversationSummary,
     MessageWithImportance,
+    SessionView,
+    message_record_id,
 )
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.sessions import MemoryStats, Session, SessionCursor
-from kalito_mcp.errors import SessionNotFound
+from kalito_mcp.domain.validation import message_number
+from kalito_mcp.errors import RecordNotFound, SessionNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.memory.records import Records
 from kalito_mcp.memory.timeline import Timeline
 from kalito_mcp.ports.store import ReadView, Schema, Store, WriteTransaction
-from kalito_mcp.retrieval.known_names import find_session
+from kalito_mcp.retrieval.known_names import find_session, nearest
+from kalito_mcp.safety.trust import trusted
 from kalito_mcp.text.titles import is_named, title_of
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 _TURNS_AT_ONCE: Final = 1_000
+_MOST_COMPARED: Final = 1_000
+"""Sessions whose names are compared with that of a new one."""
 _MOST_AGENTS: Final = 10_000
 _TITLES_AT_ONCE: Final = 200
 
@@ -140,6 +146,36 @@ class Conversations(Part):
         while turns := await self.place.store.read(read):
             yield turns
             after_seq = turns[-1].seq
+
+    async def around(self, message_id: str, count: int) -> Sequence[MessageWithImportance]:
+        """Up to `count` messages of the same conversation before a message and after it, in their order, without it
+        and without what is withheld (`safety.trust`).
+
+        Raises:
+            RecordNotFound: no such message. InvalidInput: it is not a message's id.
+        """
+        number = message_number(message_id)
+
+        async def look(view: ReadView) -> Sequence[MessageWithImportance]:
+            record = await view.records.record(self.place.scope().anywhere(), message_record_id(number))
+            if record is None or record.session_id is None or record.seq is None:
+                raise RecordNotFound(f"no message {message_id!r}; use an id returned by a search")
+            session = await find_session(view, self.place.scope().anywhere().of_session(record.session_id))
+            first, last = max(1, record.seq - count), record.seq + count
+            found = await view.conversations.messages(session, first_seq=first, last_seq=last)
+            visible, _ = trusted(SessionView(tuple(one for one in found if not one.is_hidden), (), ()))
+            return [one for one in visible.tail if one.seq != record.seq]
+
+        return await self.place.store.read(look)
+
+    async def is_empty(self) -> bool:
+        """Whether nothing is remembered yet."""
+        return not any((await self.totals()).values())
+
+    async def similar_name(self, session_id: str) -> str | None:
+        """The name of another session that this one may be a mistyped form of."""
+        known = await self.recent(limit=_MOST_COMPARED)
+        return nearest(session_id, [one.id for one in known if one.id != session_id])
 
     async def titles(self, session_ids: Iterable[str]) -> Mapping[str, str]:
         """What these sessions are called, by id; those that have no title are left out (see `titles.title_of`)."""

@@ -10,6 +10,8 @@ from kalito_mcp.domain.importance import clamp_importance
 from kalito_mcp.domain.kinds import LASTING
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
 from kalito_mcp.domain.records import (
+    NOTE,
+    NOTE_SOURCE,
     PIN_IMPORTANCE,
     CreatePinRequest,
     Origin,
@@ -20,14 +22,13 @@ from kalito_mcp.domain.records import (
 from kalito_mcp.domain.request_keys import key_within
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.search import SearchRequest
-from kalito_mcp.editing.new_record import NOTE, as_record
+from kalito_mcp.editing.new_record import as_record
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.kinds.judged import NOTED_FROM, Sentence
 from kalito_mcp.memory.part import Part
 from kalito_mcp.pins.pinner import checked_reach
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.records.borrowed_words import sources_of_words, unconfirmed
-from kalito_mcp.records.same_words import NOTE_SOURCE
 
 _LONGEST_NOTE: Final = 400
 """Characters, above which a note is not taken for a fact about the person."""

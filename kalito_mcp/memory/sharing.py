@@ -8,18 +8,16 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord, scope_of, texts_ever
-from kalito_mcp.domain.records import PIN_IMPORTANCE, Origin, Reach, RecordType
+from kalito_mcp.domain.records import NOTE, NOTE_SOURCE, PIN_IMPORTANCE, Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, seen_in_spaces, space_of
 from kalito_mcp.editing.editor import Adding
-from kalito_mcp.editing.new_record import NOTE
 from kalito_mcp.errors import AccessDenied, InvalidInput, KalitoError, RecordNotFound
 from kalito_mcp.memory.part import Part
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.projects import is_path
 from kalito_mcp.records.historian import current_parts, get_record, get_records
-from kalito_mcp.records.same_words import NOTE_SOURCE
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 _LONGEST_KNOWN: Final = 1_000

@@ -113,7 +113,8 @@ class GraphCache:
                 made, states = await self._store.write(write, before=lock)
             except BaseException:
                 for key, one in zip(keys, held, strict=False):
-                    if one.is_changed and self._cached.get(key) is one:
+                    # Without a revision nothing is stored of it, perhaps because there is no such session.
+                    if (one.is_changed or not one.state.revision) and self._cached.get(key) is one:
                         self.drop(key)
                 raise
             for one, state in zip(held, states, strict=True):

@@ -24,7 +24,7 @@ from kalito_mcp.domain.graph import (
 )
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import SessionState
-from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger
+from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger, checked_trigger
 from kalito_mcp.errors import (
     ConfigurationError,
     Conflict,
@@ -182,10 +182,11 @@ class MemoryOrchestrator:
         awaited in the transaction; if it is False, nothing is done and the result is None.
 
         Raises:
-            Conflict: the graph kept changing; nothing was merged.
+            Conflict: the graph kept changing; nothing was merged. InvalidInput: an unknown trigger or option.
         """
         from kalito_mcp.graph import sleep  # noqa: PLC0415 - numpy comes with it
 
+        trigger = checked_trigger(trigger)
         scope = self._agent() if session_id is None else self._session(session_id)
         if session_id is not None:
             await self._observer.observe(scope)

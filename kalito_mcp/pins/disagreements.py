@@ -14,7 +14,7 @@ from typing import Final
 
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.statements import HOLDS_WITH, Disagreement, Standing, Statement
-from kalito_mcp.text.analysis import STOP_WORDS, fold, is_spelled_with_spaces, stem
+from kalito_mcp.text.analysis import STOP_WORDS, is_spelled_with_spaces, plainly_spelled, stem
 
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[-.,:/@'’_+#][^\W_]+)*[%+#]*")
 _IN_UNSPACED: Final = re.compile(r"[\d.:%]+|[^\d.:%]+")
@@ -108,7 +108,7 @@ def names_in(text: str) -> frozenset[str]:
 def denied_words(text: str) -> frozenset[str]:
     """The few words behind each negation of a text, folded: "Redis" in "we don't need Redis". Not in scripts without
     spaces."""
-    words = [fold(word).replace("’", "'") for word, _ in _tokens(text[:_MOST_CHARS])]
+    words = [plainly_spelled(word).replace("’", "'") for word, _ in _tokens(text[:_MOST_CHARS])]
     behind = (words[at + 1 : at + 1 + _DENIED] for at, word in enumerate(words) if _denies(word))
     return frozenset().union(*behind)
 
@@ -133,7 +133,7 @@ def _read(text: str) -> _Read:
     is_denied = any(mark in text for mark in _NEGATIONS_WITHIN)
     before, end = ".", 0
     for said, start in _tokens(text):
-        folded = fold(said).replace("’", "'")
+        folded = plainly_spelled(said).replace("’", "'")
         begins = end == 0 or not _ENDS.isdisjoint(text[end:start])
         if _denies(folded):
             is_denied = True

@@ -100,6 +100,9 @@ class SearchIndex(TermIndex, Protocol):
     def places_of_messages(self, message_ids: Sequence[str]) -> "NDArray[np.int64]":
         """The places of the messages with these ids, in their order. Unknown ids are left out."""
 
+    def places_of_notes(self, *, are_lasting: bool) -> "NDArray[np.int64]":
+        """The places of the notes, ascending; or only of those that are known beyond their session."""
+
     def keys(self, places: "NDArray[np.int64]") -> "NDArray[np.int64]":
         """The keys by which `VectorReader` knows the records at these places."""
 

@@ -36,7 +36,7 @@ from kalito_mcp.domain.records import (
     message_record_id,
 )
 from kalito_mcp.domain.tasks import TaskPriority, TaskStatus, importance_of
-from kalito_mcp.domain.time import from_iso, to_iso
+from kalito_mcp.domain.time import from_iso, moment_as_text, to_iso
 from kalito_mcp.domain.validation import message_number
 from kalito_mcp.domain.wording import shown
 from kalito_mcp.errors import InvalidInput
@@ -215,7 +215,8 @@ Project = Annotated[str, AfterValidator(_line(_LONGEST_PROJECT))]
 Tag = Annotated[str, AfterValidator(_line(_LONGEST_TAG))]
 Score = Annotated[float, AfterValidator(_score)]
 RecordRef = Annotated[str, BeforeValidator(_record_ref)]
-Moment = Annotated[str, AfterValidator(_moment)]
+_NUMBER: Final = BeforeValidator(moment_as_text)
+Moment = Annotated[str, AfterValidator(_moment), _NUMBER]
 _LAX: Final = Field(strict=False)  # enumerations are sent as their values
 
 
@@ -309,7 +310,7 @@ class TaskFields(MovableFields):
 
     status: Annotated[TaskStatus, _LAX] = TaskStatus.PENDING
     priority: Annotated[TaskPriority, _LAX] = TaskPriority.MEDIUM
-    due_date: Annotated[str, AfterValidator(_day_or_moment)] | None = None
+    due_date: Annotated[str, AfterValidator(_day_or_moment), _NUMBER] | None = None
     assigned_to: Name | None = None
     completed_at: Moment | None = None
 

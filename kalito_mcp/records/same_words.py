@@ -8,13 +8,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kalito_mcp.domain.memory_records import MemoryRecord, RecordDraft
-from kalito_mcp.domain.records import Reach, RecordType
+from kalito_mcp.domain.records import NOTE_SOURCE, Reach, RecordType
 from kalito_mcp.domain.request_keys import chosen_part
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.ports.records import RecordReader
-
-NOTE_SOURCE: Final = "note:"
-"""How the source of a note begins, which is made here."""
 
 _FINISHED: Final = frozenset({"completed", "failed"})
 

@@ -39,7 +39,7 @@ def asked_before(index: SearchIndex, text: str, *, least: float) -> list[tuple[f
     # |both| / |either| >= least, and |either| >= |terms|.
     has_enough = (shares > 0) & (shares >= np.float32(least) - _ROUNDING)
     places = np.flatnonzero(has_enough & in_scope(index, _ASKING))
-    places = places[is_admitted(records, places, _ASKING)]
+    places = places[is_admitted(index, places, _ASKING)]
     halvings = np.log2(np.maximum(1, records.word_counts[places])).astype(np.int8)
     places = places[np.lexsort((places, -halvings, shares[places]))][-_MOST_READ:]
     if not len(places):

@@ -158,7 +158,7 @@ class CandidateGenerator:
 
     def _admitted(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The places whose records the filters admit."""
-        return places if self._filters == SearchFilters() else places[is_admitted(self._records, places, self._filters)]
+        return places if self._filters == SearchFilters() else places[is_admitted(self._index, places, self._filters)]
 
     def _of_named_times(self) -> NDArray[np.int64]:
         """The places of the newest records of the times that the query names."""

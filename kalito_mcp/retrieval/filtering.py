@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kalito_mcp.domain.records import Origin, RecordType, Role
+from kalito_mcp.domain.records import NOTE, Origin, RecordType, Role
 from kalito_mcp.domain.search import SearchFilters
 from kalito_mcp.ports.search import RecordColumns, SearchIndex
 
@@ -52,11 +52,14 @@ def _is_seen(records: RecordColumns, session: int, after_seq: int) -> NDArray[np
     return found
 
 
-def is_admitted(records: RecordColumns, places: NDArray[np.int64], filters: SearchFilters) -> NDArray[np.bool_]:
+def is_admitted(index: SearchIndex, places: NDArray[np.int64], filters: SearchFilters) -> NDArray[np.bool_]:
     """For each of these places of the scope, whether its record may be a hit."""
+    records = index.records
     found = np.ones(len(places), bool)
     if filters.types:
-        found &= np.isin(records.types[places], [_TYPES.index(one) for one in filters.types])
+        found &= np.isin(records.types[places], [_TYPES.index(one) for one in filters.types if one != NOTE])
+        if RecordType.DOCUMENT not in filters.types and not filters.types.isdisjoint({NOTE, RecordType.PIN}):
+            found |= np.isin(places, index.places_of_notes(are_lasting=NOTE not in filters.types))
     if filters.roles:
         found &= np.isin(records.roles[places], [_ROLES.index(one) for one in filters.roles])
     if filters.origins:
@@ -70,7 +73,8 @@ def is_admitted(records: RecordColumns, places: NDArray[np.int64], filters: Sear
     if filters.names:
         found &= np.isin(records.names[places], named(records, {name.casefold() for name in filters.names}))
     if filters.tags:
-        tagged = [place for place, tags in records.tags.items() if not filters.tags.isdisjoint(tags)]
+        asked = {tag.casefold() for tag in filters.tags}
+        tagged = [place for place, tags in records.tags.items() if not asked.isdisjoint(map(str.casefold, tags))]
         found &= np.isin(places, tagged)
     return found
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kalito_mcp.domain.search import MOST_HITS
 from kalito_mcp.domain.validation import Policy, bounded
 
 
@@ -15,7 +16,7 @@ class SearchPolicy(Policy):
     after that the search uses words only.
     """
 
-    max_k: int = bounded(100, least=1)
+    max_k: int = bounded(MOST_HITS, least=1)
     max_query_chars: int = 100_000
     max_terms: int = bounded(400, least=1)
     candidates: int = bounded(400, least=1)

@@ -38,7 +38,7 @@ def session_ends(
     found = np.flatnonzero(in_scope(index, filters) & (records.sessions >= 0))
     if of_project:
         found = found[records.projects[found] >= 0]
-    found = found[is_admitted(records, found, filters)]
+    found = found[is_admitted(index, found, filters)]
     if spans:
         said_at = records.created_at[found]
         found = found[np.any([(span.first <= said_at) & (said_at <= span.last) for span in spans], axis=0)]

@@ -28,7 +28,7 @@ def turns_around(
     around = np.unique(np.concatenate(linked))
     if not with_centres:
         around = np.setdiff1d(around, places)
-    around = around[in_scope(index, filters)[around] & is_admitted(records, around, filters)]
+    around = around[in_scope(index, filters)[around] & is_admitted(index, around, filters)]
     return list(index.candidates(around).values())
 
 

@@ -2,8 +2,9 @@
 
 English terms are stems. A word of another language is indexed as it is, so it is asked for by its beginning: `lernt`
 also as the terms that begin with `lern`. The beginning of four or five letters does about as well as a stemmer in
-languages that inflect at the end. Arabic also inflects at the start: there the article and the particles are cut off
-the query's word, and put before its beginning in all combinations.
+languages that inflect at the end. A long word is also asked for as the first part of longer ones. Arabic also inflects
+at the start: there the article and the particles are cut off the query's word, and put before its beginning in all
+combinations.
 """
 
 import re
@@ -44,7 +45,8 @@ def prefixes(term: str, *, is_known: bool = True) -> tuple[str, ...]:
         return (_short_beginning(term),) if len(term) >= _SHORTEST else ()
     if len(term) <= _SHORTEST or not term.isalpha():
         return ()
-    return (term[: _BEGINNING + (len(term) >= _LONG) - (not is_known)],)
+    beginning = term[: _BEGINNING + (len(term) >= _LONG) - (not is_known)]
+    return (beginning, term) if len(term) >= _LONG else (beginning,)
 
 
 def _short_beginning(word: str) -> str:

@@ -34,6 +34,7 @@ from kalito_mcp.server.state_keys import StateKeys
 from kalito_mcp.server.subscriptions import Subscriptions, except_subscriptions
 from kalito_mcp.server.tools.answers import text_answer
 from kalito_mcp.server.tools.table import CHATGPT_TOOLS, FILE_TOOL, HOOK_TOOL, TOOLS
+from kalito_mcp.server.tools.tool import schema_of
 from kalito_mcp.server.watcher import Watcher
 from kalito_mcp.version import __version__
 from kalito_mcp.web.arguments import tidied, unknown_arguments
@@ -151,7 +152,7 @@ class KalitoServer(MCPServer[None]):
         if tool is None:
             raise unknown("tool", name, self._tools_by_name)
         try:
-            arguments = tidied(arguments, tool.parameters)
+            arguments = tidied(arguments, schema_of(tool.fn_metadata.arg_model))
         except InvalidInput as error:
             raise refusal(error, name) from error
         fault = unknown_arguments(arguments, tool.parameters)

@@ -89,9 +89,11 @@ class SessionQueries(Queries):
 
     async def totals(self, scope: Scope) -> dict[str, int]:
         [of_sessions] = await self._all(self._sql.sessions.SELECT_TOTALS, **places_of(scope))
-        [others] = await self._all(self._sql.sessions.SELECT_OTHER_TOTALS, **places_of(scope))
+        [(*others, lasting)] = await self._all(self._sql.sessions.SELECT_OTHER_TOTALS, **places_of(scope))
         names = ("sessions", "messages", "pins", "summaries", "notes", "tasks", "documents")
-        return {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
+        counts = {name: int(count) for name, count in zip(names, (*of_sessions, *others), strict=True)}
+        # A note that is known beyond its session is a pin, too.
+        return {**counts, "pins": counts["pins"] + int(lasting)}
 
     async def _sessions(self, statement: str, scope: Scope, **parameters: Any) -> Sequence[Session]:
         return list(sessions_of(await self._all(statement, **places_of(scope), **parameters)))

@@ -9,6 +9,7 @@ manager's reference.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kalito_mcp.domain.kinds import Kind
@@ -29,6 +30,7 @@ from kalito_mcp.summaries.selection import (
 )
 from kalito_mcp.summaries.topics import extract_topics
 from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.questions import questions_in
 from kalito_mcp.text.sentences import cut, split_sentences, without_opener, without_request
 from kalito_mcp.text.times.annotation import languages_of, with_dates
 
@@ -71,15 +73,12 @@ _SPOKEN: Final = lazy(rf"([^:]{{1,{_MAX_SPEAKER}}}): (.+)")
 
 
 class Said(NamedTuple):
-    """A sentence, and who says it in which message or part. `proposal` is what it answers, where that is known.
-    `is_first`: after
-    greetings, it begins a message of the user or the last message, or it is of a part."""
+    """A sentence, and who says it in which message or part. `proposal` is what it answers, where that is known."""
 
     text: str
     speaker: str
     group: int
     proposal: str = ""
-    is_first: bool = False
 
     @property
     def sentence(self) -> Sentence:
@@ -111,12 +110,9 @@ def read_messages(messages: Sequence[MessageWithImportance]) -> Draft:
     said: list[Said] = []
     for group, message in enumerate(messages):
         speaker = _speaker_label(message)
-        is_first = message.role == Role.USER or group == len(messages) - 1
         for sentence in _trusted(_sentences(message.text), message.origin):
             text = with_dates(without_request(sentence), message.created_at, languages)
-            opens = is_first and bool(without_opener(sentence))
-            said.append(Said(text, speaker, group, is_first=opens))
-            is_first = is_first and not opens
+            said.append(Said(text, speaker, group))
     return Draft(_heads_of_messages(messages), said)
 
 
@@ -140,8 +136,8 @@ def write(draft: Draft, judged: Sequence[Judged], vectors: "NDArray[np.float32] 
     """Write the head line, and the sentences worth keeping that fit into `max_chars` characters.
 
     `judged` says of each sentence of the draft what it is, and `vectors` are theirs, of unit length (n, m), or None.
-    There is a head line if `max_chars` is 40 or more. Where no sentence is worth anything, the first ones of the user's
-    messages, or of the parts, are taken.
+    There is a head line if `max_chars` is 40 or more. What was asked and answered fills the room that is left. If no
+    sentence is worth anything, every message counts as a question.
     """
     head = _longest_fitting(draft.heads, max_chars)
     room = max_chars - len(head) - 1
@@ -149,8 +145,11 @@ def write(draft: Draft, judged: Sequence[Judged], vectors: "NDArray[np.float32] 
         return head
     likeness = [] if vectors is None else (100 * (vectors @ vectors.T)).round().astype(int).tolist()
     has_assistant = not _is_among_people(draft)
-    candidates = _candidates(draft, judged, likeness, room, bar=BAR if has_assistant else BAR_AMONG_PEOPLE)
-    candidates = last_words(candidates, likeness, has_decisions=has_assistant, of_parts=bool(draft.parts))
+    bar = BAR_AMONG_PEOPLE if likeness and not has_assistant else BAR
+    worthy = _candidates(draft, judged, likeness, room, bar=bar)
+    exchanges = _exchanges(draft, worthy, room)
+    worthy = last_words(worthy, likeness, has_decisions=has_assistant, of_parts=bool(draft.parts))
+    candidates = sorted([*worthy, *exchanges], key=lambda one: one.order)
     if draft.parts:
         kept = choose_of_parts(candidates, room, share=max(room // draft.parts, _MIN_SENTENCE))
     else:
@@ -166,13 +165,14 @@ def keep_informative(summaries: Sequence[ConversationSummary]) -> list[Conversat
 def _candidates(
     draft: Draft, judged: Sequence[Judged], likeness: Sequence[Sequence[int]], room: int, *, bar: int
 ) -> list[Candidate]:
-    """The sentences worth keeping. Without a model, these are found by explicit words, and the first sentences fill the
-    rest."""
+    """The sentences worth keeping. Of summaries, all that answer something; and all others, if nobody can say what they
+    are worth, or none is worth anything."""
     found: list[Candidate] = []
     longest = min(room, _MAX_SENTENCE)
+    keeps_all = draft.parts and (not likeness or all(100 * one.worth < bar for one in judged))
     for order, (said, one) in enumerate(zip(draft.said, judged, strict=True)):
         worth = round(100 * one.worth)
-        if worth >= (bar if likeness else BAR) or (said.is_first and not likeness):
+        if worth >= bar or keeps_all or said.proposal:
             text = cut(said.text, min(longest, room - len(said.speaker) - _HEADING))
             if not text:
                 continue
@@ -180,6 +180,40 @@ def _candidates(
             by_assistant = said.sentence.is_assistant
             found.append(Candidate(order, said.group, said.speaker, text, one.kind, worth, by_assistant, proposal))
     return found
+
+
+def _exchanges(draft: Draft, worthy: Sequence[Candidate], room: int) -> list[Candidate]:
+    """The questions of people with the first sentence of the answer, where nothing of the question's message is worth
+    keeping: a question alone says nothing, and an answer alone not about what. If nothing at all is worth keeping,
+    whatever people said counts as a question, and stays without an answer too; without people, the last message."""
+    kept = {one.group for one in worthy}
+    of_messages = groupby(enumerate(draft.said), lambda one: one[1].group)
+    openings = [] if draft.parts else [_opening([*sentences]) for _, sentences in of_messages]
+    found: list[Candidate] = []
+    for (order, asked), (place, answer) in zip_longest(openings, openings[1:], fillvalue=(0, None)):
+        if asked is None or asked.sentence.is_assistant or asked.group in kept:
+            continue
+        if answer is not None and answer.speaker != asked.speaker and (not worthy or questions_in(asked.text)):
+            found.append(_candidate(place, answer, room, f"{asked.speaker}: {ended(cut(asked.text, room // 2))}"))
+        elif not worthy:
+            found.append(_candidate(order, asked, room))
+    if openings and not (found or worthy):
+        found = [_candidate(*openings[-1], room)]
+    return list({(one.proposal, one.text): one for one in found if one.text}.values())
+
+
+def _opening(sentences: Sequence[tuple[int, Said]]) -> tuple[int, Said]:
+    """The sentence by which a message is known, and its place: the first question of a person, else the first that is
+    not a greeting."""
+    told = [one for one in sentences if without_opener(one[1].text)] or sentences
+    asked = [one for one in told if not one[1].sentence.is_assistant and questions_in(one[1].text)]
+    return (asked or told)[0]
+
+
+def _candidate(order: int, said: Said, room: int, proposal: str = "") -> Candidate:
+    """A sentence that nobody says is worth keeping."""
+    text = cut(said.text, min(room - len(said.speaker) - len(proposal) - _HEADING, _MAX_SENTENCE))
+    return Candidate(order, said.group, said.speaker, text, Kind.FACT, 0, said.sentence.is_assistant, proposal)
 
 
 def _is_among_people(draft: Draft) -> bool:
@@ -210,7 +244,7 @@ def _parse(summary: ConversationSummary, group: int) -> tuple[list[str], list[Sa
     """The topics of a summary, and its sentences."""
     if summary.method != SummaryMethod.EXTRACTIVE:
         sentences = _sentences("\n".join(line for line in summary.summary.split("\n") if line not in HEADINGS))
-        return [], [Said(one, "", group, is_first=True) for one in _trusted(sentences, summary.origin)]
+        return [], [Said(one, "", group) for one in _trusted(sentences, summary.origin)]
     turns = _drop_middle(summary.summary).split("\n")
     topics: list[str] = []
     head = _HEAD().fullmatch(turns[0])
@@ -226,7 +260,7 @@ def _parse(summary: ConversationSummary, group: int) -> tuple[list[str], list[Sa
         match = _SPOKEN().fullmatch(answer)
         speaker, text = match.groups() if match else ("", answer)
         for sentence in _trusted(split_sentences(text), summary.origin):
-            said.append(Said(sentence, speaker, group, proposal, is_first=True))
+            said.append(Said(sentence, speaker, group, proposal))
             proposal = ""
     return topics, said
 

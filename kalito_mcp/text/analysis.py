@@ -36,11 +36,21 @@ _WORD: Final = re.compile(
     r"\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u109a-\u109d"
     r"\u17b4-\u17d3]+(?:['’][^\W\d_]{1,2}(?!\w))?"
 )
-# Latin, Greek and Cyrillic accents; Hebrew and Arabic vowel points, which are rarely written; the tatweel. What cannot
-# be seen within a word: places where a line may be broken, or must not be.
+# Latin, Greek and Cyrillic accents; Hebrew and Arabic vowel points, which are rarely written; the tatweel; the dot
+# below letters of India. What cannot be seen within a word: places where a line may be broken, or must not be.
 _DIACRITICS: Final = re.compile(
     "[\u00ad\u200b\u2060\ufeff\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
-    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]"
+    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u093c\u09bc\u0a3c\u0abc\u0b3c\u0cbc]"
+)
+# Letters with a mark that Unicode does not take apart, as people type them without it; and letters that are written
+# alike or change with the form of the word: the feminine ending of Arabic before a pronoun, the nasal signs of India.
+_PLAIN_LETTERS: Final = str.maketrans(
+    {
+        **dict(zip("ıłđøðħŧƶɨʉɓɗ", "ildodhtziubd", strict=True)),
+        **{"æ": "ae", "œ": "oe", "þ": "th", "ĳ": "ij"},
+        **dict(zip("ةىیکہۀ", "تييكهه", strict=True)),
+        **dict(zip("ँঁઁ", "ंংં", strict=True)),
+    }
 )
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han, and Hangul for its particles.
 _UNSPACED: Final = re.compile(
@@ -83,7 +93,7 @@ def words(text: str) -> list[str]:
     if text.isascii():
         return _ascii_words(text.lower())
     found: list[str] = []
-    for word in _WORD.findall(fold(text).replace("_", " ")):
+    for word in _WORD.findall(plainly_spelled(text).replace("_", " ")):
         if word.isascii():
             found.append(word)
         else:
@@ -92,11 +102,17 @@ def words(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """The text in lower case, without diacritics, in compatibility characters."""
+    """The text in lower case, without diacritics, in compatibility characters. Keys of forgotten words are made of it,
+    so it never changes."""
     if text.isascii():
         return text.lower()
     bare = _DIACRITICS.sub("", unicodedata.normalize("NFKD", text).casefold())
     return unicodedata.normalize("NFKC", bare)
+
+
+def plainly_spelled(text: str) -> str:
+    """The folded text in the letters of the index: without marks that are part of a letter (ı, ł, đ)."""
+    return fold(text).translate(_PLAIN_LETTERS)
 
 
 def _ascii_words(lowered: str) -> list[str]:

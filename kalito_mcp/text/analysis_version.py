@@ -2,5 +2,5 @@
 
 from typing import Final
 
-ANALYSIS_VERSION: Final = 4
+ANALYSIS_VERSION: Final = 5
 """Stored with an index. Opening a database with an older version rebuilds its index."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kalito_mcp.text.analysis import fold, is_spelled_with_spaces, words
+from kalito_mcp.text.analysis import is_spelled_with_spaces, plainly_spelled, words
 
 
 class Phrases:
@@ -10,7 +10,7 @@ class Phrases:
     letters."""
 
     def __init__(self, by_language: Mapping[str, str]) -> None:
-        each = [fold(one.strip()) for row in by_language.values() for one in row.split(",")]
+        each = [plainly_spelled(one.strip()) for row in by_language.values() for one in row.split(",")]
         self._spaced = tuple(f" {' '.join(words(one))} " for one in each if is_spelled_with_spaces(one))
         self._first_words = frozenset(one.split()[0] for one in self._spaced)
         self._unspaced = tuple(one for one in each if not is_spelled_with_spaces(one))
@@ -24,7 +24,7 @@ class Phrases:
                 return True
         if text.isascii():
             return False
-        letters = fold(text)
+        letters = plainly_spelled(text)
         return any(one in letters for one in self._unspaced)
 
     def begin(self, text: str) -> bool:
@@ -32,4 +32,4 @@ class Phrases:
         said = words(text)
         if any(f" {' '.join(said[behind:])} ".startswith(self._spaced) for behind in (0, 1)):
             return True
-        return not text.isascii() and fold(text).startswith(self._unspaced)
+        return not text.isascii() and plainly_spelled(text).startswith(self._unspaced)

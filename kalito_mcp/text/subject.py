@@ -7,7 +7,7 @@ case only in texts without capitals.
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.text.analysis import STOP_WORDS, fold, is_spelled_with_spaces, query_terms, terms, words
+from kalito_mcp.text.analysis import STOP_WORDS, is_spelled_with_spaces, plainly_spelled, query_terms, terms, words
 from kalito_mcp.text.languages import ENGLISH, function_words, language_of, talk_words
 from kalito_mcp.text.lazy_pattern import lazy
 
@@ -34,11 +34,11 @@ class Subject:
     def is_in(self, text: str) -> bool:
         """Whether the text speaks of the subject."""
         if self.names:
-            folded = fold(text)
+            folded = plainly_spelled(text)
             if not all(name in folded for name in self.names):
                 return False  # which is soon seen of most texts
             has_capitals = any(letter.isupper() for letter in text if letter != "I")
-            found = {fold(word) for word in _WORD().findall(text) if not has_capitals or word[0].isupper()}
+            found = {plainly_spelled(word) for word in _WORD().findall(text) if not has_capitals or word[0].isupper()}
             if not self.names <= found:
                 return False
         return not self.terms or self.terms.issubset(terms(text))
@@ -50,14 +50,14 @@ def parse_subject(text: str) -> Subject:
     language = language_of(words(text))
     of_language = function_words(language) | talk_words(language)
     typed = _WORD().findall(text)
-    if sum(fold(word) in of_language for word in typed) > 1:
+    if sum(plainly_spelled(word) in of_language for word in typed) > 1:
         unasked |= of_language  # one alone may be a name: Mia is an Italian word, too
-    names = {fold(word) for place, word in enumerate(typed) if _is_name(word, place, unasked)}
-    rest = " ".join(word for word in typed if fold(word) not in names)
+    names = {plainly_spelled(word) for place, word in enumerate(typed) if _is_name(word, place, unasked)}
+    rest = " ".join(word for word in typed if plainly_spelled(word) not in names)
     return Subject(frozenset(names), frozenset(query_terms(rest, unasked, may_be_empty=True)))
 
 
 def _is_name(word: str, place: int, unasked: frozenset[str]) -> bool:
     """Whether the word is written as a name. A first word may have its capital for that reason."""
     is_capitalised = word[0].isupper() and len(word) > 1 and is_spelled_with_spaces(word)
-    return is_capitalised and fold(word) not in (unasked if place == 0 else _GENERAL)
+    return is_capitalised and plainly_spelled(word) not in (unasked if place == 0 else _GENERAL)

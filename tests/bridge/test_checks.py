@@ -28,7 +28,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "a long message": ("record_messages", messages({}, {"text": LONG})),
     "a message of long characters": ("record_messages", messages({"text": "\u20ac" * 174_763})),
     "too many messages": ("record_messages", messages(*[{}] * 10_001)),
-    "a time that cannot be read": ("record_messages", messages({"created_at": "yesterday"})),
+    "a time that cannot be read": ("record_messages", messages({"created_at": "soon"})),
     "an origin above the role": ("record_messages", messages({"role": "tool", "origin": "user"})),
     "a detail that is unknown": ("record_messages", messages({"details": {"colour": "red"}})),
     "a name with a line break": ("record_messages", messages({"name": "Ann\nBen"})),

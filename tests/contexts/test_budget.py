@@ -46,6 +46,23 @@ async def test_no_message_is_out_of_sight_while_there_is_room(database: Path) ->
             assert context.left_out == {}
 
 
+@pytest.mark.parametrize(("length", "whole_from"), [(20, 160), (430, 1_100)])
+async def test_the_newest_three_stay_whatever_matches_and_whole_where_they_are_small(
+    database: Path, length: int, whole_from: int
+) -> None:
+    async with opened(database) as memory:
+        for number in range(12):
+            await talk(memory, f"gate {number}", "The garden gate was painted again.", "So it was.", days_ago=3)
+        await talk(memory, "now", *(f"{number}. {SAID} {SAID} {SAID} {SAID} {SAID}"[:length] for number in range(8)))
+        shown = []
+        for budget in (220, 300, 400, 500, 650, 800, 1_100, 2_000):
+            context = await memory.build_context("now", budget, query="who painted the garden gate?")
+            shown.append([len(one.text) for one in context.recent_messages[-3:]])
+            assert (context.relevant_messages != ()) or budget == 220
+            assert budget < whole_from or shown[-1] == [length] * 3
+    assert [len(one) for one in shown] == [3] * 8
+
+
 @pytest.mark.parametrize("budget", [600, 3_000])
 async def test_much_that_matches_pushes_out_neither_the_newest_messages_nor_pins(database: Path, budget: int) -> None:
     port = "which port the staging database listens on was said again, and it is the same port as ever for staging"

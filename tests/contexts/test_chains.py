@@ -43,6 +43,27 @@ async def test_a_context_shows_the_decision_wherever_it_shows_the_proposal(datab
             assert budget < 1_000 or "Done: 4 attempts" in context.text
 
 
+QUESTIONS = {
+    "Which port does the staging database use?": "Staging listens on 5433, behind pgbouncer.",
+    "Who is on call this week?": "Tom, and Ines when he is away.",
+    "When do we deploy?": "Thursday at noon.",
+    "Where are the backups of the staging database?": "In the bucket kite-backups in Frankfurt.",
+    "Which branch is on staging?": "release/2.4, since Monday.",
+    "How do I reset the staging cache?": "Run make flush on the jump host.",
+}
+
+
+@pytest.mark.parametrize("budget", [*range(200, 451, 50), 600, 1_000])
+async def test_a_question_never_stands_without_its_answer(database: Path, budget: int) -> None:
+    async with opened(database) as memory:
+        await talk(memory, "asked", *(one for pair in QUESTIONS.items() for one in pair), days_ago=3)
+        await talk(memory, "now", "Hello.", "Hello!")
+        for query, answer in QUESTIONS.items():
+            text = (await memory.build_context("now", budget, query=query)).text
+            assert answer in text
+            assert [one for one, answered in QUESTIONS.items() if one in text and answered not in text] == []
+
+
 async def test_a_structured_context_has_the_turns_around_a_match(database: Path) -> None:
     async with opened(database) as memory:
         await filled(memory)

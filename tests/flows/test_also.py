@@ -59,7 +59,7 @@ async def test_only_the_first_four_wordings_count(h: Harness) -> None:
 
 
 async def test_wordings_that_are_not_texts_are_refused_in_words(h: Harness) -> None:
-    assert "also" in await h.refusal("search_memory", query=QUERY, also=[{"text": "bins"}])
+    assert "also" in await h.refusal("search_memory", query=QUERY, also=[{"bins": 1}])
     assert "one of also has 100,001 characters" in await h.refusal("search_memory", query=QUERY, also=["b" * 100_001])
 
 

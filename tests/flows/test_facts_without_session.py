@@ -67,6 +67,19 @@ async def test_a_fact_is_pinned_without_a_session_by_the_library(database: Path)
             await memory.create_pin(CreatePinRequest(content="The bell rings at six.", scope="session"))
 
 
+async def test_a_fact_without_a_session_is_a_pin_wherever_pins_are_looked_for(database: Path, era: str) -> None:
+    async with served(database, era) as h:
+        made = (await h.facts("create_pin", content=GHENT))["pin"]["id"]
+        await h.facts("remember", type="note", text="Ghent has 35 towers.")
+        await h.facts("remember", type="document", text="Ghent has canals.", fields={"source": "ghent.md"})
+        for types, count in ((["pin"], 1), (["note"], 2), (["pin", "note"], 2), (["document"], 3)):
+            hits = (await h.facts("search_memory", query="Ghent", types=types))["hits"]
+            assert len(hits) == count
+            assert made in [hit["record_id"] for hit in hits]
+        async with open_memory(database) as memory:
+            assert (await memory.conversations.totals())["pins"] == 1
+
+
 async def test_the_same_words_are_one_record_and_near_duplicates_stay_apart(database: Path, era: str) -> None:
     async with served(database, era) as h:
         first = await h.facts("remember", type="note", text="The shed code is heron.")

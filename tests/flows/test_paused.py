@@ -203,9 +203,10 @@ GOES_ON_TOO: Final[Mapping[str, Verb]] = {
 }
 READS: Final = frozenset(
     "access.audit access.audit_count access.check_audit access.derived_key access.ends_of access.tokens "
-    "access.why_refused build_context changes.revision changes.versions conversations.agents "
-    "conversations.begun_before conversations.get conversations.graph_overview conversations.messages "
-    "conversations.recent conversations.stats conversations.titles conversations.totals conversations.transcript "
+    "access.why_refused build_context changes.revision changes.versions conversations.agents conversations.around "
+    "conversations.begun_before conversations.get conversations.graph_overview conversations.is_empty "
+    "conversations.messages conversations.recent conversations.similar_name "
+    "conversations.stats conversations.titles conversations.totals conversations.transcript "
     "files.look for_question given.asked given.get given.recent given.records given.tokens_by_day given.version "
     "given.with_record hooks.conversation_of hooks.inject hooks.inject_known hooks.seen_parts hooks.unanswered "
     "hooks.warm_up imports.check_not_taken_in imports.files_read imports.project_of_document imports.sources "

@@ -87,15 +87,15 @@ WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("search_memory", {"query": 5}, "query must be a string, not 5"),
     ("search_memory", {"query": "x" * 100_001}, "query has 100,001 characters; the limit is 100,000"),
     ("search_memory", {"query": "x", "k": 0}, "k must be at least 1, not 0"),
-    ("search_memory", {"query": "x", "k": 10**9}, "k=1000000000 is outside 1 to 100"),
-    ("search_memory", {"query": "x", "k": 10**4000}, "k must be at most 1000000000, not a very large number"),
+    ("search_memory", {"query": "x", "k": 10**9}, "k must be at most 100, not 1000000000"),
+    ("search_memory", {"query": "x", "k": 10**4000}, "k must be at most 100, not a very large number"),
     ("search_memory", {"query": "x", "k": "many"}, "k must be a whole number, not 'many'"),
     ("search_memory", {"query": "x", "k": 1.5}, "k must be a whole number, not 1.5"),
     ("search_memory", {"query": "x", "types": 5}, "types must be a list"),
     (
         "search_memory",
-        {"query": "x", "types": ["note"]},
-        "types[0] must be 'message', 'thought', 'document', 'task', 'pin' or 'summary', not 'note'",
+        {"query": "x", "types": ["memo"]},
+        "types[0] must be 'message', 'thought', 'document', 'task', 'pin', 'summary' or 'note', not 'memo'",
     ),
     ("build_context", {"pending_input": "perhaps"}, "pending_input must be true or false, not 'perhaps'"),
     ("build_context", {"format": "xml"}, "format must be 'text' or 'structured', not 'xml'"),
@@ -103,7 +103,9 @@ WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("create_pin", {"content": "x", "importance_score": "high"}, "importance_score must be a number, not 'high'"),
     ("summarize_session", {"summary": "  "}, "summary contains only white space"),
     ("record_messages", {"messages": []}, "messages is empty; send at least 1"),
-    ("record_messages", {"messages": ["hello"]}, "messages[0] must be an object"),
+    ("create_pin", {"content": None}, "content is missing"),
+    ("record_messages", {"messages": [5]}, "messages[0] must be an object"),
+    ("record_messages", {"messages": "hello"}, "messages[0].role is missing"),
     ("record_messages", {"messages": [{"role": "user", "text": ""}]}, "messages[0].text is empty"),
     (
         "record_messages",
@@ -113,7 +115,7 @@ WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "record_messages",
         {"messages": [{"role": "user", "text": "x"}, {"role": "user", "text": "x", "created_at": "soon"}]},
-        "messages[1].created_at='soon' is not an ISO 8601 time",
+        "messages[1].created_at='soon' is not a time that can be read",
     ),
 )
 

@@ -14,7 +14,7 @@ from tests.server.web import Web, web
 
 pytestmark = pytest.mark.anyio
 
-WRONG_IMPORTANCES: Final[tuple[Any, ...]] = (1.01, -0.1, "much", "HIGH", "nan", "1e400", True, [], {}, 10**400)
+WRONG_IMPORTANCES: Final[tuple[Any, ...]] = (1.01, -0.1, "much", "nan", "1e400", True, [], {}, 10**400)
 NOW = "2026-05-20T12:00:00Z"
 GARDEN = "The apple tree in the garden bears no apples."
 PIE = "An apple pie needs six apples, peeled."
@@ -148,10 +148,10 @@ async def test_names_are_of_speakers_in_any_case_and_several_admit_any_of_them(a
     assert await asker.said(names=["An"]) == set()
 
 
-async def test_tags_are_as_they_were_written_and_several_admit_any_of_them(asker: Asker) -> None:
+async def test_tags_in_any_case_admit_what_has_one_of_them(asker: Asker) -> None:
     assert await asker.said(tags=["kitchen"]) == {PIE}
     assert await asker.said(tags=["kitchen", "garden"]) == {GARDEN, PIE}
-    assert await asker.said(tags=["Kitchen"]) == set()
+    assert await asker.said(tags="GARDEN, kitchen") == {GARDEN, PIE}
 
 
 async def test_origins_say_whose_words_are_meant(asker: Asker) -> None:
@@ -269,7 +269,7 @@ async def test_what_nobody_spoke_of_finds_what_is_nearest_and_nothing_if_nothing
         ({"until": "2026-02-30"}, "or words like yesterday, last March"),
         ({"since": "x" * 101}, "since is longer than 100 characters"),
         ({"since": "today", "until": "yesterday"}, "since is later than until; swap them"),
-        ({"now": "7d"}, "now='7d' is not an ISO 8601 time"),
+        ({"now": "soon"}, "now='soon' is not a time that can be read"),
         ({"names": {"Ann": 1}}, "names must be a list"),
         ({"tags": ["x"] * 21}, "tags has 21 items; send at most 20"),
         ({"tags": [7]}, "tags[0] must be a string, not 7"),

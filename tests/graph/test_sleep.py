@@ -322,6 +322,8 @@ def test_within_the_cooldown_nothing_is_done_unless_it_is_forced(clock: Scripted
     assert graph.run_sleep_cycle(force=True) is not None
     clock.advance(60)
     assert graph.run_sleep_cycle() is not None
+    with pytest.raises(InvalidInput, match="weekly"):
+        graph.run_sleep_cycle("weekly")
     assert graph.run_sleep_cycle(cooldown_ms=0) is not None
     assert len(listening.reports) == 4
 

@@ -120,7 +120,6 @@ async def test_an_unknown_session_takes_nothing_and_finds_what_the_agent_knows(s
     agent = setup.orchestrator()
     await teach(agent, "Where is Ann?", session=None)
     assert [hit.scope for hit in await agent.search("nowhere", "Where is Ann?")] == [GraphScope.AGENT]
-    assert agent.get_active_sessions() == []
     for act in (
         agent.upsert_query("nowhere", "Where is Ann?"),
         agent.get_session_store("nowhere"),
@@ -131,6 +130,7 @@ async def test_an_unknown_session_takes_nothing_and_finds_what_the_agent_knows(s
     ):
         with pytest.raises(SessionNotFound, match="nowhere"):
             await act
+    assert agent.get_active_sessions() == []
 
 
 async def test_an_agent_does_not_reach_into_the_sessions_of_another(setup: Setup) -> None:

@@ -145,6 +145,5 @@ def ranked(asked: Question, *said: Candidate, cosines: Mapping[int, float] | Non
 def hits_of(asked: Question, *said: Candidate, filters: SearchFilters = NO_FILTERS) -> list[int]:
     """The keys of those records that match by their own words and that the filters admit."""
     index = IndexOf(*said)
-    records = index.records
     found = Bm25F(index, in_scope(cast("SearchIndex", index), filters), asked, [1.0]).places
-    return [message_number(said[at].record_id) for at in found[is_admitted(records, found, filters)]]
+    return [message_number(said[at].record_id) for at in found[is_admitted(cast("SearchIndex", index), found, filters)]]

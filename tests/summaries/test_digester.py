@@ -72,12 +72,42 @@ async def test_in_a_fold_a_later_part_has_the_last_word(model: CountingEmbedder)
     assert "allergic to nuts" in fold
 
 
-async def test_without_a_model_explicit_words_and_first_sentences_are_kept() -> None:
-    said = ("Hello! I moved to Bergen. It rains.", "Nice to hear.", "We decided to stay. Coffee?", "See you soon.")
+async def test_without_a_model_explicit_words_and_what_was_asked_and_answered_are_kept() -> None:
+    said = (
+        "Hello! I moved to Bergen. It rains.",
+        "Nice.",
+        "We decided to stay.",
+        "Good.",
+        "Where is it?",
+        "Hm. North.",
+    )
     assert (await BY_WORDS.summarize(messages(said), max_chars=300)).split("\n") == [
-        "Conversation with 4 messages (2 user, 2 assistant).",
-        "user: I moved to Bergen.",
-        "assistant: See you soon.",
+        "Conversation with 6 messages (3 user, 3 assistant).",
+        "user: Where is it? → assistant: North.",
         "Decided:",
         "user: We decided to stay.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (("Where is the kite?", "In the attic."), "user: Where is the kite? → assistant: In the attic."),
+        (("鍵はどこですか？", "引き出しの中です。"), "user: 鍵はどこですか？ → assistant: 引き出しの中です。"),
+        (("Hi! Ten past.", "Hello! At seven. Or so."), "user: Ten past. → assistant: At seven."),
+        (
+            ("Is it on?", "Yes.", "Is it new?", "Yes."),
+            "user: Is it on? → assistant: Yes.\nuser: Is it new? → assistant: Yes.",
+        ),
+        (("Thanks!", "You're welcome."), "user: Thanks! → assistant: You're welcome."),
+        (("It rains.",), "user: It rains."),
+    ],
+)
+async def test_where_nothing_is_worth_keeping_questions_stay_with_their_answers(
+    said: Sequence[str], kept: str, model: CountingEmbedder
+) -> None:
+    digester = Digester(SentenceJudge(model))
+    head, _, body = (await digester.summarize(messages(said), max_chars=300)).partition("\n")
+    assert body == kept
+    whole = await digester.fold([part(1, f"{head}\n{body}"), part(2, f"{head}\n{body}")], max_chars=500)
+    assert kept.split("\n", maxsplit=1)[0] in whole

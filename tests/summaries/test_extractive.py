@@ -115,7 +115,10 @@ def test_the_head_line_counts_the_messages_and_names_the_topics() -> None:
     assert head == (
         "Conversation with 15 messages (8 user, 7 assistant) about: programming, database, troubleshooting."
     )
-    assert body == ["user: I have some code that reads a database table. There is a bug in the importer."]
+    assert body == [
+        "user: I have some code that reads a database table. → assistant: Go on.",
+        "user: There is a bug in the importer.",
+    ]
 
 
 def test_without_topics_the_head_line_has_only_the_counts() -> None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.memory.verbs.json_schemas import inlined
+from kalito_mcp.memory.verbs.json_schemas import REMOVES_BY_NULL, inlined
 from kalito_mcp.web.arguments import mended_body, tidied, unknown_arguments
 
 SCHEMA: Final[dict[str, Any]] = {
@@ -16,6 +16,13 @@ SCHEMA: Final[dict[str, Any]] = {
         "names": {"type": "array", "items": {"type": "string"}},
         "is_done": {"type": "boolean"},
         "fields": {"type": "object", "additionalProperties": True},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "level": {"anyOf": [{"type": "string", "enum": ["low", "in_progress"]}, {"type": "number"}]},
+        "changes": {
+            "type": "object",
+            "properties": {"tags": {"type": "array", "items": {"type": "string"}}},
+            REMOVES_BY_NULL: True,
+        },
         "new_text": {"type": "string", "minLength": 0},
         "messages": {
             "type": "array",
@@ -23,6 +30,7 @@ SCHEMA: Final[dict[str, Any]] = {
                 "type": "object",
                 "properties": {
                     "text": {"type": "string"},
+                    "role": {"type": "string", "enum": ["user", "assistant", "system"]},
                     "created_at": {"type": "string"},
                     "details": {"type": "object"},
                 },
@@ -56,6 +64,24 @@ def test_what_is_meant_is_taken() -> None:
             {"messages": [{"text": "a", "created_at": "2026-01-01"}]},
         ),
         ({"messages": [{"text": "", "details": ""}]}, {"messages": [{"text": ""}]}),
+        ({"query": None}, {}),
+        ({"tags": "birds, north"}, {"tags": ["birds", "north"]}),
+        ({"tags": '["oslo, norway"]'}, {"tags": ["oslo, norway"]}),
+        ({"level": "In-Progress"}, {"level": "in_progress"}),
+        ({"level": "middle"}, {"level": "middle"}),
+        ({"changes": {"tags": None}}, {"changes": {"tags": None}}),
+        ({"changes": {"tags": "a,b"}}, {"changes": {"tags": ["a", "b"]}}),
+        ({"messages": "hello"}, {"messages": [{"text": "hello"}]}),
+        ({"messages": {"content": "a"}}, {"messages": [{"text": "a"}]}),
+        (
+            {"messages": [{"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]},
+            {"messages": [{"text": "a\nb"}]},
+        ),
+        ({"messages": [{"text": [{"type": "image"}]}]}, {"messages": [{"text": [{"type": "image"}]}]}),
+        *(
+            ({"messages": [{"text": "a", "role": sent}]}, {"messages": [{"text": "a", "role": kept}]})
+            for sent, kept in (("Human", "user"), ("AI", "assistant"), ("tool", "system"), ("USER", "user"))
+        ),
         ({"limit": 3}, {"k": 3}),
         ({"topK": 3}, {"k": 3}),
         ({"limit": 3, "k": 4}, {"limit": 3, "k": 4}),

@@ -1,5 +1,6 @@
 """What belongs to a conversation: recording it, its context, its summaries, and closing it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +12,15 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.context import MOST_TOKENS, Include, MemoryContext
 from kalito_mcp.domain.digest import LISTS, Digest, KeptDigest
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions
-from kalito_mcp.domain.records import ConversationSummary, CreateSummaryRequest, NewMessage, Origin, RecordType, Role
+from kalito_mcp.domain.records import (
+    ConversationSummary,
+    CreateSummaryRequest,
+    NewMessage,
+    Origin,
+    RecordType,
+    Role,
+    SummaryMethod,
+)
 from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.sessions import MemoryStats
 from kalito_mcp.domain.time import from_iso
@@ -23,6 +32,7 @@ from kalito_mcp.memory.verbs.shapes import (
     Also,
     Input,
     MessageName,
+    MomentText,
     OriginName,
     Repeatable,
     RoleName,
@@ -31,6 +41,12 @@ from kalito_mcp.memory.verbs.shapes import (
 from kalito_mcp.memory.verbs.verb import Caller, Verb
 from kalito_mcp.records.recorder import Recorded
 from kalito_mcp.text.host_blocks import heard
+from kalito_mcp.text.times.expressions import moment_in_words
+
+NOTHING_YET: Final = "Nothing is remembered yet"
+_MOST_COMPARED: Final = 20
+"""Summaries of a session, the newest: those of higher levels are made with the last of messages."""
+_ISO_DATE: Final = re.compile(r"\s*\d{4,}-")
 
 
 class MessageInput(Repeatable):
@@ -41,9 +57,7 @@ class MessageInput(Repeatable):
     name: Annotated[
         str | None, Field(description="The speaker's name, if more than two take part.", min_length=1, max_length=200)
     ] = None
-    created_at: Annotated[
-        str | None, Field(description="When it was sent, ISO 8601; default: now.", min_length=1, max_length=40)
-    ] = None
+    created_at: Annotated[MomentText | None, Field(description="When it was sent, ISO 8601; default: now.")] = None
     model_id: Annotated[str | None, Field(description="The model that wrote it.", min_length=1, max_length=200)] = None
     token_usage: Annotated[
         int | None, Field(description="Tokens used, as the model reported.", ge=0, le=1_000_000_000)
@@ -130,13 +144,15 @@ class Summarize(Input):
 
 @dataclass(frozen=True, slots=True)
 class Summarized:
-    """The summaries that were made, what was pinned, and the session's numbers. `is_late`: every message has a summary
-    already, so the caller's own was not stored."""
+    """The summaries that were made, what was pinned, and the session's numbers. Every message may have a summary
+    already: then `reworded` is the id of the automatic one that has the caller's words now, or `is_late`, and the
+    caller's own was not stored."""
 
     made: Sequence[ConversationSummary]
     digest: KeptDigest
     stats: MemoryStats
     is_late: bool
+    reworded: str | None = None
 
     @property
     def redacted(self) -> list[str]:
@@ -162,15 +178,26 @@ class Finalize(Input):
     dry_run: Annotated[bool, Field(description="Change nothing; return what would be merged and promoted.")] = False
 
 
-def new_messages(sent: Sequence[MessageInput], zone: Zone, request_key: str | None = None) -> list[NewMessage]:
-    """The messages. The key of a request stands for all of them, and each has a part of it as its own. What a host put
-    into a user's message is not the user's. Raises InvalidInput for a time that cannot be read."""
+def new_messages(
+    sent: Sequence[MessageInput], zone: Zone, now_ms: int, request_key: str | None = None
+) -> list[NewMessage]:
+    """The messages. Words for times count from `now_ms`. The key of a request stands for all of them, and each has a
+    part of it as its own. What a host put into a user's message is not the user's. Raises InvalidInput for a time that
+    cannot be read."""
+
+    def moment(words: str, place: int) -> int:
+        field = f"messages[{place}].created_at"
+        # As a name, February 30 would be February.
+        if _ISO_DATE.match(words) is not None:
+            return from_iso(words, field, zone)
+        return moment_in_words(words, field, now_ms, is_last=False, zone=zone)
+
     given = [
         NewMessage(
             role=Role(one.role),
             text=one.text,
             name=one.name,
-            created_at=from_iso(one.created_at, f"messages[{place}].created_at", zone) if one.created_at else None,
+            created_at=moment(one.created_at, place) if one.created_at else None,
             model_id=one.model_id,
             token_usage=one.token_usage,
             client_key=part_key(request_key, place) if request_key else one.own_key,
@@ -199,7 +226,8 @@ def _ascribed(message: NewMessage) -> list[NewMessage]:
 
 async def record_messages(caller: Caller, sent: RecordMessages) -> Recorded:
     """Append messages to a session; a new one is created."""
-    new = new_messages(sent.messages, caller.memory.zone, caller.request_key)
+    memory = caller.memory
+    new = new_messages(sent.messages, memory.zone, memory.place.clock.now_ms(), caller.request_key)
     return await caller.memory.record_messages(caller.session, new, agent_id=sent.agent_id, client=caller.editor.id)
 
 
@@ -209,7 +237,7 @@ async def build_context(
     """A context for a model, or a preview, in which nothing counts as used. `as_json`: its budget is of the JSON."""
     memory = caller.memory
     build = memory.manager.build_context if is_preview else partial(memory.build_context, client=caller.editor.id)
-    return await build(
+    built = await build(
         sent.session_id,
         sent.max_tokens,
         agent_id=sent.agent_id,
@@ -221,6 +249,10 @@ async def build_context(
         seen=caller.seen,
         also=sent.also or (),
     )
+    has_room = built.total_tokens + len(NOTHING_YET) <= built.max_tokens
+    if has_room and not built.made_of and await memory.conversations.is_empty():
+        return replace(built, note=NOTHING_YET, text=f"{built.text}\n{NOTHING_YET}")
+    return built
 
 
 async def summarize(caller: Caller, sent: Summarize, *, message_count: int | None = None) -> Summarized:
@@ -228,18 +260,22 @@ async def summarize(caller: Caller, sent: Summarize, *, message_count: int | Non
     must have `message_count` messages, if that is given.
 
     Raises:
-        InvalidInput: only one end of the range is named. Conflict: all has a summary already, so the caller's is late.
+        InvalidInput: only one end of the range is named. Conflict: all has a summary already, the last one in a
+            caller's words, so this one is late.
     """
     session, conversations = caller.session, caller.memory.conversations
     lists = {name: tuple(one) for name in LISTS if (one := getattr(sent, name)) is not None}
     digest = Digest(**lists)
     words = digest.text(sent.summary)
     made: Sequence[ConversationSummary]
+    reworded: str | None = None
     if sent.start_message_id is not None or sent.end_message_id is not None:
         made = [await _of_range(caller, sent, words, message_count)]
     elif words is not None:
         adopted = await conversations.adopt_summary(session, words)
-        if adopted is None and not lists:
+        if adopted is None and sent.summary is not None:
+            reworded = await _reworded(caller, words)
+        if adopted is None and reworded is None and not lists:
             raise Conflict(
                 f"every message of session {session!r} has a summary already, so yours was not stored; "
                 "keep it with create_pin, or send it after the next messages"
@@ -248,7 +284,21 @@ async def summarize(caller: Caller, sent: Summarize, *, message_count: int | Non
     else:
         made = await conversations.summarize(session)
     kept = await caller.memory.keep_digest(session, digest, editor=caller.editor) if lists else KeptDigest()
-    return Summarized(made, kept, await conversations.stats(session), sent.summary is not None and not made)
+    is_late = sent.summary is not None and not made and reworded is None
+    return Summarized(made, kept, await conversations.stats(session), is_late, reworded)
+
+
+async def _reworded(caller: Caller, words: str) -> str | None:
+    """Give the last summary of the session these words, if it was made automatically. Returns its id."""
+    records = caller.memory.records
+    newest = await records.page(frozenset({RecordType.SUMMARY}), session_id=caller.session, limit=_MOST_COMPARED)
+    of_messages = [one for one in newest if one.content.get("level") == 0]
+    last = max(of_messages, key=lambda one: one.content["end_seq"], default=None)
+    if last is None or last.content.get("method") == SummaryMethod.CALLER or last.revision > 1:
+        return None
+    edited = {"text": words}
+    await caller.memory.update_memory(last.id, edited, expected_revision=last.revision, editor=caller.editor)
+    return last.id
 
 
 async def _of_range(

@@ -1,12 +1,14 @@
 """JSON schemas of the models, in the forms that readers of them need. Pure."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.records.schemas import field_names, fields_schema
 
 Schema = Mapping[str, Any]
+REMOVES_BY_NULL: Final = "x-removes-by-null"
+"""In the schema of an object: a field that is null or empty is not the same as one that is left out."""
 
 
 def is_record_field(name: str) -> bool:
@@ -14,12 +16,12 @@ def is_record_field(name: str) -> bool:
     return name in field_names()
 
 
-def fields_given(*types: RecordType) -> dict[str, Any]:
+def fields_given(*types: RecordType, removes_by_null: bool = False) -> dict[str, Any]:
     """The schema of an object with the fields that a caller may give records of these types."""
     properties: dict[str, Any] = {}
     for one in types:
         properties = {**inlined(fields_schema(one))["properties"], **properties}
-    return {"properties": properties}
+    return {"properties": properties, **({REMOVES_BY_NULL: True} if removes_by_null else {})}
 
 
 def inlined(schema: Schema) -> dict[str, Any]:
@@ -68,4 +70,5 @@ def _shortened(schema: dict[str, Any]) -> dict[str, Any]:
         del kept["minLength"]
     if kept.get("additionalProperties") is True:
         kept.pop("properties", None)
+        kept.pop(REMOVES_BY_NULL, None)
     return kept

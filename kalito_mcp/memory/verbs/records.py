@@ -1,6 +1,6 @@
 """Single records: pinning, keeping, correcting, forgetting and bringing them back, and their history."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -8,9 +8,9 @@ from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.records import CreatePinRequest, PinType, RecordType, SemanticPin
+from kalito_mcp.domain.records import CreatePinRequest, MessageWithImportance, PinType, RecordType, SemanticPin
 from kalito_mcp.domain.spaces import SharedCopy
-from kalito_mcp.domain.time import last_moment
+from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory.verbs.json_schemas import fields_given
 from kalito_mcp.memory.verbs.shapes import (
@@ -18,6 +18,7 @@ from kalito_mcp.memory.verbs.shapes import (
     Confirmed,
     Input,
     MessageName,
+    MomentText,
     PinTypeName,
     ReachName,
     RecordId,
@@ -27,6 +28,7 @@ from kalito_mcp.memory.verbs.shapes import (
     Version,
 )
 from kalito_mcp.memory.verbs.verb import Caller, Verb
+from kalito_mcp.text.times.expressions import moment_in_words
 
 
 class CreatePin(Repeatable):
@@ -79,7 +81,11 @@ class UpdateMemory(Input):
 
     record_id: RecordId
     changes: Annotated[
-        dict[str, Any], Field(description="New values of fields such as text, status, tags; null removes one.")
+        dict[str, Any],
+        Field(
+            description="New values of fields such as text, status, tags; null removes one.",
+            json_schema_extra=fields_given(*RecordType, removes_by_null=True),
+        ),
     ]
     expected_revision: Annotated[
         Version, Field(description="The revision you have seen: 1 unless it was edited; memory_history shows it.")
@@ -98,14 +104,9 @@ class Restore(Input):
 class AsItWas(Input):
     """Which version of a record."""
 
-    as_of: Annotated[
-        str | None,
-        Field(
-            description="ISO 8601: the record as it was then; a date means the end of that day.",
-            min_length=1,
-            max_length=40,
-        ),
-    ] = None
+    as_of: Annotated[MomentText | None, Field(description="The record as it was then, or at the end of that day.")] = (
+        None
+    )
     version: Annotated[Version | None, Field(description="The record as it was in this version.")] = None
 
     @property
@@ -118,6 +119,7 @@ class ReadRecord(AsItWas):
     """Which record, and which version of it."""
 
     record_id: RecordId
+    around: Annotated[int | None, Field(description="And this many messages before and after it.", ge=1, le=50)] = None
 
 
 class ListTasks(Input):
@@ -167,7 +169,7 @@ async def remember(caller: Caller, sent: Remember) -> Sequence[MemoryRecord]:
         raise InvalidInput("leave text and type out of fields; they are arguments")
     return await caller.memory.remember(
         sent.type,
-        {"text": sent.text, **given},
+        {"text": sent.text, **_dated(caller, given)},
         session_id=sent.session_id,
         agent_id=sent.agent_id,
         editor=caller.editor,
@@ -176,10 +178,28 @@ async def remember(caller: Caller, sent: Remember) -> Sequence[MemoryRecord]:
     )
 
 
+def with_due_day(fields: Mapping[str, Any], now_ms: int, zone: Zone) -> Mapping[str, Any]:
+    """The fields with the day that words for a due date name (tomorrow, May 3), unless it is over: a name of a day such
+    as Friday means the last one."""
+    words = fields.get("due_date")
+    if not isinstance(words, str) or not any(map(str.isalpha, words)):
+        return fields
+    try:
+        due_ms = moment_in_words(words, "due_date", now_ms, is_last=False, zone=zone)
+    except InvalidInput:
+        return fields
+    is_iso = words.strip()[:4].isdecimal()
+    return fields if is_iso or due_ms < zone.first_ms(zone.day(now_ms)) else {**fields, "due_date": zone.date(due_ms)}
+
+
+def _dated(caller: Caller, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    return with_due_day(fields, caller.memory.place.clock.now_ms(), caller.memory.zone)
+
+
 async def update_memory(caller: Caller, sent: UpdateMemory) -> MemoryRecord:
     """Change fields of a record."""
     return await caller.memory.update_memory(
-        sent.record_id, sent.changes, expected_revision=sent.expected_revision, editor=caller.editor
+        sent.record_id, _dated(caller, sent.changes), expected_revision=sent.expected_revision, editor=caller.editor
     )
 
 
@@ -201,10 +221,20 @@ async def read_record(caller: Caller, sent: ReadRecord) -> MemoryRecord:
     if sent.as_of is not None and sent.version is not None:
         raise InvalidInput("send as_of or version, not both")
     if sent.as_of is not None:
-        return await records.as_of(sent.record_id, last_moment(sent.as_of, "as_of", caller.memory.zone))
+        now_ms, zone = caller.memory.place.clock.now_ms(), caller.memory.zone
+        return await records.as_of(
+            sent.record_id, moment_in_words(sent.as_of, "as_of", now_ms, is_last=True, zone=zone)
+        )
     if sent.version is not None:
         return await records.version(sent.record_id, sent.version)
     return await records.get(sent.record_id)
+
+
+async def read_around(caller: Caller, sent: ReadRecord) -> Sequence[MessageWithImportance]:
+    """The messages of the conversation around a message, in their order; none if they are not asked for."""
+    if sent.around is None:
+        return ()
+    return await caller.memory.conversations.around(sent.record_id, sent.around)
 
 
 async def list_tasks(caller: Caller, sent: ListTasks) -> Sequence[MemoryRecord]:

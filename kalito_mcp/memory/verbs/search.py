@@ -11,20 +11,21 @@ from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.graph import KeptFeedback
 from kalito_mcp.domain.importance import ImportanceLevel, least_score
 from kalito_mcp.domain.past_answers import PastAnswer
-from kalito_mcp.domain.records import Origin, RecordType, Role, full_record_id
-from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest
-from kalito_mcp.domain.time import from_iso, zone_of
+from kalito_mcp.domain.records import NOTE, Origin, RecordType, Role, full_record_id
+from kalito_mcp.domain.search import MOST_HITS, SearchFilters, SearchPage, SearchRequest
+from kalito_mcp.domain.time import zone_of
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.domain.zone_names import zone_named
 from kalito_mcp.memory.verbs.shapes import (
     AgentName,
     Also,
+    FoundTypeName,
     Input,
+    MomentText,
     OriginName,
     RoleName,
     SessionName,
     Text,
-    TypeName,
     Word,
 )
 from kalito_mcp.memory.verbs.verb import Caller, Verb
@@ -45,7 +46,6 @@ LeastImportance = Annotated[
         }
     ),
 ]
-Moment = Annotated[str | None, Field(max_length=100, min_length=1)]
 
 
 class Search(Input):
@@ -59,32 +59,28 @@ class Search(Input):
         ),
     ]
     also: Also = None
-    k: Annotated[int, Field(description="How many hits at most.", ge=1, le=1_000_000_000)] = 10
+    k: Annotated[int, Field(description="How many hits at most.", ge=1, le=MOST_HITS)] = 10
     session_id: Annotated[
         SessionName | None, Field(description="Only this conversation; default: all of the agent's.")
     ] = None
     agent_id: AgentName = None
     types: Annotated[
-        list[TypeName] | None,
-        Field(description="Only these types. Thoughts are found only if named here.", max_length=6),
+        list[FoundTypeName] | None,
+        Field(description="Only these types. Thoughts are found only if named here.", max_length=7),
     ] = None
     roles: Annotated[list[RoleName] | None, Field(description="Only what these said.", max_length=3)] = None
     names: Annotated[list[Word] | None, Field(description="Only speakers of these names.", max_length=20)] = None
     tags: Annotated[list[Word] | None, Field(description="Only with any of these tags.", max_length=20)] = None
     origins: Annotated[
         list[OriginName] | None,
-        Field(description="Only words of these origins, as in a hit's `origin`.", max_length=5),
+        Field(description="Only words of these origins.", max_length=5),
     ] = None
     min_importance: Annotated[LeastImportance, Field(description="Least importance: 0 to 1, or a level.")] = 0.0
-    since: Annotated[Moment, Field(description="ISO 8601, `7d` ago, or words: `last March`, `two weeks ago`.")] = None
-    until: Annotated[Moment, Field(description="Like since; a day or month counts to its end.")] = None
+    since: Annotated[MomentText | None, Field(description="ISO 8601, `7d` ago, or words: `last March`.")] = None
+    until: Annotated[MomentText | None, Field(description="Like since, up to its end.")] = None
     now: Annotated[
-        str | None,
-        Field(
-            description="The moment that `7d` and `last March` count from, ISO 8601; default: now.",
-            min_length=1,
-            max_length=40,
-        ),
+        MomentText | None,
+        Field(description="What `7d` and `last March` count from; default: now."),
     ] = None
     explain: Annotated[bool, Field(description="Say why each hit was found.")] = False
     cursor: Annotated[
@@ -136,7 +132,7 @@ async def search(caller: Caller, sent: Search, *, is_preview: bool = False) -> F
     memory = caller.memory
     place, started_ms, zone = _parsed_cursor(sent.cursor, memory.zone)
     if sent.now is not None:
-        now_ms = from_iso(sent.now, "now", memory.zone)
+        now_ms = moment_in_words(sent.now, "now", memory.place.clock.now_ms(), is_last=False, zone=memory.zone)
         zone = zone_of(sent.now, now_ms, memory.zone)
     else:
         # The next page counts from the same moment, and its cursor belongs to this search.
@@ -167,7 +163,7 @@ def _filters(caller: Caller, sent: Search, now_ms: int, zone: Zone) -> SearchFil
         return None if words is None else moment_in_words(words, name, now_ms, is_last=is_last, zone=zone)
 
     return SearchFilters(
-        types=frozenset(map(RecordType, sent.types or ())),
+        types=frozenset(one if one == NOTE else RecordType(one) for one in sent.types or ()),
         roles=frozenset(map(Role, sent.roles or ())),
         names=frozenset(sent.names or ()),
         tags=frozenset(sent.tags or ()),

@@ -14,12 +14,14 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from kalito_mcp.domain.search import MOST_ALSO
+from kalito_mcp.domain.time import moment_as_text
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.domain.wording import camel_case
 from kalito_mcp.errors import InvalidInput
 
 RoleName = Literal["user", "assistant", "system"]
 TypeName = Literal["message", "thought", "document", "task", "pin", "summary"]
+FoundTypeName = Literal[TypeName, "note"]
 OriginName = Literal["user", "assistant", "tool", "document", "import"]
 ReachName = Literal["session", "project", "person"]
 KindName = Literal["rule", "decision", "fact", "open", "outcome", "plan", "change"]
@@ -64,6 +66,12 @@ ClientKey = Annotated[
     str | None,
     Field(description="Your own id for it; a resend is not stored twice.", min_length=1, max_length=200),
 ]
+MomentText = Annotated[
+    str,
+    Field(min_length=1, max_length=100),
+    BeforeValidator(moment_as_text),
+]
+"""A moment as a text, or as a number of seconds or milliseconds since 1970 (`domain.time`)."""
 Version = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Word = Annotated[str, Field(min_length=1, max_length=200)]

@@ -39,6 +39,9 @@ _SHOWN_SUMMARIES: Final = 10
 _WITHOUT_SUMMARY: Final = "Every message has a summary already, so yours was not stored; your lists count"
 
 
+_REWORDED: Final = "Every message has a summary already. {}, which was made automatically, has your words now"
+
+
 class MessageInput(verbs.MessageInput):
     """One message. camelCase is accepted as well."""
 
@@ -91,7 +94,9 @@ async def record_messages(context: ToolContext, sent: RecordMessages) -> Annotat
     session = sent.session_id or opened.host_session
     if not session and not sent.agent_id:
         # A host that does not name its conversation may have hooks that do.
-        session = await memory.hooks.conversation_of(verbs.new_messages(sent.messages, memory.zone))
+        session = await memory.hooks.conversation_of(
+            verbs.new_messages(sent.messages, memory.zone, memory.place.clock.now_ms())
+        )
     session, continues = session or memory.conversations.new_id(), None
     try:
         recorded = await verbs.record_messages(caller_of(context, memory, session), sent)
@@ -99,6 +104,8 @@ async def record_messages(context: ToolContext, sent: RecordMessages) -> Annotat
         continues, session = session, await _session_after(memory, session)
         recorded = await verbs.record_messages(caller_of(context, memory, session), sent)
     hidden, brought_back = recorded.ids_of(Repetition.HIDDEN), recorded.ids_of(Repetition.BROUGHT_BACK)
+    is_new = recorded.total_messages == recorded.new_count and sent.session_id is not None
+    near = await memory.conversations.similar_name(recorded.session.id) if is_new else None
     stored = RecordedMessages(
         session_id=recorded.session.id,
         project=recorded.session.project,
@@ -112,6 +119,7 @@ async def record_messages(context: ToolContext, sent: RecordMessages) -> Annotat
         brought_back=brought_back or None,
         redacted=list(recorded.redacted) or None,
         continues=continues,
+        note=None if near is None else f"This session is new. Did you mean {near!r}? Its name is almost the same",
     )
     return answer(". ".join([*_recorded_lines(stored), *redaction_lines(recorded.redacted)]), stored)
 
@@ -130,6 +138,8 @@ def _recorded_lines(stored: RecordedMessages) -> Iterator[str]:
         yield f"Hidden, because they repeat what was forgotten: {', '.join(stored.hidden)}"
     if stored.brought_back:
         yield f"Had been forgotten, and is remembered again, as the user said it: {', '.join(stored.brought_back)}"
+    if stored.note:
+        yield stored.note
     if stored.continues:
         yield f"Session {stored.continues} was closed, so go on with {stored.session_id}"
 
@@ -160,7 +170,7 @@ async def summarize_session(context: ToolContext, sent: Summarize) -> Annotated[
     last summary."""
     done = await verbs.summarize(await _in_session(context, sent.session_id), sent)
     made, stats, redacted = done.made, done.stats, done.redacted
-    note = _WITHOUT_SUMMARY if done.is_late else None
+    note = _WITHOUT_SUMMARY if done.is_late else _REWORDED.format(done.reworded) if done.reworded else None
     counts = f"{stats.summarized_messages} of {plural(stats.total_messages, 'message')} of session {stats.session_id}"
     return answer(
         "\n".join(

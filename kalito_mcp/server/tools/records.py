@@ -22,6 +22,7 @@ from kalito_mcp.server.tools.shapes import (
     TaskList,
 )
 from kalito_mcp.text.plurals import plural
+from kalito_mcp.text.sentences import cut
 
 _REPEATED: Final = frozenset({"text", "name", "visibility", "isInternalMessage", "notForChat"})
 """The fields of a message that its pins and summaries repeat."""
@@ -29,6 +30,9 @@ _TO_CONFIRM: Final = (
     "So it is no lasting fact. If the user wants that, call again with scope in fields and confirmed=true."
 )
 _TASK_FIELDS: Final = "id text status priority due_date assigned_to completed_at tags revision".split()
+
+
+_MOST_CHARS_AROUND: Final = 2_000
 
 
 class Remember(verbs.Remember):
@@ -93,7 +97,11 @@ async def memory_history(context: ToolContext, sent: verbs.ReadRecord) -> Annota
     caller = await _caller(context)
     record = await verbs.read_record(caller, sent)
     edits = [] if sent.is_of_the_past else await caller.memory.records.history(sent.record_id)
-    found = escape_json({"record": record.to_dict(), "edits": edits})
+    turns = [
+        {"id": one.record_id, "role": one.role, "name": one.name, "text": cut(one.text, _MOST_CHARS_AROUND)}
+        for one in await verbs.read_around(caller, sent)
+    ]
+    found = escape_json({"record": record.to_dict(), "edits": edits, **({"around": turns} if turns else {})})
     return answer(json.dumps(found, ensure_ascii=False, separators=(",", ":")), RecordHistory(**found))
 
 

@@ -12,6 +12,7 @@ from mcp.types import CallToolResult
 from kalito_mcp.domain.past_answers import PastAnswer
 from kalito_mcp.domain.search import SearchFilters, SearchPage, SearchRequest
 from kalito_mcp.memory.verbs import search as verbs
+from kalito_mcp.memory.verbs.conversation import NOTHING_YET
 from kalito_mcp.memory.verbs.shapes import Hit
 from kalito_mcp.server.app.used import of_hits, with_records
 from kalito_mcp.server.tools.answers import answer
@@ -56,7 +57,8 @@ async def search_memory(context: ToolContext, sent: Search) -> Annotated[CallToo
     if sent.cursor is None and request.filters == SearchFilters():
         ask = verbs.PastAnswersQuery(query=sent.query, session_id=sent.session_id, agent_id=sent.agent_id)
         past = await verbs.past_answers(replace(caller, memory=await server.opened.memory_for(sent.project)), ask)
-    note = _note(page, request, sent.session_id)
+    is_empty = not page.hits and await caller.memory.conversations.is_empty()
+    note = f"{NOTHING_YET}." if is_empty else _note(page, request, sent.session_id)
     result = SearchResult(
         hits=[_search_hit(hit.to_dict(), is_explained=sent.explain) for hit in page.hits],
         past_answers=[past_question(one) for one in past],

@@ -74,6 +74,7 @@ class RecordedMessages(Output):
     brought_back: Listed = None
     redacted: UnlistedNames = None
     continues: Unlisted = None
+    note: Unlisted = None
 
 
 class CreatedPin(Output):
@@ -222,4 +223,5 @@ class RecordHistory(Output):
     """A record and its edits."""
 
     record: dict[str, Any]
+    around: Annotated[list[dict[str, Any]] | None, WithJsonSchema({_UNLISTED: True})] = None
     edits: Annotated[list[dict[str, Any]], Field(description="Oldest first; empty with `as_of` or `version`.")]

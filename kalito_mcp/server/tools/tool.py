@@ -12,12 +12,18 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, WithJsonSchema
 
 from kalito_mcp.domain.access import Permission
-from kalito_mcp.memory.verbs.json_schemas import inlined, pruned
+from kalito_mcp.memory.verbs.json_schemas import Schema, inlined, pruned
 
 _UNLISTED_KEYWORDS: Final = ("title", "pattern", "maxLength")
 """Patterns and longest lengths are checked in the call. Servers of local models make a grammar of the schemas, and
 refuse every tool if they cannot."""
 _SENT: Final = "sent"
+
+
+@cache
+def schema_of(model: type[BaseModel]) -> Schema:
+    """The schema of a tool's arguments with all that the listing of the tools leaves out."""
+    return inlined(model.model_json_schema())
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ class ToolRow:
             structured_output=False if self.is_text else None,
         )
         model: type[BaseModel] = get_type_hints(self.function)[_SENT]
-        tool.parameters = pruned(inlined(model.model_json_schema()), _UNLISTED_KEYWORDS, is_short=True)
+        tool.parameters = pruned(schema_of(model), _UNLISTED_KEYWORDS, is_short=True)
         tool.parameters.pop("description", None)
         found = tool.fn_metadata
         tool.fn_metadata = _Arguments(

@@ -64,6 +64,12 @@ FROM unnest(:keys) AS asked (key) CROSS JOIN LATERAL (
     LEFT JOIN projects p ON p.owner_key = :owner AND p.key = r.project_key
 WHERE r.agent_key = :agent_key AND r.deleted_at IS NULL AND {within("r")}
 """
+SELECT_NOTES: Final = """
+SELECT r.key FROM records r
+WHERE r.owner_key = :owner AND r.agent_key = :agent_key AND r.type = 'document' AND r.id IS NOT NULL
+    AND r.deleted_at IS NULL AND starts_with(r.source, 'note:') AND (r.reach IS NOT NULL OR NOT :are_lasting::boolean)
+ORDER BY r.key
+"""
 _COMPARED_TERMS: Final = 4_000
 _COMPARED_PAGES: Final = 500
 """Of one head. A page has some fifty rare terms."""
@@ -124,6 +130,10 @@ class PostgresSearchIndex:
     def places_of_messages(self, message_ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the messages with these ids; see the port."""
         return self.places_of_keys([key for one in message_ids if (key := message_key(one)) is not None])
+
+    def places_of_notes(self, *, are_lasting: bool) -> NDArray[np.int64]:
+        """The places of the notes, or of the lasting ones; see the port."""
+        return self.places_of_keys([key for [key] in self._all(SELECT_NOTES, are_lasting=are_lasting)])
 
     def keys(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The keys of the records at these places."""

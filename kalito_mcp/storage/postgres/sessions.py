@@ -100,7 +100,8 @@ FROM sessions s WHERE s.owner_key = :owner AND {within("s")}
 SELECT_OTHER_TOTALS: Final = f"""
 SELECT count(DISTINCT r.source) FILTER (WHERE r.type = 'document' AND starts_with(r.source, 'note:')),
     count(*) FILTER (WHERE r.type = 'task'),
-    count(DISTINCT r.source) FILTER (WHERE r.type = 'document' AND NOT starts_with(r.source, 'note:'))
+    count(DISTINCT r.source) FILTER (WHERE r.type = 'document' AND NOT starts_with(r.source, 'note:')),
+    count(DISTINCT r.source) FILTER (WHERE starts_with(r.source, 'note:') AND r.reach IS NOT NULL)
 FROM agents a JOIN records r ON r.owner_key = :owner AND r.agent_key = a.key
 WHERE a.owner_key = :owner AND r.type IN ('document', 'task') AND r.id IS NOT NULL AND r.deleted_at IS NULL
     AND {within("r")}

@@ -49,6 +49,12 @@ FROM records r LEFT JOIN projects p ON p.key = r.project_key
 WHERE r.key IN (SELECT value FROM json_each(:keys)) AND r.agent_key = :agent_key AND r.deleted_at IS NULL
     AND {within("r")}
 """
+SELECT_NOTES: Final = """
+SELECT r.key FROM records r INDEXED BY records_of_types
+WHERE r.agent_key = :agent_key AND r.type = 'document' AND r.id IS NOT NULL AND r.deleted_at IS NULL
+    AND r.source LIKE 'note:%' AND (r.reach IS NOT NULL OR NOT :are_lasting)
+ORDER BY r.key
+"""
 _COMPARED_TERMS: Final = 4_000
 _COUNTED_RECORDS: Final = 1_000
 
@@ -89,6 +95,11 @@ class SqliteSearchIndex:
     def places_of_messages(self, message_ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the messages with these ids; see the port."""
         return self.places_of_keys([key for one in message_ids if (key := message_key(one)) is not None])
+
+    def places_of_notes(self, *, are_lasting: bool) -> NDArray[np.int64]:
+        """The places of the notes, or of the lasting ones; see the port."""
+        found = self._connection.execute(SELECT_NOTES, {**self._parameters, "are_lasting": are_lasting})
+        return self.places_of_keys([key for [key] in found])
 
     def keys(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The keys of the records at these places."""

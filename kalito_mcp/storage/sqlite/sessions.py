@@ -90,7 +90,8 @@ WHERE s.owner = :owner AND {within("s")}
 SELECT_OTHER_TOTALS: Final = f"""
 SELECT count(DISTINCT CASE WHEN r.type = 'document' AND r.source LIKE 'note:%' THEN r.source END),
     count(CASE WHEN r.type = 'task' THEN 1 END),
-    count(DISTINCT CASE WHEN r.type = 'document' AND r.source NOT LIKE 'note:%' THEN r.source END)
+    count(DISTINCT CASE WHEN r.type = 'document' AND r.source NOT LIKE 'note:%' THEN r.source END),
+    count(DISTINCT CASE WHEN r.source LIKE 'note:%' AND r.reach IS NOT NULL THEN r.source END)
 FROM records r INDEXED BY records_of_types
 WHERE r.agent_key IN (SELECT key FROM agents WHERE owner = :owner) AND r.type IN ('document', 'task')
     AND r.id IS NOT NULL AND r.deleted_at IS NULL AND {within("r")}

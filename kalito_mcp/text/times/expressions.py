@@ -159,6 +159,10 @@ def date_match(dates: Dates, day: int) -> float:
     return best
 
 
+_EITHER_WAY: Final = re.compile(r"(0?[1-9]|1[0-2])/(0?[1-9]|1[0-2])/(\d{4})", re.ASCII)
+"""A date in digits whose month may be either number."""
+
+
 def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool, zone: Zone = UTC_ZONE) -> int:
     """The first millisecond of the named time, for `since`, or the last one if `is_last`, for `until`.
 
@@ -181,6 +185,12 @@ def moment_in_words(text: str, field: str, now_ms: int, *, is_last: bool, zone: 
         return last_moment(lowered.upper(), field, zone) if is_last else from_iso(lowered.upper(), field, zone)
     except InvalidInput:
         days = None
+        if (either := _EITHER_WAY.fullmatch(lowered)) is not None and either[1] != either[2]:
+            one, other = (f"{int(number):02d}" for number in either.group(1, 2))
+            raise InvalidInput(
+                f"{field}={text.strip()!r} may be {either[3]}-{one}-{other} or {either[3]}-{other}-{one}; send the one "
+                "that is meant in this form"
+            ) from None
         if len(lowered) <= _MAX_NAME_LENGTH:
             today = zone.day(now_ms)
             days = whole_name(text, today) or whole_name_elsewhere(text, today)

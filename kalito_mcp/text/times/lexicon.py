@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from kalito_mcp.text.analysis import fold, is_spelled_with_spaces
+from kalito_mcp.text.analysis import is_spelled_with_spaces, plainly_spelled
 from kalito_mcp.text.languages import tables
 from kalito_mcp.text.lazy_pattern import lazy
 from kalito_mcp.text.times.days import Days, on_day
@@ -74,7 +74,7 @@ NO_TOKEN: Final = Token(0, 0, {})
 
 def ready(text: str) -> str:
     """The beginning of the text, folded, as the tables are, with single spaces and plain digits."""
-    return " ".join(with_plain_digits(fold(text[:_MAX_CHARS])).replace("’", "'").split())
+    return " ".join(with_plain_digits(plainly_spelled(text[:_MAX_CHARS])).replace("’", "'").split())
 
 
 def with_plain_digits(text: str) -> str:
@@ -98,7 +98,7 @@ def may_name_times(text: str, language: str) -> bool:
 def _listed(language: str) -> str:
     table = tables().get(language, {})
     listed = " ".join(listed for section, listed in table.items() if section not in _WORDLESS)
-    return fold(f" {listed} ").translate(_MARKS)
+    return plainly_spelled(f" {listed} ").translate(_MARKS)
 
 
 @cache
@@ -107,14 +107,14 @@ def lexicon(language: str) -> Lexicon:
     table = tables().get(language, {})
     senses: dict[str, dict[str, int]] = {dash: {"to": 0} for dash in DASHES}
     for section, listed in table.items():
-        for number, words in enumerate(fold(listed).split("|"), _FIRST.get(section, 0)):
+        for number, words in enumerate(plainly_spelled(listed).split("|"), _FIRST.get(section, 0)):
             for word in words.split() if section not in _WORDLESS else ():
                 mark = "?" if word.endswith("?") or section == "seasons" else ""
                 after = "~" if word.startswith("~") else ""
                 sense = "months" if section == "seasons" else section
                 senses.setdefault(word.strip("~?").replace("_", " "), {})[mark + after + sense] = number
     longest = max(sum(1 for _ in _pieces(word)) for word in senses)
-    return Lexicon(senses, longest, fold(table.get("endings", "")).split())
+    return Lexicon(senses, longest, plainly_spelled(table.get("endings", "")).split())
 
 
 def tokens_of(text: str, known: Lexicon) -> list[Token]:

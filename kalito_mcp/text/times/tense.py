@@ -9,7 +9,7 @@ import re
 from functools import cache
 from typing import Final
 
-from kalito_mcp.text.analysis import fold, is_spelled_with_spaces, words
+from kalito_mcp.text.analysis import is_spelled_with_spaces, plainly_spelled, words
 from kalito_mcp.text.languages import ENGLISH, tables
 
 _SECTION: Final = "past"
@@ -25,7 +25,7 @@ def is_past(text: str, language: str) -> bool:
     """Whether a word of the language says that the text speaks of what is over. False for an unknown language."""
     listed = _ENGLISH if language == ENGLISH else tables().get(language, {}).get(_SECTION, "")
     if not is_spelled_with_spaces(listed):
-        return any(one in fold(text) for one in listed.split())
+        return any(one in plainly_spelled(text) for one in listed.split())
     said = " ".join(words(text))
     alone, with_participle, participle, future = (one.search(said) is not None for one in _patterns(listed))
     return not future and (alone or (with_participle and participle))
@@ -35,7 +35,7 @@ def is_past(text: str, language: str) -> bool:
 def _patterns(listed: str) -> list[re.Pattern[str]]:
     found = []
     for part in f"{listed}{'|' * _PARTS}".split("|")[:_PARTS]:
-        entries = fold(part).replace("*", r"\S*").split()
+        entries = plainly_spelled(part).replace("*", r"\S*").split()
         # A part without words matches nothing.
         found.append(re.compile(rf"(?<!\S)(?:{'|'.join(entries).replace('_', ' ')})(?!\S)" if entries else "(?!)"))
     return found

@@ -1,6 +1,6 @@
 """Endpoints of records: read, create, edit, forget, bring back, and their history."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
@@ -10,6 +10,7 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.errors import InvalidInput
 from kalito_mcp.memory.verbs import forgetting
 from kalito_mcp.memory.verbs import records as verbs
+from kalito_mcp.memory.verbs.json_schemas import fields_given
 from kalito_mcp.memory.verbs.shapes import (
     AgentName,
     Input,
@@ -74,7 +75,11 @@ class Remembered(Output):
 class Changes(Input):
     """New values of fields by name, such as text, status or tags. null removes a field."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, json_schema_extra={"minProperties": 1})
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        json_schema_extra={"minProperties": 1, **fields_given(*RecordType, removes_by_null=True)},
+    )
 
 
 class StillSaying(Output):
@@ -153,8 +158,8 @@ async def list_records(call: Call[Nothing, Records]) -> Reply:
 
 
 async def list_pins(call: Call[Nothing, Pins]) -> Reply:
-    """A page of pins."""
-    return await _page(call, call.query, frozenset({RecordType.PIN}))
+    """A page of pins: also of those without a conversation, which are notes."""
+    return await _page(call, call.query, frozenset({RecordType.PIN, RecordType.DOCUMENT}), only=lambda one: one.is_pin)
 
 
 async def read_record(call: Call[Nothing, Moment]) -> Reply:
@@ -233,11 +238,22 @@ async def compare_versions(call: Call[Nothing, Diff]) -> Reply:
     )
 
 
-async def _page(call: Call[Nothing, Any], request: Records | Pins, types: frozenset[RecordType]) -> Reply:
+async def _page(
+    call: Call[Nothing, Any],
+    request: Records | Pins,
+    types: frozenset[RecordType],
+    only: Callable[[MemoryRecord], bool] = lambda _: True,
+) -> Reply:
     after = None if request.cursor is None else place_in(call, request, request.cursor, str)[0]
-    found = await call.memory.records.page(
-        types, agent_id=request.agent_id, session_id=request.session_id, after=after, limit=request.limit + 1
-    )
+    found: list[MemoryRecord] = []
+    while len(found) <= request.limit:
+        read = await call.memory.records.page(
+            types, agent_id=request.agent_id, session_id=request.session_id, after=after, limit=request.limit + 1
+        )
+        found += filter(only, read)
+        if len(read) <= request.limit:
+            break
+        after = read[-1].id
     page = found[: request.limit]
     following = cursor_of(call, request, page[-1].id) if len(found) > len(page) else None
     return Reply(RecordPage(records=[record_body(one) for one in page], next_cursor=following))

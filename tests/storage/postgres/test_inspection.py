@@ -90,8 +90,8 @@ async def test_a_deep_look_passes_a_sound_database_and_names_each_fault_of_a_dam
             await damage(admin, statement.format(message=message))
         [detail] = [one.detail for one in await found(url) if one.verdict is Verdict.FAILED]
         assert detail == (
-            f"wrong: the records of 2 terms of ann; the shape of record {message} of bob; the shapes of 1 record not "
-            "there of bob; the records of 4 terms of bob. To repair it, run `kalito-mcp reindex`"
+            f"wrong: the records of 6 terms of ann; the shape of record {message} of bob; the shapes of 1 record not "
+            "there of bob; the records of 8 terms of bob. To repair it, run `kalito-mcp reindex`"
         )
         for statement, _ in BROKEN.values():
             await damage(admin, statement.format(message=message, edited=edited))

@@ -95,3 +95,18 @@ def test_a_note_is_kept_once(client: httpx2.Client) -> None:
 
 def _pins(client: httpx2.Client, session: str) -> set[str]:
     return {one["text"] for one in said(client.get("/api/pins", params={"session_id": session}))["records"]}
+
+
+def test_pins_without_a_conversation_are_listed_among_the_pins(client: httpx2.Client) -> None:
+    project = fresh("kite")
+    for number in range(3):
+        where = f"?project={project}"
+        said(client.post(f"/api/memory/pins{where}", json={"content": f"Bell {number}.", "scope": "project"}))
+        said(client.post(f"/api/records{where}", json={"type": "note", "text": f"A bell rang at {number}."}))
+    found: list[str] = []
+    cursor = ""
+    while len(found) < 3:
+        page = said(client.get(f"/api/pins?project={project}&limit=1&cursor={cursor}"))
+        found += [one["text"] for one in page["records"]]
+        cursor = page["next_cursor"] if len(found) < 3 else ""
+    assert found[:3] == ["Bell 2.", "Bell 1.", "Bell 0."]
