@@ -47,6 +47,8 @@ class Capture:
         """Called with the host of each report that was taken."""
         self.keep: Callable[[Mapping[str, Any]], object] | None = None
         """Keeps a report that could not be recorded in time, to be taken later. Without it, a hook waits."""
+        self.catch_up: Callable[[Mapping[str, Any]], Awaitable[None]] = _nothing_waits
+        """Waits until what was kept of the same conversation before this report is recorded."""
         self.tasks: TaskGroup | None = None
         """Where the recording goes on when a hook waits no longer. Without it, a hook waits."""
         self.folder: Path | None = None
@@ -82,6 +84,7 @@ class Capture:
             self.keep(report)
             return ""
         if self.tasks is None:
+            await self.catch_up(report)
             return await self._recorded_and_answered(memory, report, event, is_late=False)
         wait_s = memory.hooks.policy.timeout_s
         if event.kind is EventKind.PROMPT:
@@ -95,8 +98,13 @@ class Capture:
     async def _answered_in_time(
         self, tasks: TaskGroup, memory: "Memory", report: Mapping[str, Any], event: HookEvent, wait_s: float
     ) -> str | None:
-        """The answer; None if it is not ready yet, or recording failed and may be tried again. It goes on in
-        `tasks`."""
+        """The answer; None if it is not ready yet, or recording failed and may be tried again. It goes on in `tasks`,
+        unless an earlier event of the conversation still waits."""
+        until_s = anyio.current_time() + wait_s
+        with anyio.move_on_after(wait_s) as limit:
+            await self.catch_up(report)
+        if limit.cancelled_caught:
+            return None
         answers: list[str] = []
         faults: list[Exception] = []
         is_done = anyio.Event()
@@ -111,7 +119,7 @@ class Capture:
             is_done.set()
 
         tasks.start_soon(record)
-        with anyio.move_on_after(wait_s):
+        with anyio.move_on_after(until_s - anyio.current_time()):
             await is_done.wait()
         if faults:
             raise faults[0]
@@ -161,20 +169,21 @@ class Capture:
         moment = at_ms if is_late and isinstance(at_ms, int) else None
         key = _key_of(event) or f"{HOOK_KEY}{_id_of(report)}"
         try:
-            memory = await _in_project(opened, event.folder)
-            memory.place.check_remembered(event.folder)
-            everywhere = opened if opened.place.limits.project is not None else await opened.in_project(None)
-            conversation = await self._conversations.find(event.session_id, everywhere)
-            # An assistant that goes into another folder does not take its conversation with it.
-            memory = await memory.in_project_of(conversation.session_id)
-            memory.place.check_remembered()
-            event = replace(event, text=storable(event.text, memory.max_text_bytes))
-            conversation.is_heard = True
-            if is_late and (unread := conversation.take_back(key)):
-                memory.hooks.take_back(conversation.session_id, unread)
-            with conversation.giving(key):
-                text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
-            self._conversations.keep(conversation)
+            async with self._conversations.turn(event.session_id):
+                memory = await _in_project(opened, event.folder)
+                memory.place.check_remembered(event.folder)
+                everywhere = opened if opened.place.limits.project is not None else await opened.in_project(None)
+                conversation = await self._conversations.find(event.session_id, everywhere)
+                # An assistant that goes into another folder does not take its conversation with it.
+                memory = await memory.in_project_of(conversation.session_id)
+                memory.place.check_remembered()
+                event = replace(event, text=storable(event.text, memory.max_text_bytes))
+                conversation.is_heard = True
+                if is_late and (unread := conversation.take_back(key)):
+                    memory.hooks.take_back(conversation.session_id, unread)
+                with conversation.giving(key):
+                    text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
+                self._conversations.keep(conversation)
         except (SessionNotFound, Conflict) as error:
             _log.debug("nothing is kept of an event %s of %s: %s", event.name, event.host, error)
             return ""
@@ -338,6 +347,10 @@ def _hash_of(text: str) -> str:
 
 
 def _ignore(_what: object) -> None:
+    """Do nothing."""
+
+
+async def _nothing_waits(_report: object) -> None:
     """Do nothing."""
 
 
