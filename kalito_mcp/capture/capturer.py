@@ -165,25 +165,30 @@ class Capture:
     async def _recorded_and_answered(
         self, opened: "Memory", report: Mapping[str, Any], event: HookEvent, *, is_late: bool
     ) -> str:
+        async with self._conversations.turn(event.session_id):
+            return await self._recorded_in_turn(opened, report, event, is_late=is_late)
+
+    async def _recorded_in_turn(
+        self, opened: "Memory", report: Mapping[str, Any], event: HookEvent, *, is_late: bool
+    ) -> str:
         at_ms = report.get("at_ms")
         moment = at_ms if is_late and isinstance(at_ms, int) else None
         key = _key_of(event) or f"{HOOK_KEY}{_id_of(report)}"
         try:
-            async with self._conversations.turn(event.session_id):
-                memory = await _in_project(opened, event.folder)
-                memory.place.check_remembered(event.folder)
-                everywhere = opened if opened.place.limits.project is not None else await opened.in_project(None)
-                conversation = await self._conversations.find(event.session_id, everywhere)
-                # An assistant that goes into another folder does not take its conversation with it.
-                memory = await memory.in_project_of(conversation.session_id)
-                memory.place.check_remembered()
-                event = replace(event, text=storable(event.text, memory.max_text_bytes))
-                conversation.is_heard = True
-                if is_late and (unread := conversation.take_back(key)):
-                    memory.hooks.take_back(conversation.session_id, unread)
-                with conversation.giving(key):
-                    text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
-                self._conversations.keep(conversation)
+            memory = await _in_project(opened, event.folder)
+            memory.place.check_remembered(event.folder)
+            everywhere = opened if opened.place.limits.project is not None else await opened.in_project(None)
+            conversation = await self._conversations.find(event.session_id, everywhere)
+            # An assistant that goes into another folder does not take its conversation with it.
+            memory = await memory.in_project_of(conversation.session_id)
+            memory.place.check_remembered()
+            event = replace(event, text=storable(event.text, memory.max_text_bytes))
+            conversation.is_heard = True
+            if is_late and (unread := conversation.take_back(key)):
+                memory.hooks.take_back(conversation.session_id, unread)
+            with conversation.giving(key):
+                text = await self._taken(memory, event, conversation, key, moment, is_late=is_late)
+            self._conversations.keep(conversation)
         except (SessionNotFound, Conflict) as error:
             _log.debug("nothing is kept of an event %s of %s: %s", event.name, event.host, error)
             return ""
