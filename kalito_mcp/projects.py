@@ -2,12 +2,14 @@
 any other name that a caller chose.
 """
 
+import ntpath
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
+from urllib.parse import unquote
 
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.validation import Policy
@@ -18,6 +20,10 @@ _FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "DEVIN_PROJECT_DIR")
 
 _GIT_DIR: Final = "gitdir:"
 _ADDRESS: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[^/\s]+)+")
+_URI: Final = re.compile(r"([a-z][a-z0-9+.-]+)://([^/]+|(?=/.))(/.*)?", re.IGNORECASE)
+_DRIVE: Final = re.compile(r"(?:[\\/]{2}[?.])?[\\/]?([A-Za-z]):(?:[\\/]|$)")
+_SHARE: Final = re.compile(r"(?:\\\\|//)(?:[?.][\\/]UNC[\\/])?(?=[^\\/?.])", re.IGNORECASE)
+_WSL: Final = re.compile(r"\\\\wsl(?:\$|\.localhost)\\([^\\]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +42,42 @@ def is_path(project: str) -> bool:
 
 
 def is_elsewhere(project: str) -> bool:
-    """Whether a project is named by a folder of another kind of machine, or by the address that its repository was
-    cloned from, `github.com/ann/app`. No person types these, so one that is like another is not mistyped."""
-    return _ADDRESS.fullmatch(project) is not None or (
+    """Whether a project is named by a folder of another kind of machine, or by an address: of its folder, or that its
+    repository was cloned from, `github.com/ann/app`. No person types these, so one that is like another is not
+    mistyped."""
+    return (_ADDRESS.fullmatch(project) or _URI.fullmatch(project)) is not None or (
         not Path(project).is_absolute()
         and (PureWindowsPath(project).is_absolute() or PurePosixPath(project).is_absolute())
     )
+
+
+def is_folder(path: str) -> bool:
+    """Whether this is a whole path, or an address, of a folder on this machine or any other."""
+    return any(kind(path).is_absolute() for kind in (PurePosixPath, PureWindowsPath)) or bool(_URI.fullmatch(path))
+
+
+def spelled(folder: str) -> str:
+    """The one spelling of a folder that hosts spell in several ways. Pure: nothing is looked up.
+
+    An address `file://...` becomes its path, and so does one of VS Code in WSL; a path of Windows has a capital drive
+    letter, backslashes and no end mark. What can be another folder stays as it is: the case of names, `/mnt/c`, other
+    addresses, and paths of POSIX.
+    """
+    address = _URI.fullmatch(folder)
+    if address is not None:
+        scheme, host, path = address[1].lower(), unquote(address[2]), unquote(address[3] or "")
+        if scheme == "vscode-remote" and host.lower().startswith("wsl+"):
+            folder = rf"\\wsl.localhost\{host[len('wsl+') :]}{path}"
+        elif scheme == "file":
+            folder = path if host in ("", "localhost") else f"\\\\{host}{path}"
+        else:
+            return folder
+    if (drive := _DRIVE.match(folder)) is not None:
+        return ntpath.normpath(f"{drive[1].upper()}:\\{folder[drive.end() :]}")
+    if folder.startswith("\\\\") and (share := _SHARE.match(folder)) is not None:
+        found = ntpath.normpath(f"\\\\{folder[share.end() :]}").rstrip("\\")
+        return _WSL.sub(lambda wsl: rf"\\wsl.localhost\{wsl[1].lower()}", found, count=1)
+    return folder
 
 
 def project_of(folder: str | Path, policy: ProjectPolicy) -> str:

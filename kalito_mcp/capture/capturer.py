@@ -175,7 +175,7 @@ class Capture:
         moment = at_ms if is_late and isinstance(at_ms, int) else None
         key = _key_of(event) or f"{HOOK_KEY}{_id_of(report)}"
         try:
-            memory = await _in_project(opened, event.folder)
+            memory = await in_project_of_folder(opened, event.folder)
             memory.place.check_remembered(event.folder)
             everywhere = opened if opened.place.limits.project is not None else await opened.in_project(None)
             conversation = await self._conversations.find(event.session_id, everywhere)
@@ -326,7 +326,7 @@ class Capture:
         return "" if conversation.is_resumed else known.text
 
 
-async def _in_project(memory: "Memory", folder: str | None) -> "Memory":
+async def in_project_of_folder(memory: "Memory", folder: str | None) -> "Memory":
     """The memory for the project of a folder. A folder whose name cannot be a project's gets another name. Without a
     folder, a memory that is limited to a project stays in it."""
     if folder is None and memory.place.limits.project is not None:

@@ -16,6 +16,7 @@ from typing import Final
 
 from anyio.lowlevel import checkpoint
 
+from kalito_mcp.capture.capturer import in_project_of_folder
 from kalito_mcp.capture.conversations import Conversation as Captured
 from kalito_mcp.domain.imports import IMPORTED_BY, FileRead
 from kalito_mcp.domain.records import NewMessage, Role
@@ -26,6 +27,7 @@ from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound,
 from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
 from kalito_mcp.exchange.stored import Stored
 from kalito_mcp.memory import Memory
+from kalito_mcp.projects import is_folder, spelled
 from kalito_mcp.safety.redaction import usable_handle
 from kalito_mcp.text.host_blocks import words_of_person
 
@@ -249,15 +251,13 @@ class Importer:
         return stored
 
     async def _memory_of(self, folder: str | None) -> Memory:
-        """The memory of the project that a folder belongs to; of none if the folder is not one of this machine."""
+        """The memory of the project that a folder belongs to, even one of another machine; of none without a folder, or
+        if it is not a whole path."""
         assert self.memory is not None  # noqa: S101 - a count has no memory
         if folder not in self._in_project:
-            is_here = folder is not None and Path(folder).is_absolute() and "\0" not in folder
-            try:
-                found = await self.memory.in_project(folder if is_here else None)
-            except (InvalidInput, OSError, ValueError):
-                found = self.memory
-            self._in_project[folder] = found
+            is_whole = folder is not None and is_folder(spelled(folder))
+            found = in_project_of_folder(self.memory, folder) if is_whole else self.memory.in_project(None)
+            self._in_project[folder] = await found
         return self._in_project[folder]
 
     async def _folder_named(self, name: str | None) -> str | None:

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, moment
@@ -59,15 +57,12 @@ class VsCode:
 
 
 def _folder(path: Path) -> str | None:
-    """The folder of this machine that a workspace is; None if it is several, or on another machine."""
+    """The address of the folder that a workspace is; None if it is several."""
     try:
         value = parsed(path.read_bytes())
-        address = (
-            urlsplit(value["folder"]) if isinstance(value, dict) and isinstance(value.get("folder"), str) else None
-        )
-    except (OSError, ValueError):
+    except OSError:
         return None
-    return url2pathname(address.path) if address is not None and address.scheme == "file" else None
+    return text_or_none(value.get("folder")) if isinstance(value, dict) else None
 
 
 def _replayed(reading: Reading) -> Any:

@@ -12,7 +12,7 @@ from kalito_mcp.domain.spaces import Membership, Role, seen_in_spaces
 from kalito_mcp.errors import AccessDenied, Conflict
 from kalito_mcp.ports.clock import Clock
 from kalito_mcp.ports.store import ReadView, Store
-from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_by_path, project_of
+from kalito_mcp.projects import ProjectPolicy, is_elsewhere, is_ignored, is_path, project_by_path, project_of, spelled
 from kalito_mcp.records.historian import records_ever
 from kalito_mcp.records.reached import reached
 from kalito_mcp.retrieval.known_names import find_project, session_reached
@@ -112,7 +112,7 @@ class Place:
         """The id of the project that a caller means."""
         if project == PERSONAL:
             return project
-        checked_handle(project, "project")
+        project = checked_handle(spelled(project), "project")
         if self.limits.project is not None:
             is_folder = is_path(project) and project != self.limits.project
             return self.limits.project_of(self.project_at(project) if is_folder else project) or PERSONAL

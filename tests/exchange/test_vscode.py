@@ -162,4 +162,8 @@ def test_chats_are_found_with_the_folder_of_their_workspace(tmp_path: Path) -> N
         assert isinstance(conversation, Conversation)
         return conversation.folder
 
-    assert [folder(path) for path in (kept, far, empty)] == ["/home/ann/harbour lab", None, None]
+    assert [folder(path) for path in (kept, far, empty)] == [
+        "file:///home/ann/harbour%20lab",
+        "vscode-remote://wsl%2Bubuntu/home/ann",
+        None,
+    ]

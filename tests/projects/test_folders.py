@@ -7,7 +7,15 @@ import pytest
 
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_by_path, project_of, project_of_host
+from kalito_mcp.projects import (
+    ProjectPolicy,
+    is_ignored,
+    is_path,
+    project_by_path,
+    project_of,
+    project_of_host,
+    spelled,
+)
 
 ANY = ProjectPolicy()
 
@@ -134,6 +142,33 @@ def test_of_a_folder_on_another_machine_only_the_path_counts(repository: Path, h
     for relative in ("~/kite", ".", "../kite"):
         with pytest.raises(InvalidInput, match="by its whole path"):
             project_by_path(relative, ANY)
+
+
+@pytest.mark.parametrize(
+    ("spellings", "expected"),
+    [
+        (
+            [r"C:\work\kite", "c:/work/kite/", "/c:/work/kite", "file:///c%3A/work/kite", r"\\?\C:\work\x\..\kite"],
+            r"C:\work\kite",
+        ),
+        (
+            [
+                r"\\wsl$\Ubuntu\home\ann\kite",
+                r"\\wsl.localhost\ubuntu\home\ann\kite",
+                "vscode-remote://wsl+Ubuntu/home/ann/kite",
+                "vscode-remote://wsl%2Bubuntu/home/ann/kite",
+            ],
+            r"\\wsl.localhost\ubuntu\home\ann\kite",
+        ),
+        ([r"\\nas\share\kite", r"\\?\UNC\nas\share\kite\ ".strip(), "file://nas/share/kite"], r"\\nas\share\kite"),
+        (["/home/ann/the kite", "file:///home/ann/the%20kite"], "/home/ann/the kite"),
+        (["/mnt/c/work/kite"], "/mnt/c/work/kite"),
+        (["vscode-remote://ssh-remote+box/home/ann/kite"], "vscode-remote://ssh-remote+box/home/ann/kite"),
+        (["kite"], "kite"),
+    ],
+)
+def test_a_folder_of_any_system_has_one_spelling(spellings: list[str], expected: str) -> None:
+    assert {spelled(one) for one in [*spellings, expected]} == {expected}
 
 
 def test_the_host_works_in_the_folder_that_it_names(repository: Path, home: Path) -> None:
