@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from kalito_mcp.capture.fields import FOLDER, SESSION, first
+from kalito_mcp.capture.fields import SESSION, first, folder_of
 from kalito_mcp.text.host_blocks import without_blocks, without_ide_context, words_of_person
 
 
@@ -186,7 +186,7 @@ def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | 
         name=name,
         kind=kind,
         session_id=session_id,
-        folder=first(payload, FOLDER),
+        folder=folder_of(payload),
         text=text,
         id=first(payload, _TOOL_USE) if kind is EventKind.TOOL else first(payload, _TURN) or _moment(payload),
         tool=tool,

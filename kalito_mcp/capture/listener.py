@@ -21,7 +21,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 
 from kalito_mcp.capture.capturer import Capture
-from kalito_mcp.capture.fields import FOLDER, first
+from kalito_mcp.capture.fields import folder_of
 from kalito_mcp.capture.spool import Outcome, Spool
 from kalito_mcp.errors import KalitoError, StorageError
 from kalito_mcp.files import write_whole
@@ -122,7 +122,7 @@ class Listener:
     def keep(self, report: Mapping[str, Any]) -> None:
         """Put a report into the spool, unless nothing is remembered now. Raises OSError."""
         payload, at_ms = report.get("payload"), report.get("at_ms")
-        folder = first(payload, FOLDER) if isinstance(payload, Mapping) else None
+        folder = folder_of(payload) if isinstance(payload, Mapping) else None
         now_ms = time.time_ns() // 1_000_000
         if not is_off(self._switch, folder, now_ms):
             at_ms = at_ms if isinstance(at_ms, int) else now_ms

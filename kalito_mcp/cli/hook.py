@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kalito_mcp.capture.fields import FOLDER, first
+from kalito_mcp.capture.fields import folder_of
 from kalito_mcp.capture.given import event_in, read_to_end
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.runtime.database_address import DatabaseAddress, address_of, default_database
@@ -63,7 +63,7 @@ def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, s
             payload.setdefault("cwd", str(Path.cwd()))
     files = _database(environment).files
     now_ms = time.time_ns() // 1_000_000
-    if is_off(files.switch, first(payload, FOLDER), now_ms):
+    if is_off(files.switch, folder_of(payload), now_ms):
         return ""
     completed = _with_reply(name, payload, until=started + _MOST_WRITING_S) if host == _WITHOUT_REPLY else payload
     # It tells two events apart where the host names neither the turn nor the moment.
