@@ -338,7 +338,8 @@ async def in_project_of_folder(memory: "Memory", folder: str | None) -> "Memory"
 
 
 def storable(text: str, max_bytes: int) -> str:
-    """The text without invalid Unicode, cut if it is too long."""
+    """The text without what no database stores, cut if it is too long."""
+    text = text.replace("\0", "\ufffd")
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     if len(text) <= max_bytes and len(text.encode()) <= max_bytes:
