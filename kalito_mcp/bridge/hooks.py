@@ -8,11 +8,13 @@ same id.
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+import anyio
 
 from kalito_mcp.bridge.delivery import Change, Delivery, refusal_in
 from kalito_mcp.bridge.home import Caller
@@ -44,6 +46,10 @@ class Hooks:
         self._switch = switch
         self.heard: Callable[[str], object] = lambda _: None
         """Called with the host of each report that is passed on."""
+        self.catch_up: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None
+        """Waits until what was kept of the same conversation before this report is passed on."""
+        self.keep: Callable[[Mapping[str, Any]], object] | None = None
+        """Keeps a report whose conversation could not catch up in time, to be taken later."""
 
     async def take(self, report: Mapping[str, Any], *, is_late: bool = False) -> str:
         """Pass on what a hook reports. Returns what the host reads from the hook's stdout.
@@ -54,6 +60,12 @@ class Hooks:
         completed = self._report_for_home(report, is_late=is_late)
         if completed is None:
             return ""
+        if not is_late and self.catch_up is not None and self.keep is not None:
+            with anyio.move_on_after(_MOST_WAIT_S) as limit:
+                await self.catch_up(report)
+            if limit.cancelled_caught:
+                self.keep(report)
+                return ""
         host = completed["host"]
         self.heard(host)
         change = Change(_CALL, _NOBODY, {"kalito/report": completed})

@@ -47,6 +47,8 @@ class Capture:
         """Called with the host of each report that was taken."""
         self.keep: Callable[[Mapping[str, Any]], object] | None = None
         """Keeps a report that could not be recorded in time, to be taken later. Without it, a hook waits."""
+        self.catch_up: Callable[[Mapping[str, Any]], Awaitable[None]] = _nothing_waits
+        """Waits until what was kept of the same conversation before this report is recorded."""
         self.tasks: TaskGroup | None = None
         """Where the recording goes on when a hook waits no longer. Without it, a hook waits."""
         self.folder: Path | None = None
@@ -82,6 +84,7 @@ class Capture:
             self.keep(report)
             return ""
         if self.tasks is None:
+            await self.catch_up(report)
             return await self._recorded_and_answered(memory, report, event, is_late=False)
         wait_s = memory.hooks.policy.timeout_s
         if event.kind is EventKind.PROMPT:
@@ -95,8 +98,13 @@ class Capture:
     async def _answered_in_time(
         self, tasks: TaskGroup, memory: "Memory", report: Mapping[str, Any], event: HookEvent, wait_s: float
     ) -> str | None:
-        """The answer; None if it is not ready yet, or recording failed and may be tried again. It goes on in
-        `tasks`."""
+        """The answer; None if it is not ready yet, or recording failed and may be tried again. It goes on in `tasks`,
+        unless an earlier event of the conversation still waits."""
+        until_s = anyio.current_time() + wait_s
+        with anyio.move_on_after(wait_s) as limit:
+            await self.catch_up(report)
+        if limit.cancelled_caught:
+            return None
         answers: list[str] = []
         faults: list[Exception] = []
         is_done = anyio.Event()
@@ -111,7 +119,7 @@ class Capture:
             is_done.set()
 
         tasks.start_soon(record)
-        with anyio.move_on_after(wait_s):
+        with anyio.move_on_after(until_s - anyio.current_time()):
             await is_done.wait()
         if faults:
             raise faults[0]
@@ -155,6 +163,12 @@ class Capture:
         self._conversations.clear()
 
     async def _recorded_and_answered(
+        self, opened: "Memory", report: Mapping[str, Any], event: HookEvent, *, is_late: bool
+    ) -> str:
+        async with self._conversations.turn(event.session_id):
+            return await self._recorded_in_turn(opened, report, event, is_late=is_late)
+
+    async def _recorded_in_turn(
         self, opened: "Memory", report: Mapping[str, Any], event: HookEvent, *, is_late: bool
     ) -> str:
         at_ms = report.get("at_ms")
@@ -329,7 +343,8 @@ async def in_project_of_folder(memory: "Memory", folder: str | None) -> "Memory"
 
 
 def storable(text: str, max_bytes: int) -> str:
-    """The text without invalid Unicode, cut if it is too long."""
+    """The text without what no database stores, cut if it is too long."""
+    text = text.replace("\0", "\ufffd")
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     if len(text) <= max_bytes and len(text.encode()) <= max_bytes:
@@ -350,6 +365,10 @@ def _hash_of(text: str) -> str:
 
 
 def _ignore(_what: object) -> None:
+    """Do nothing."""
+
+
+async def _nothing_waits(_report: object) -> None:
     """Do nothing."""
 
 

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakValueDictionary
+
+import anyio
 
 from kalito_mcp.capture.events import ToolUse
 from kalito_mcp.capture.sub_agents import SubAgents
@@ -133,7 +136,12 @@ class Conversations:
 
     def __init__(self) -> None:
         self._by_name: OrderedDict[str, Conversation] = OrderedDict()
+        self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._folder: Path | None = None
+
+    def turn(self, name: str) -> anyio.Lock:
+        """Who holds this may record an event of the conversation; the others follow in the order in which they came."""
+        return self._turns.setdefault(name, anyio.Lock())
 
     def keep_in(self, folder: Path) -> None:
         """From now on, share what the assistant sees with other servers, in files in this folder. Those that nobody has

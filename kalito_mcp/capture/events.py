@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from kalito_mcp.capture.fields import FOLDER, SESSION, first
+from kalito_mcp.capture.fields import SESSION, first, folder_of
 from kalito_mcp.text.host_blocks import Heard, heard
 
 
@@ -180,7 +180,7 @@ def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | 
     agent_id = first(payload, _AGENT)
     if kind is EventKind.PROMPT and payload.get("agent_id"):
         kind = EventKind.SUB_AGENT_TASKED
-    event = HookEvent(host, name, kind, session_id, first(payload, FOLDER), agent_id=agent_id)
+    event = HookEvent(host, name, kind, session_id, folder_of(payload), agent_id=agent_id)
     if kind in _OF_SUB_AGENTS:
         return replace(event, id=_moment(payload))
     if payload.get("agent_id"):

@@ -3,7 +3,7 @@
 A server listens on a free port of the loopback address, and leaves the port, a greeting and a token, both random, in a
 file that only its user can read. It greets each connection, so that a hook knows it. The hook sends the token and one
 event, a line each, and gets one line back. Events that no server took in time are in the spool, which each server reads
-when it starts and every second, except during a pause.
+when it starts, every second, and before it takes a later event of the same conversation; but not during a pause.
 """
 
 import itertools
@@ -12,7 +12,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -21,8 +21,8 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 
 from kalito_mcp.capture.capturer import Capture
-from kalito_mcp.capture.fields import FOLDER, first
-from kalito_mcp.capture.spool import Spool
+from kalito_mcp.capture.fields import folder_of
+from kalito_mcp.capture.spool import Outcome, Spool
 from kalito_mcp.errors import KalitoError, StorageError
 from kalito_mcp.files import write_whole
 from kalito_mcp.runtime.database_address import LocalFiles
@@ -35,8 +35,9 @@ _log: Final = logging.getLogger("kalito.capture")
 _MOST_BYTES: Final = 8_388_608
 _ARRIVAL_S: Final = 2.0
 _LOOK_EVERY_S: Final = 1.0
-_REOPEN_EVERY: Final = 60
-"""Looks into the spool, after which what dead servers took is taken again."""
+_SWEEP_EVERY: Final = 3_600
+"""Looks into the spool, after which useless files are deleted."""
+_POLL_S: Final = 0.01
 _LATER: Final = frozenset({"SessionEnd", "sessionEnd"})
 """Events that may take seconds: they are put into the spool, so that they are done even if this server ends."""
 
@@ -121,17 +122,28 @@ class Listener:
     def keep(self, report: Mapping[str, Any]) -> None:
         """Put a report into the spool, unless nothing is remembered now. Raises OSError."""
         payload, at_ms = report.get("payload"), report.get("at_ms")
-        folder = first(payload, FOLDER) if isinstance(payload, Mapping) else None
+        folder = folder_of(payload) if isinstance(payload, Mapping) else None
         now_ms = time.time_ns() // 1_000_000
         if not is_off(self._switch, folder, now_ms):
             at_ms = at_ms if isinstance(at_ms, int) else now_ms
             self._spool.put(report, at_ms=at_ms, event_id=secrets.token_hex(8))
 
+    async def catch_up(self, report: Mapping[str, Any]) -> None:
+        """Wait until what waits of the same conversation is recorded, by this server or another. Not during a pause."""
+        try:
+            names = self._spool.waiting(report)
+            while names and not is_off(self._switch, None, time.time_ns() // 1_000_000):
+                await take_spooled(self._spool, self._take, names)
+                if names := sorted({*names}.intersection(self._spool.waiting(report))):
+                    await anyio.sleep(_POLL_S)
+        except OSError as error:
+            _log.warning("events wait in %s: %s", self._folder, error.strerror)
+
     async def _look_into_spool(self) -> None:
         for look in itertools.count():
-            if look % _REOPEN_EVERY == 0:
+            if look % _SWEEP_EVERY == 0:
                 with suppress(OSError):
-                    self._spool.reopen(is_start=not look)
+                    self._spool.sweep()
             # Messages from before a pause wait for its end.
             if not is_off(self._switch, None, time.time_ns() // 1_000_000):
                 try:
@@ -141,21 +153,21 @@ class Listener:
             await anyio.sleep(_LOOK_EVERY_S)
 
 
-async def take_spooled(spool: Spool, take: _Taker) -> None:
-    """Record the events in the spool, oldest first. Events that cannot be recorded yet go on waiting."""
-    for report, file in spool.take():
+async def take_spooled(spool: Spool, take: _Taker, names: Collection[str] | None = None) -> None:
+    """Record the events of these names in the spool, or all, oldest first. Events that cannot be recorded yet go on
+    waiting."""
+    for taken in spool.take(names):
         try:
-            await take(report, is_late=True)
+            await take(taken.event, is_late=True)
         except StorageError as error:
             _log.warning("an event is kept for later: %s", error)
-            spool.put_back(file)
             break
         except Exception:
             # It would fail again, and keep all later ones waiting.
-            _log.exception("an event cannot be recorded; it is put aside: %s", file)
-            spool.put_aside(file)
-            continue
-        file.unlink(missing_ok=True)
+            _log.exception("an event cannot be recorded; it is put aside: %s", taken.file)
+            taken.outcome = Outcome.BROKEN
+        else:
+            taken.outcome = Outcome.RECORDED
 
 
 async def take_waiting(files: LocalFiles, memory: "Memory") -> None:
@@ -168,5 +180,4 @@ async def take_waiting(files: LocalFiles, memory: "Memory") -> None:
 
     capture, spool = Capture(opened), Spool(files.spool)
     capture.share_in(files.conversations)
-    spool.reopen()
     await take_spooled(spool, capture.take)

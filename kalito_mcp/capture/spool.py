@@ -1,28 +1,46 @@
-"""Events that no server took: one file each, taken in once by the next server. Without secrets and private parts.
+"""Events that no server took: one file each, in the order in which they came, without secrets and private parts.
 
-A hook must never wait. So it writes events that it cannot hand over, and the next server that looks takes them: the
-file is renamed first, so only one does. A file whose server died is taken again: its event has its own key, so nothing
-is recorded twice. The standard library is enough until something is put.
+A hook must never wait. So it writes events that it cannot hand over, and the next server that looks takes them. It
+locks a file while it records the event, and deletes it then; later events of the same conversation wait for that,
+whichever server takes them. The kernel lets go of the lock if the server dies. Then the event is taken again: it has
+its own key, so nothing is recorded twice. The standard library is enough until something is put.
 """
 
 import json
 import os
-import sys
 import time
+import zlib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from kalito_mcp.capture.fields import SESSION
-from kalito_mcp.files import write_whole
+from kalito_mcp.capture.fields import SESSION, first
+from kalito_mcp.files import try_lock, write_whole
 
 _KEPT_BROKEN_S: Final = 7 * 86_400
 _NEW: Final = ".json"
-_TAKEN: Final = ".taken"
 _BROKEN: Final = ".broken"
-_ASK_ABOUT: Final = 0x1000
-"""The least right to a process on Windows: PROCESS_QUERY_LIMITED_INFORMATION."""
+
+
+class Outcome(StrEnum):
+    """What becomes of an event that was taken."""
+
+    WAITS = "waits"
+    RECORDED = "recorded"
+    BROKEN = "broken"
+    """It can never be recorded: it is kept for a while, and not taken again."""
+
+
+@dataclass(slots=True)
+class Taken:
+    """An event that one server is recording."""
+
+    file: Path
+    event: dict[str, Any]
+    outcome: Outcome = Outcome.WAITS
 
 
 class Spool:
@@ -38,15 +56,24 @@ class Spool:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def put(self, event: Mapping[str, Any], *, at_ms: int, event_id: str) -> None:
-        """Keep an event, but no secret and nothing private in it. Raises OSError; then nothing is kept."""
+        """Keep an event behind all that wait, even if the clock was set back. No secret and nothing private in it is
+        kept. Raises OSError; then nothing is kept."""
         event = cleaned_report(event)
         self.lay()
-        name = f"{at_ms:014d}-{event_id}"
+        waiting = self.waiting()
+        place = max(at_ms, _place_of(waiting[-1]) + 1 if waiting else 0)
+        name = f"{place:014d}-{_mark_of(event)}-{event_id}"
         write_whole(self._folder / (name + _NEW), json.dumps(event).encode())
 
+    def waiting(self, like: Mapping[str, Any] | None = None) -> list[str]:
+        """The names of the events that are not recorded yet, oldest first: of the conversation of the event `like`, or
+        all."""
+        mark = "-" if like is None else f"-{_mark_of(like)}-"
+        return sorted(name for name in self._names() if name.endswith(_NEW) and name[0] != "." and mark in name)
+
     def count(self) -> int:
-        """How many events wait to be taken."""
-        return sum(name.endswith(_NEW) for name in self._names())
+        """How many events are not recorded yet."""
+        return len(self.waiting())
 
     def put_aside_count(self) -> int:
         """How many events are kept for a while that can never be recorded."""
@@ -65,55 +92,48 @@ class Spool:
                     (self._folder / name).unlink()
 
     def erase_all(self) -> int:
-        """Delete all events, also those that a server has taken and not recorded yet; how many they were."""
-        names = [name for name in self._names() if name.endswith((_NEW, _BROKEN)) or _TAKEN in name]
+        """Delete all events; how many they were."""
+        names = [name for name in self._names() if name.endswith((_NEW, _BROKEN))]
         for name in names:
             (self._folder / name).unlink(missing_ok=True)
         return len(names)
 
-    def reopen(self, *, is_start: bool = False) -> None:
-        """Release events whose server no longer runs; when this server starts, also those of an earlier one with the
-        same process id. Delete files that have been useless for a week."""
+    def sweep(self) -> None:
+        """Delete files that have been useless for a week."""
         for name in self._names():
-            stem, _, process = name.rpartition(_TAKEN + "-")
             with suppress(OSError):
-                if stem and ((is_start and process == str(os.getpid())) or not self._is_served_by(process)):
-                    (self._folder / name).rename(self._folder / (stem + _NEW))
-                elif (name.endswith(_BROKEN) or name.startswith(".")) and self._age_s(name) > _KEPT_BROKEN_S:
+                if (name.endswith(_BROKEN) or name.startswith(".")) and self._age_s(name) > _KEPT_BROKEN_S:
                     (self._folder / name).unlink()
 
-    def take(self) -> Iterator[tuple[dict[str, Any], Path]]:
-        """The events, oldest first, each with the file to delete when it is recorded. Other files are put aside."""
-        for name in sorted(name for name in self._names() if name.endswith(_NEW)):
-            taken = self._folder / f"{name.removesuffix(_NEW)}{_TAKEN}-{os.getpid()}"
-            try:
-                (self._folder / name).rename(taken)
-                event = json.loads(taken.read_text(encoding="utf-8"))
-            except FileNotFoundError:
-                continue  # another server was faster
-            except (OSError, ValueError):
-                event = None
-            if isinstance(event, dict):
-                yield event, taken
-            else:
-                self.put_aside(taken)
+    def take(self, names: Collection[str] | None = None) -> Iterator[Taken]:
+        """The events of these names, or all, oldest first. What has become of one counts when the next is asked for.
 
-    def put_back(self, taken: Path) -> None:
-        """Let an event that could not be recorded be taken again."""
-        stem = taken.name.rpartition(_TAKEN + "-")[0]
-        with suppress(OSError):
-            taken.rename(taken.with_name(stem + _NEW))
-
-    def put_aside(self, taken: Path) -> None:
-        """Keep an event that can never be recorded, but do not take it again."""
-        stem = taken.name.rpartition(_TAKEN + "-")[0]
-        with suppress(OSError):
-            taken.rename(taken.with_name(stem + _BROKEN))
-
-    def _is_served_by(self, process: str) -> bool:
-        """Whether the server with this process id still runs. By now, another program may have the id."""
-        is_here = process == str(os.getpid()) or (self._folder.parent / f"server-{process}.json").exists()
-        return is_here and _is_alive(process)
+        Left out is what another server is recording, and what comes after it in the same conversation; also what comes
+        after an event that goes on waiting. Files that are not events are put aside.
+        """
+        held: set[str] = set()
+        for name in self.waiting() if names is None else sorted(names):
+            conversation, file = name.split("-")[1], self._folder / name
+            if conversation in held:
+                continue
+            outcome = Outcome.BROKEN
+            with _locked(file) as content:
+                if content is None:
+                    held |= {conversation} if file.exists() else set()
+                    continue
+                with suppress(ValueError, RecursionError):
+                    event = json.loads(content)
+                    if isinstance(event, dict):
+                        taken = Taken(file, event)
+                        yield taken
+                        outcome = taken.outcome
+            with suppress(OSError):
+                if outcome is Outcome.RECORDED:
+                    file.unlink(missing_ok=True)
+                elif outcome is Outcome.BROKEN:
+                    file.rename(file.with_suffix(_BROKEN))
+                else:
+                    held.add(conversation)
 
     def _age_s(self, name: str) -> float:
         return time.time() - (self._folder / name).stat().st_mtime
@@ -136,27 +156,36 @@ def cleaned_report(event: Mapping[str, Any]) -> dict[str, Any]:
     return {**event, "payload": {**cleaned(payload)[0], **named}}
 
 
-def _is_alive(process: str) -> bool:
-    """Whether a process with this number runs."""
-    if not process.isdecimal():
-        return False
-    if sys.platform == "win32":
-        return _is_alive_on_windows(int(process))
+@contextmanager
+def _locked(file: Path) -> Iterator[bytes | None]:
+    """The content of a file, locked during the block; empty if it cannot be read. None if it is gone, or another server
+    has locked it."""
     try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
+        # Only what is open for writing can be locked everywhere.
+        descriptor = os.open(file, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        yield None if isinstance(error, FileNotFoundError) else b""
+        return
+    with os.fdopen(descriptor, "rb") as opened:
+        is_ours = try_lock(descriptor)
+        yield opened.read() if is_ours and _is_still(file, descriptor) else None
+
+
+def _is_still(file: Path, descriptor: int) -> bool:
+    """Whether the file has not been deleted or replaced since it was opened."""
+    try:
+        return os.path.samestat(file.stat(), os.fstat(descriptor))
     except OSError:
-        return True
-    return True
+        return False
 
 
-def _is_alive_on_windows(process: int) -> bool:
-    """The same on Windows, where signal 0 is Ctrl-C and not a test."""
-    import ctypes  # noqa: PLC0415 - only there
+def _place_of(name: str) -> int:
+    number = name.partition("-")[0]
+    return int(number) if number.isdecimal() else 0
 
-    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]
-    handle = kernel.OpenProcess(_ASK_ABOUT, False, process)
-    if handle:
-        kernel.CloseHandle(handle)
-    return bool(handle)
+
+def _mark_of(event: Mapping[str, Any]) -> str:
+    """The same for all events of a conversation."""
+    payload = event.get("payload")
+    session = first(payload, SESSION) if isinstance(payload, Mapping) else None
+    return f"{zlib.crc32((session or '').encode('utf-8', 'surrogatepass')):08x}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kalito_mcp.cli.options import settings_of_existing, with_settings
+from kalito_mcp.cli.options import settings_to_read, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import tell, tell_json
 from kalito_mcp.domain.audit import AuditEntry, AuditHead, Change
@@ -47,7 +47,7 @@ def command(
     Each entry is chained to the one before, so --verify finds one that was changed, taken out or moved. Note the head
     that it says in another place: anyone who can write the file can also forge the whole log.
     """
-    settings = settings_of_existing(database, config)
+    settings = settings_to_read(database, config)
     if is_check:
         head = _head(noted)
         fault, found = with_memory(settings, lambda memory: memory.access.check_audit(head))

@@ -57,7 +57,9 @@ async def serve_bridge(
     server = build_bridge(
         Passing(delivery, Answers(files.answers), places, limits), hooks, host, **switches(os.environ)
     )
-    async with home.open(), _during(server, delivery, Listener(files, hooks.take)):
+    listener = Listener(files, hooks.take)
+    hooks.catch_up, hooks.keep = listener.catch_up, listener.keep
+    async with home.open(), _during(server, delivery, listener):
         await serve_stdio(server, begun, delivery.keep_all)
 
 

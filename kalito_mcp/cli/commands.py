@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kalito_mcp.cli.options import Commands
 from kalito_mcp.errors import KalitoError
 from kalito_mcp.version import __version__
 
@@ -77,7 +78,7 @@ _INTERRUPTED: Final = 130
 """The exit code that shells report for a command that Ctrl-C ended."""
 
 
-class LazyCommands(click.Group):
+class LazyCommands(Commands):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kalito_mcp.cli.options import settings_of_existing, with_settings
+from kalito_mcp.cli.options import every_project, settings_to_read, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.domain.archive import Selection
 from kalito_mcp.domain.records import RecordType
@@ -27,7 +27,12 @@ def with_selection(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--since", metavar="WHEN", help="Only what was said since then: ISO 8601."),
         click.option("--type", "types", multiple=True, type=types, help="Only records of this type; may be repeated."),
         click.option("--agent", "agent_id", metavar="ID", help="Only one agent's memory."),
-        click.option("--project", metavar="NAME", help="Only what is of this project; `personal`: of none."),
+        click.option(
+            "--project",
+            metavar="NAME",
+            callback=every_project,
+            help="Only what is of this project; `personal`: of none.",
+        ),
         click.option("--session", "session_id", metavar="ID", help="Only one conversation."),
     ):
         command = option(command)
@@ -59,7 +64,7 @@ def command(
     With --markdown, write a FOLDER of files for people: one for each conversation and document, tasks, notes, and what
     is known. Run again, it changes only what changed. Forgotten records are left out.
     """
-    settings = settings_of_existing(database, config)
+    settings = settings_to_read(database, config)
     is_standard_output = str(target) == "-"
     if is_markdown and is_standard_output:
         raise click.UsageError("--markdown writes a folder; name one")

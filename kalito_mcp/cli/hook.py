@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kalito_mcp.capture.fields import FOLDER, first
+from kalito_mcp.capture.fields import folder_of
+from kalito_mcp.capture.given import event_in, read_to_end
 from kalito_mcp.capture.spool import Spool
 from kalito_mcp.runtime.database_address import DatabaseAddress, address_of, default_database
 from kalito_mcp.runtime.default_places import default_config
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 MOST_WAIT_S: Final = 0.25
 """For a server's answer, from the start of the process. Python begins before that and ends after it, and the host must
 not wait longer than 0.3 s for all of it: unless `context.timeout_s` says more, which the server passes on."""
-_MOST_READ: Final = 4_194_304
-"""Bytes of an event. Other events of a host do not belong to a conversation."""
 _MOST_WRITING_S: Final = 0.2
 _LOOK_S: Final = 0.03
 _WITHOUT_REPLY: Final = "copilot"
@@ -41,7 +40,7 @@ def main() -> None:
     # The process's time so far is Python's start.
     started = time.monotonic() - time.process_time()
     try:
-        answer = run(sys.argv[1:], sys.stdin.buffer.read(_MOST_READ), os.environ, started=started)
+        answer = run(sys.argv[1:], read_to_end(sys.stdin.buffer), os.environ, started=started)
         if answer:
             # Hosts read UTF-8, even where the console has another encoding.
             sys.stdout.buffer.write(answer.encode("utf-8", "replace"))
@@ -58,15 +57,13 @@ def run(arguments: list[str], given: bytes, environment: Mapping[str, str], *, s
     if len(arguments) < 2:  # noqa: PLR2004 - host and event
         raise ValueError("usage: kalito-hook HOST EVENT, with the event as JSON on stdin")
     host, name = arguments[0], arguments[1]
-    payload = json.loads(given or b"{}")
-    if not isinstance(payload, dict):
-        raise TypeError("the event on stdin must be a JSON object")
+    payload = event_in(given)
     if host in _RUN_IN_THEIR_FOLDER:
         with suppress(OSError):  # somebody has deleted it
             payload.setdefault("cwd", str(Path.cwd()))
     files = _database(environment).files
     now_ms = time.time_ns() // 1_000_000
-    if is_off(files.switch, first(payload, FOLDER), now_ms):
+    if is_off(files.switch, folder_of(payload), now_ms):
         return ""
     completed = _with_reply(name, payload, until=started + _MOST_WRITING_S) if host == _WITHOUT_REPLY else payload
     # It tells two events apart where the host names neither the turn nor the moment.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kalito_mcp.cli.options import settings_of_existing, with_settings
+from kalito_mcp.cli.options import every_project, settings_to_read, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.session_lines import project_names, session_line
 from kalito_mcp.cli.terminal import one_line, tell, tell_json
@@ -24,7 +24,12 @@ Listed = tuple[list[dict[str, Any]], list[str]]
 
 @click.command(name="list")
 @click.argument("what", type=click.Choice(["sessions", "pins", "notes"]), default="sessions")
-@click.option("--project", metavar="NAME", help="Only what is of this project; `personal`: of none. Default: all.")
+@click.option(
+    "--project",
+    metavar="NAME",
+    callback=every_project,
+    help="Only what is of this project; `personal`: of none. Default: all.",
+)
 @click.option("--agent", "agent_id", metavar="ID", help="Only one agent's memory. Default: all.")
 @click.option("--json", "is_json", is_flag=True, help="JSON, one object a line, for programs.")
 @with_settings
@@ -39,7 +44,7 @@ def command(
             return await _sessions(memory, named, agent_id)
         return await _records(memory, named, agent_id, what)
 
-    objects, lines = with_memory(settings_of_existing(database, config), read)
+    objects, lines = with_memory(settings_to_read(database, config), read)
     if is_json:
         tell_json(objects)
     else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kalito_mcp.cli.options import settings_of, with_settings
+from kalito_mcp.cli.options import one_project, settings_of, with_settings
 from kalito_mcp.cli.record_lines import redaction_lines
 from kalito_mcp.cli.running import this_person, with_memory
 from kalito_mcp.cli.terminal import tell, typed_fields
@@ -25,7 +25,10 @@ _HERE: Final = "."
     help="Which conversations begin with it: all, or those of a project. Default: all, or with --project that one's.",
 )
 @click.option(
-    "--project", metavar="PROJECT", help="A folder (. is this one) or a name. With --scope project: this one."
+    "--project",
+    metavar="PROJECT",
+    callback=one_project,
+    help="A folder (. is this one) or a name. With --scope project: this one.",
 )
 @with_settings
 def command(database: str | None, config: Path | None, text: str, scope: str | None, project: str | None) -> None:

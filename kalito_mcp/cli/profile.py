@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kalito_mcp.cli.options import settings_of_existing, with_settings
+from kalito_mcp.cli.options import every_project, settings_to_read, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import one_line, tell, tell_json
 from kalito_mcp.domain.known import Profile
@@ -21,7 +21,12 @@ _MOST_OFFERED: Final = 20
 
 
 @click.command(name="profile")
-@click.option("--project", metavar="NAME", help="Of the projects only this one; `personal`: none. Default: all.")
+@click.option(
+    "--project",
+    metavar="NAME",
+    callback=every_project,
+    help="Of the projects only this one; `personal`: none. Default: all.",
+)
 @click.option("--agent", "agent_id", metavar="ID", help="Which agent's memory. Default: `default`.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object, for programs.")
 @with_settings
@@ -33,7 +38,7 @@ def command(
     async def read(memory: "Memory") -> Profile:
         return await (await memory.in_project(project)).records.profile(agent_id=agent_id)
 
-    found = with_memory(settings_of_existing(database, config), read)
+    found = with_memory(settings_to_read(database, config), read)
     if is_json:
         tell_json([found.to_dict()])
     else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.options import settings_of_existing, with_settings
+from kalito_mcp.cli.options import Commands, settings_of_existing, settings_to_read, with_settings
 from kalito_mcp.cli.running import this_person, with_memory
 from kalito_mcp.cli.terminal import tell
 from kalito_mcp.errors import RecordNotFound, SessionNotFound
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 
-@click.group(name="project")
+@click.group(name="project", cls=Commands)
 def command() -> None:
     """List projects, and move conversations and notes between them.
 
@@ -27,7 +27,7 @@ def command() -> None:
 @with_settings
 def list_all(database: str | None, config: Path | None) -> None:
     """List the projects, the newest first."""
-    found = with_memory(settings_of_existing(database, config), lambda memory: memory.projects.all())
+    found = with_memory(settings_to_read(database, config), lambda memory: memory.projects.all())
     tell(f"{plural(sessions, 'session'):>14}  {project}" for project, sessions in found)
     if not found:
         tell(["no projects: everything is personal"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from kalito_mcp.cli.options import settings_of_existing, with_settings
+from kalito_mcp.cli.options import settings_to_read, with_settings
 from kalito_mcp.cli.record_lines import indented
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.session_lines import project_names
@@ -56,7 +56,7 @@ def command(
     ID is that of a conversation, or its beginning, as `list` shows it. Or it is that of a record, such as
     msg_41: then it shows what was said around it.
     """
-    found = with_memory(settings_of_existing(database, config), lambda memory: _read(memory, named, limit, before))
+    found = with_memory(settings_to_read(database, config), lambda memory: _read(memory, named, limit, before))
     if is_json:
         tell_json({**one.to_dict(), "seq": one.seq} for one in found.messages)
     else:

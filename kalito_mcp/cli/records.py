@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kalito_mcp.cli.options import settings_of_existing, with_settings
+from kalito_mcp.cli.options import settings_of_existing, settings_to_read, with_settings
 from kalito_mcp.cli.record_lines import edit_line, erasure_line, indented, record_lines, task_lines
 from kalito_mcp.cli.running import this_person, with_derived, with_memory
 from kalito_mcp.cli.subject import confirmed_session, confirmed_token, subject_request, with_subject
@@ -61,7 +61,7 @@ def show(
         then = [one for one in records if one.recorded_at <= moment_ms] or records[:1]
         return [await memory.records.as_of(one.id, moment_ms) for one in then]
 
-    records = with_memory(settings_of_existing(database, config), found)
+    records = with_memory(settings_to_read(database, config), found)
     if is_json:
         tell_json(one.to_dict() for one in records)
         return
@@ -84,7 +84,7 @@ def history(database: str | None, config: Path | None, record_id: str, has_diff:
                 after["diff"] = await memory.records.diff(record_id, before["version"], after["version"])
         return edits
 
-    edits = with_memory(settings_of_existing(database, config), found)
+    edits = with_memory(settings_to_read(database, config), found)
     if is_json:
         tell_json(edits)
         return
@@ -217,7 +217,7 @@ def tasks(database: str | None, config: Path | None, is_all: bool, is_done: bool
             agent_id=agent_id, is_done=None if is_all else is_done
         )
 
-    now, found = with_memory(settings_of_existing(database, config), read)
+    now, found = with_memory(settings_to_read(database, config), read)
     if is_json:
         tell_json(one.to_dict() for one in found)
     elif found:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.options import settings_of, settings_of_existing, with_assignments, with_settings
+from kalito_mcp.cli.options import (
+    every_project,
+    one_project,
+    settings_of,
+    settings_to_read,
+    with_assignments,
+    with_settings,
+)
 from kalito_mcp.cli.record_lines import (
     hit_line,
     nothing_lines,
@@ -56,7 +63,10 @@ with_agent = click.option("--agent", "agent_id", metavar="ID", help="Which agent
 @with_session
 @with_agent
 @click.option(
-    "--project", metavar="PROJECT", help="Whose it is: a folder (. is this one) or a name. Default: it is personal."
+    "--project",
+    metavar="PROJECT",
+    callback=one_project,
+    help="Whose it is: a folder (. is this one) or a name. Default: it is personal.",
 )
 @with_settings
 def remember(
@@ -115,6 +125,7 @@ def _least_importance(_context: click.Context, _option: click.Parameter, value: 
 @click.option(
     "--project",
     metavar="PROJECT",
+    callback=every_project,
     help="Only what is of this folder (. is this one) or name, and what is personal; `personal`: only that.",
 )
 @click.option(
@@ -197,7 +208,7 @@ def search(
         page = await memory.search_memory(request, session_id=session_id, agent_id=agent_id)
         return page, zone, project_names(one for one, _ in await memory.projects.all())
 
-    page, zone, projects = with_memory(settings_of_existing(database, config), found)
+    page, zone, projects = with_memory(settings_to_read(database, config), found)
     if page.note and (page.hits or is_json):
         click.echo(as_data(page.note), err=True)  # on stderr, so that no program takes it for a hit
     if is_json:

@@ -261,6 +261,7 @@ def _listener(server: "KalitoServer", files: "LocalFiles") -> "Listener":
 
     listener = Listener(files, server.capture.take)
     server.capture.heard, server.capture.keep = partial(_leave_trace, files), listener.keep
+    server.capture.catch_up = listener.catch_up
     server.capture.share_in(files.conversations)
     listener.opened = server.capture.go_on_in
     return listener

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kalito_mcp.cli.options import settings_of, settings_of_existing, with_settings
+from kalito_mcp.cli.options import Commands, settings_of, settings_of_existing, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import ask
 from kalito_mcp.text.plurals import plural
@@ -23,7 +23,7 @@ _SHOWN: Final = 20
 with_agent = click.option("--agent", "agent_id", default="default", show_default=True, help="Whose graph.")
 
 
-@click.group(name="snapshot")
+@click.group(name="snapshot", cls=Commands)
 def command() -> None:
     """Save, look at and restore snapshots of an agent's long-term graph.
 

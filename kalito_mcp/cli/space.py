@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.options import settings_of, settings_of_existing, with_settings
+from kalito_mcp.cli.options import (
+    Commands,
+    one_project,
+    settings_of,
+    settings_of_existing,
+    settings_to_read,
+    with_settings,
+)
 from kalito_mcp.cli.running import this_person, with_memory
 from kalito_mcp.cli.terminal import tell
 from kalito_mcp.domain.spaces import Membership, Role, Space
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
 
 
-@click.group(name="space")
+@click.group(name="space", cls=Commands)
 def command() -> None:
     """Share records with other people: with a team, or with all who work in a project.
 
@@ -29,7 +36,11 @@ def command() -> None:
 
 @command.command()
 @click.argument("name")
-@click.option("--project", help="Of this project: it is seen in there alone. Default: of a team, seen everywhere.")
+@click.option(
+    "--project",
+    callback=one_project,
+    help="Of this project: it is seen in there alone. Default: of a team, seen everywhere.",
+)
 @with_settings
 def create(database: str | None, config: Path | None, name: str, project: str | None) -> None:
     """Make the space NAME. It has no members yet."""
@@ -45,7 +56,7 @@ def list_all(database: str | None, config: Path | None) -> None:
     async def read(memory: "Memory") -> list[tuple[Space, Sequence[Membership]]]:
         return [(one, await memory.spaces.members(one.name)) for one in await memory.spaces.all()]
 
-    found = with_memory(settings_of_existing(database, config), read)
+    found = with_memory(settings_to_read(database, config), read)
     lines = [line for space, members in found for line in (_named(space), *(f"  {_line(one)}" for one in members))]
     tell(lines or ["no spaces; `kalito-mcp space create NAME` makes one"])
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kalito_mcp.cli.options import reader_settings_of, with_settings
+from kalito_mcp.cli.options import check_recorded, reader_settings_of, with_settings
 from kalito_mcp.text.plurals import plural
 
 _ALWAYS_COUNTED = ("session", "message", "pin", "summary")
@@ -21,6 +21,8 @@ def command(database: str | None, config: Path | None, session_id: str | None, i
     from kalito_mcp.reading import read_stats  # noqa: PLC0415 - keeps --help quick
 
     settings = reader_settings_of(database, config)
+    if database is None:
+        check_recorded(settings.database, is_reading=True)
     stats = read_stats(settings, session_id)
     if is_json:
         click.echo(json.dumps(stats, ensure_ascii=False))

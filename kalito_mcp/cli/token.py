@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kalito_mcp.cli.options import settings_of, settings_of_existing, with_settings
+from kalito_mcp.cli.options import (
+    Commands,
+    every_project,
+    settings_of,
+    settings_of_existing,
+    settings_to_read,
+    with_settings,
+)
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import tell
 from kalito_mcp.domain.access import Permission, Token, TokenKind
@@ -37,7 +44,7 @@ def lifetime_ms(days: int | None) -> int | None:
     return None if days is None else days * DAY_MS
 
 
-@click.group(name="token")
+@click.group(name="token", cls=Commands)
 def command() -> None:
     """Make, list and revoke the tokens of programs that connect over HTTP.
 
@@ -50,7 +57,7 @@ def command() -> None:
 @with_permission
 @click.option("--owner", help="Which owner's memory. Default: the setting `owner`.")
 @click.option("--agent", help="Only this agent's.")
-@click.option("--project", help="Only what is of this project, and what is personal.")
+@click.option("--project", callback=every_project, help="Only what is of this project, and what is personal.")
 @with_lifetime
 @with_settings
 def create(
@@ -83,7 +90,7 @@ def create(
 @with_settings
 def list_all(database: str | None, config: Path | None) -> None:
     """List the tokens, and the programs that were let in on the sign-in page, the newest first."""
-    lines = with_memory(settings_of_existing(database, config), token_lines)
+    lines = with_memory(settings_to_read(database, config), token_lines)
     tell(lines or ["no tokens; `kalito-mcp token create NAME` makes one"])
 
 

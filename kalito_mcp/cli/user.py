@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kalito_mcp.cli.options import settings_of, settings_of_existing, with_settings
+from kalito_mcp.cli.options import Commands, settings_of, settings_of_existing, settings_to_read, with_settings
 from kalito_mcp.cli.records import with_json
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import tell, tell_json
@@ -33,7 +33,7 @@ _NOUNS: Final = {
 """What tables have, as people call it."""
 
 
-@click.group(name="user")
+@click.group(name="user", cls=Commands)
 def command() -> None:
     """Give people keys, list who has a memory here, and erase a person.
 
@@ -81,7 +81,7 @@ def list_all(database: str | None, config: Path | None, is_json: bool) -> None:
     async def read(memory: "Memory") -> Sequence[Person]:
         return await memory.people.all()
 
-    people = with_memory(settings_of_existing(database, config), read)
+    people = with_memory(settings_to_read(database, config), read)
     if is_json:
         tell_json(one.to_dict() for one in people)
     else:

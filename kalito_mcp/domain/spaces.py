@@ -1,5 +1,6 @@
 """Spaces: memories that several people share. Pure."""
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -107,8 +108,8 @@ def checked_user(owner: str, field: str) -> str:
     """The name of an owner who is a person or a program, unchanged.
 
     Raises:
-        InvalidInput: it is not acceptable as a name, or it is a space.
+        InvalidInput: it is not acceptable as a name, or it is a space, or looks like one.
     """
-    if space_of(checked_name(owner, field)) is not None:
+    if space_of(unicodedata.normalize("NFKC", checked_name(owner, field)).casefold()) is not None:
         raise InvalidInput(f"the owner {owner!r} is a space; name a person, and make them a member of it")
     return owner

@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any, Final
 
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext, authorization_context
 from mcp.server.auth.provider import AccessToken
-from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.server.streamable_http import StreamableHTTPServerTransport, check_accept_headers
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,7 +23,7 @@ from kalito_mcp.domain.access import Principal
 from kalito_mcp.server.build import KalitoServer
 from kalito_mcp.server.event_history import EventHistories
 from kalito_mcp.server.state_keys import principal_key
-from kalito_mcp.web.guard import PRINCIPAL_KEY
+from kalito_mcp.web.guard import METHOD_KEY, PRINCIPAL_KEY
 from kalito_mcp.web.metrics import ROUTE_KEY
 
 MOST_OF_ONE: Final = 2_048
@@ -33,6 +35,8 @@ _log: Final = logging.getLogger("kalito.server")
 logging.getLogger("mcp.server.streamable_http_manager").addFilter(
     lambda record: not str(record.msg).startswith("Refusing to open a new session")
 )
+_SESSION: Final = "mcp-session-id"
+_BEGINS: Final = "initialize"
 _AGAIN_MS: Final = 1_000
 """When a client whose stream broke should reconnect for what it missed."""
 
@@ -48,8 +52,27 @@ class _Sessions(StreamableHTTPSessionManager):
         self._quiet_until = 0.0
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        headers = MutableHeaders(scope=scope)
+        if not headers.get("accept"):
+            headers["accept"] = "*/*"  # HTTP says that it means the same, and the SDK that nothing is accepted
+        if scope.get(METHOD_KEY) == _BEGINS and not self._is_own(scope, headers.get(_SESSION)):
+            del headers[_SESSION]  # a client that has lost its session begins with its old id
+        # A request of the 2026 protocol reads it at once; nothing else does, because each session has its own.
+        self.json_response = _takes_json_alone(scope)
         # Past the SDK's limit of the body: ours is in front of all routes, and it would cost each subscription 2 KB.
         return self._handle_request(scope, receive, send)
+
+    def _is_own(self, scope: Scope, session: str | None) -> bool:
+        """Whether this session is open, and was begun by who sends the request."""
+        user = scope.get("user")
+        owner = authorization_context(user) if isinstance(user, AuthenticatedUser) else None
+        return session in self._server_instances and self._session_owners.get(session or "") == owner
+
+    async def _serve_opening_request(
+        self, http_transport: StreamableHTTPServerTransport, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        http_transport.is_json_response_enabled = _takes_json_alone(scope)
+        await super()._serve_opening_request(http_transport, scope, receive, send)
 
     def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
         is_full = requestor is not None and list(self._session_owners.values()).count(requestor) >= MOST_OF_ONE
@@ -62,6 +85,12 @@ class _Sessions(StreamableHTTPSessionManager):
             whose = "one token" if is_full else "all tokens"
             _log.warning("new sessions are refused: too many of %s are open; said once a minute", whose)
         return transport
+
+
+def _takes_json_alone(scope: Scope) -> bool:
+    """Whether the client reads an answer in JSON, but no stream of events."""
+    takes_json, takes_events = check_accept_headers(Request(scope))
+    return takes_json and not takes_events
 
 
 def streamable_http(server: KalitoServer, security: TransportSecuritySettings) -> Starlette:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
@@ -37,6 +37,10 @@ from kalito_mcp.web.rest.app import RestApp
 from kalito_mcp.web.rest.endpoint import Exporter
 from kalito_mcp.web.rest.table import TABLE
 from kalito_mcp.web.urls import ServerUrls
+
+_MESSAGES: Final = "/messages/"
+"""Where the SDK takes what clients of SSE send."""
+_REST: Final = "/api/"
 
 
 def http_app(
@@ -100,7 +104,20 @@ def http_app(
         metadata_url=metadata_url,
         scopes=login.scopes,
     )
-    return Measured(refusals.around(with_cors(guard, policy.origins)), server.metrics)
+    return Measured(_without_end_slash(refusals.around(with_cors(guard, policy.origins))), server.metrics)
+
+
+def _without_end_slash(app: ASGIApp) -> ASGIApp:
+    """The same app, for which a path with a slash at its end is the path without, except below /api, where what stands
+    there may be a name. Starlette would redirect the request to the scheme and host that arrive here. Behind a proxy
+    these are not what the client called."""
+
+    def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if scope["type"] == "http" and scope["path"] != _MESSAGES and not scope["path"].startswith(_REST):
+            scope["path"] = scope["path"].rstrip("/") or "/"
+        return app(scope, receive, send)
+
+    return answer
 
 
 def _routed(server: KalitoServer, mcp: Starlette, login: "_Login", refusals: RefusalLog) -> Starlette:
@@ -114,7 +131,9 @@ def _routed(server: KalitoServer, mcp: Starlette, login: "_Login", refusals: Ref
     memory = server.opened.memory
     numbers = metrics_routes(server.metrics, memory, server.subscriptions.open_count)
     health = health_routes(memory, server.draining.has_begun)
-    return Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
+    app = Starlette(routes=[*mcp.routes, *health, *numbers, *login.routes], lifespan=lifespan)
+    app.router.redirect_slashes = False
+    return app
 
 
 def _direct(mcp: Starlette, app: ASGIApp) -> ASGIApp:
@@ -140,7 +159,7 @@ def _chosen(rest: ASGIApp, page: PageApp, other: ASGIApp, draining: Draining) ->
 
     def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         app = other
-        if scope["type"] == "http" and scope["path"].startswith("/api/"):
+        if scope["type"] == "http" and scope["path"].startswith(_REST):
             app = rest
         elif page.has(scope):
             app = page if page.is_stream(scope) else counted_page

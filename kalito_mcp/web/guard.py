@@ -31,6 +31,8 @@ NETWORK_KEY: Final = "kalito.network"
 """Where it has what the request comes from, behind all proxies of ours: an IPv4 address or a /64 network of IPv6."""
 REFUSED_KEY: Final = "kalito.refused"
 """Where it has what was refused, as the audit log calls it, if that says more than the status."""
+METHOD_KEY: Final = "kalito.method"
+"""Where it has the method of its JSON-RPC message."""
 LONGEST_HEAD_BYTES: Final = 32_768
 """Of a request: its line, and all its headers."""
 _HEALTH: Final = frozenset({"/health/live", "/health/ready"})
@@ -230,6 +232,7 @@ class RequiredPermissions:
             message = json.loads(first.get("body", b""))
         except (ValueError, RecursionError):
             message = None
+        scope[METHOD_KEY] = message.get("method") if isinstance(message, dict) else None
         denied = self._denial(principal, message)
         if denied is not None:
             scope[REFUSED_KEY] = denied.action

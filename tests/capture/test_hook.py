@@ -38,10 +38,13 @@ def test_windsurf_is_not_heard_in_an_excluded_folder(tmp_path: Path, monkeypatch
     assert spooled(database) == []
 
 
-def test_cursor_is_not_heard_in_an_excluded_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begin", ["", "file://", "file://localhost"])
+def test_cursor_is_not_heard_in_an_excluded_folder_however_it_is_spelled(tmp_path: Path, begin: str) -> None:
     database = tmp_path / "memory.db"
     write_switch(LocalFiles(database).switch, Switch(None, (str(tmp_path),)))
-    given = json.dumps({"conversation_id": "c1", "workspace_roots": [str(tmp_path / "shop")], "prompt": "Hi"}).encode()
+    given = json.dumps(
+        {"conversation_id": "c1", "workspace_roots": [f"{begin}{tmp_path}/shop"], "prompt": "Hi"}
+    ).encode()
     run(["cursor", "beforeSubmitPrompt"], given, {"KALITO_DATABASE": str(database)}, started=time.monotonic())
     assert spooled(database) == []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kalito_mcp.capture.spool import Spool
+from kalito_mcp.capture.spool import Outcome, Spool
 from kalito_mcp.runtime.database_address import LocalFiles
 from tests.cli.conftest import Invoke
 
@@ -78,8 +78,8 @@ def test_a_database_that_others_may_read_is_a_warning_with_its_remedy(invoke: In
 def test_events_that_could_not_be_recorded_are_counted_with_their_place(invoke: Invoke, remembered: Path) -> None:
     spool = Spool(LocalFiles(remembered).spool)
     spool.put({"payload": {"prompt": "My zebra."}}, at_ms=1, event_id="x")
-    [(_, file)] = spool.take()
-    spool.put_aside(file)
+    for one in spool.take():
+        one.outcome = Outcome.BROKEN
     outcome = invoke("doctor", "--database", str(remembered))
     assert outcome.code == 0
     assert "hooks: 1 event could not be recorded" in outcome.out

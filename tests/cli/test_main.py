@@ -106,7 +106,8 @@ def test_the_version_is_the_packages(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sevre"], "No such command 'sevre'"),
+        (["sevre"], "no command 'sevre'; did you mean 'serve'?"),
+        (["project", "lst"], "did you mean 'list'?"),
         (["stats", "--sesion", "x"], "No such option"),
         (["serve", "--port", "70000"], "70000 is not in the range"),
         (["serve", "--transport", "carrier-pigeon"], "is not one of 'stdio', 'http', 'sse'"),

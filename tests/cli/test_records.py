@@ -164,9 +164,28 @@ def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
 
 
 def test_a_database_that_is_not_there_is_not_made(invoke: Invoke, tmp_path: Path) -> None:
-    for arguments in (["show", "1"], ["edit", "1", "--text", "x"], ["forget", "1"], ["purge"], ["tasks"]):
+    for arguments in (["edit", "1", "--text", "x"], ["forget", "1"], ["purge"]):
         assert "nothing has been recorded yet" in refused(invoke, tmp_path / "no.db", *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words", "show 1; history 1; tasks; search x; list; read s; profile; stats; export -; token list".split("; ")
+)
+def test_before_the_first_message_a_command_that_reads_says_what_to_do_and_does_not_fail(
+    invoke: Invoke, tmp_path: Path, words: str
+) -> None:
+    outcome = invoke(*words.split(), KALITO_DATABASE=str(tmp_path / "memory.db"))
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "nothing is remembered yet. `kalito-mcp install`" in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_star_is_every_project_for_what_is_read_and_none_for_what_is_kept(invoke: Invoke, database: Path) -> None:
+    where = ("--project", "*", "--database", str(database))
+    assert invoke("list", *where).out == invoke("list", *where[2:]).out != ""
+    assert '"records"' in invoke("export", "-", *where).out
+    assert "name one project" in refused(invoke, database, "remember", "Mo is a cat.", "--project", "*", code=2)
 
 
 def test_an_edit_tells_what_changed_and_the_new_revision(invoke: Invoke, database: Path) -> None:

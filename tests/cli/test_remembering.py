@@ -224,13 +224,6 @@ def test_a_hit_never_has_what_a_terminal_would_obey(invoke: Invoke, remembered: 
     assert out.count("\n") == 2
 
 
-def test_a_search_makes_no_database(invoke: Invoke, tmp_path: Path) -> None:
-    said = refused(invoke, tmp_path / "no.db", "search", "x")
-    assert "nothing has been recorded yet" in said
-    assert "`kalito-mcp install`" in said
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_is_remembered_first_makes_a_memory_and_says_where(invoke: Invoke, tmp_path: Path) -> None:
     database = tmp_path / "new.db"
     outcome = invoke("remember", "The spare key hangs in the shed.", "--database", str(database))

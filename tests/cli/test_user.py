@@ -47,8 +47,9 @@ def test_a_name_that_differs_only_in_case_and_the_name_of_a_space_are_refused(in
         1,
         "kalito-mcp: there is 'anna' already; write the name the same way, or take another one\n",
     )
-    space = invoke("user", "add", "space:anna", "--database", database)
-    assert (space.code, "is a space" in space.err) == (1, True)
+    for name in ("space:anna", "Space:anna", "\uff33pace\uff1aanna"):
+        space = invoke("user", "add", name, "--database", database)
+        assert (space.code, "is a space" in space.err) == (1, True), name
     assert "is a space" in invoke("user", "list", "--database", database, KALITO_OWNER="space:anna").err
     unknown = invoke("user", "keys", "ana", "--database", database)
     assert unknown.err == "kalito-mcp: nobody is called 'ana'; `kalito-mcp user list` shows the names\n"

@@ -542,12 +542,12 @@ async def test_a_conversation_is_kept_whatever_its_folder_is_called(database: Pa
 async def test_a_text_that_is_too_long_or_no_unicode_is_kept_as_far_as_it_goes(database: Path, era: str) -> None:
     async with served(database, era, settings=Settings(limits=LimitsPolicy(max_text_bytes=100))) as h:
         await told(h, "UserPromptSubmit", prompt="Cafés " * 60, prompt_id="p1")
-        await told(h, "UserPromptSubmit", prompt="An \ud800 odd one.", prompt_id="p2")
+        await told(h, "UserPromptSubmit", prompt="An \ud800 odd \0 one.", prompt_id="p2")
         [(_, long), (_, odd)] = await messages(h, "s1")
         assert long.startswith("Cafés Cafés")
         assert long.endswith("… [the rest was too long to be kept]")
         assert 90 < len(long.encode()) <= 100
-        assert odd == "An ? odd one."
+        assert odd == "An ? odd \ufffd one."
 
 
 async def test_nothing_that_a_hook_sends_ends_the_server(database: Path, era: str) -> None:

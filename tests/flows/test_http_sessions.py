@@ -142,6 +142,42 @@ async def test_a_session_is_nobody_else_s(tmp_path: Path) -> None:
             assert answer.status_code == 200
 
 
+async def test_a_client_gets_what_it_accepts(tmp_path: Path) -> None:
+    events_of = "text/event-stream"
+    answered = {
+        "application/json;q=0.9, text/event-stream": events_of,
+        "*/*": events_of,
+        "": events_of,
+        "application/json": "application/json",
+        "application/*": "application/json",
+    }
+    async with hosts(tmp_path, "ann") as [ann]:
+        for accept, kind in answered.items():
+            ann.headers["Accept"] = accept
+            ann.headers.pop("Mcp-Session-Id", None)
+            await ann.begin()
+            async with ann.posted("tools/list", {}) as answer:
+                assert (answer.status_code, answer.headers["content-type"]) == (200, kind), accept
+
+
+async def test_a_client_that_begins_with_a_lost_session_gets_a_new_one(tmp_path: Path) -> None:
+    async with hosts(tmp_path, "ann", "ben") as [ann, ben]:
+        session = await ann.begin()
+        for lost in (session, "nonsense"):
+            ben.headers["Mcp-Session-Id"] = lost
+            assert await ben.begin() != lost
+        assert await ann.begin() == session
+
+
+@pytest.mark.parametrize(("transport", "status"), [("http", 400), ("sse", 200)])
+async def test_a_slash_at_the_end_of_a_path_is_ignored(tmp_path: Path, transport: str, status: int) -> None:
+    with web(transport, tmp_path / "memory.db") as served:
+        async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+            for end in ("", "/"):
+                async with http.stream("GET", served.url + end, headers=JSON_AND_EVENTS) as answer:
+                    assert answer.status_code == status
+
+
 def message(text: str) -> JSONRPCNotification:
     return JSONRPCNotification(jsonrpc="2.0", method="notifications/message", params={"data": text})
 

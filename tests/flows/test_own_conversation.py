@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kalito_mcp.capture.capturer import Capture
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.contexts.injector import Injection
 from kalito_mcp.memory.hooks import Hooks
@@ -103,10 +104,11 @@ async def test_a_prompt_that_is_said_while_the_end_of_its_conversation_is_taken_
 
     async def inject_late(memory: Hooks, *arguments: Any, **named: Any) -> Injection:
         monkeypatch.undo()
+        another_server = Capture(h.server.opened.memory)
         for event in ("SessionEnd", "SessionStart"):
             payload = {"session_id": "now", "cwd": SHOP, "reason": "other"}
             report = {"host": "claude-code", "event": event, "payload": payload}
-            await h.server.capture.take(report, is_late=True)
+            await another_server.take(report, is_late=True)
         return await inject(memory, *arguments, **named)
 
     async with served(database, era, default_session="now", project=SHOP) as h:

@@ -198,4 +198,4 @@ async def test_what_is_purged_is_erased_from_events_that_wait(database: Path, er
         [record] = (await h.facts("search_memory", query="zebra", session_id="s1"))["hits"]
         memory = await (await h.server.opened.memory()).in_project(None)
         await memory.purge([record["record_id"]])
-        assert [event["payload"]["prompt"] for event, _ in spool.take()] == ["Something else."]
+        assert [one.event["payload"]["prompt"] for one in spool.take()] == ["Something else."]

@@ -370,7 +370,7 @@ def test_a_database_in_use_is_looked_over_with_what_its_wal_has(copy: Path) -> N
     ],
 )
 def test_the_versions_with_the_wal_reset_bug_are_named(version: tuple[int, ...], is_affected: bool) -> None:
-    assert ("has the WAL-reset bug" in wal_reset_exposure(version).detail) is is_affected
+    assert ("no other program" in wal_reset_exposure(version).detail) is is_affected
 
 
 def test_a_database_that_others_may_open_is_a_warning(copy: Path) -> None:

@@ -54,10 +54,15 @@ _MEANINGS: Final[Sequence[tuple[tuple[type[Exception], ...], type[StorageError],
             asyncpg.LockNotAvailableError,
             asyncpg.DeadlockDetectedError,
             asyncpg.SerializationError,
-            asyncpg.TooManyConnectionsError,
         ),
         StorageBusy,
         "is busy with other writers; try again",
+    ),
+    (
+        (asyncpg.TooManyConnectionsError,),
+        StorageBusy,
+        "has no connection free: its clients hold as many as it allows; try again. If it stays like this, raise its "
+        "max_connections (a server of the memory takes up to 8), or the limit of the role or the database",
     ),
     ((asyncpg.QueryCanceledError,), StorageBusy, "takes longer for a statement than it allows; try again"),
     (

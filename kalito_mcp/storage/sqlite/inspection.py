@@ -134,9 +134,9 @@ def wal_reset_exposure(version: tuple[int, ...] = sqlite3.sqlite_version_info) -
     """Whether this SQLite can corrupt a WAL that two connections write and checkpoint at once."""
     name = ".".join(map(str, version))
     if _WAL_RESET_FIRST <= version < _WAL_RESET_FIXED or version[:2] == (3, 52):
-        detail = f"{name} has the WAL-reset bug. kalito avoids it: let no other program write to this file"
+        detail = f"{name}; its WAL-reset bug is harmless as long as no other program writes to this file"
         return Finding("sqlite", Verdict.OK, detail)
-    return Finding("sqlite", Verdict.OK, f"{name} is not affected by the WAL-reset bug")
+    return Finding("sqlite", Verdict.OK, name)
 
 
 def inspect(

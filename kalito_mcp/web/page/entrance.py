@@ -14,6 +14,7 @@ from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.errors import TooManyAttempts
 from kalito_mcp.web.forms import fields_of
 from kalito_mcp.web.guard import REFUSED_KEY, Authenticate
+from kalito_mcp.web.limits import RateLimits, too_many
 from kalito_mcp.web.page.answers import go_to, html, local_path
 from kalito_mcp.web.page.browser import FIRST, Browser, rendered
 from kalito_mcp.web.page.cookies import PAGE_COOKIE, UNDO_COOKIE
@@ -34,14 +35,20 @@ _USED: Final = "this link was used already, or is older than a minute; run `kali
 
 
 class Entrance:
-    """Answers at /enter, /enter/{code} and /leave. `authenticate` knows tokens of programs and of a provider."""
+    """Answers at /enter, /enter/{code} and /leave. `authenticate` knows tokens of programs and of a provider. What is
+    wrong counts among the refused requests of `limits`."""
 
     def __init__(
-        self, memory: "Callable[[], Awaitable[Memory]]", browser: Browser, authenticate: Authenticate | None
+        self,
+        memory: "Callable[[], Awaitable[Memory]]",
+        browser: Browser,
+        authenticate: Authenticate | None,
+        limits: RateLimits,
     ) -> None:
         self._memory = memory
         self._browser = browser
         self._authenticate = authenticate
+        self._limits = limits
 
     async def show(self, request: Request, path: dict[str, str]) -> Response:
         """The form."""
@@ -62,6 +69,8 @@ class Entrance:
             return refusal
         if cookie is None:
             request.scope[REFUSED_KEY] = "sign_in"
+            if wait_s := self._limits.refused(request.scope):
+                return too_many(wait_s)
             return await self._form(request, form.get("back"), _WRONG, 403)
         answer = go_to(local_path(form.get("back"), FIRST))
         self._browser.set_cookie(answer, PAGE_COOKIE, cookie, max_age=COOKIE_S)
@@ -78,6 +87,8 @@ class Entrance:
         found = await (await self._memory()).access.pages.enter(path["code"])
         if found is None:
             request.scope[REFUSED_KEY] = "sign_in"
+            if wait_s := self._limits.refused(request.scope):
+                return too_many(wait_s)
             raise Problem(403, "link_used", _USED)
         self._browser.set_cookie(going_on, PAGE_COOKIE, found.text, max_age=COOKIE_S)
         return going_on

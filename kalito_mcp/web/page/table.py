@@ -50,7 +50,7 @@ def page_app(
     """The page with its entrance. `anyone` is who calls where no login is needed; `authenticate` knows tokens. The
     others are as for `page_table`."""
     browser = Browser(urls)
-    entrance = Entrance(memory, browser, authenticate)
+    entrance = Entrance(memory, browser, authenticate, limits)
     ways: tuple[Plain, ...] = (
         Plain("GET", "/enter", entrance.show),
         Plain("POST", "/enter", entrance.answer),

@@ -157,6 +157,18 @@ def test_a_passphrase_opens_the_page_and_guessing_gets_slow(tmp_path: Path) -> N
         assert person.enter(token=server.tokens[Permission.READ]).status_code == 303
 
 
+def test_wrong_tokens_and_links_count_as_refused_requests(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[http]\nrefusals_per_minute = 4\n[models]\nembedder = "none"\n')
+    with served(tmp_path, KALITO_CONFIG=str(settings)) as server, visiting(server) as person:
+        assert [person.enter(token="kal_guessed").status_code for _ in range(3)] == [403] * 3
+        wrong = {person.enter(token="kal_guessed").status_code for _ in range(3)}
+        assert wrong <= {403, 429}
+        assert person.enter(token="kal_guessed").status_code == 429
+        assert person.get("/enter/guessed").status_code == 429
+        assert person.enter(token=server.tokens[Permission.READ]).status_code == 303
+
+
 def test_a_cookie_is_for_this_page_alone(server: Served, secured: Served) -> None:
     with visiting(server) as person:
         answer = person.enter(token=server.tokens[Permission.ADMIN])
