@@ -49,7 +49,8 @@ class Sharing(Part):
 
     def signed(self, editor: Editor) -> Editor:
         """The editor of a change in a space: its history says whose it was."""
-        return replace(editor, id=f"{self.place.owner} by {editor.id}" if editor.id else self.place.owner)
+        user = self.place.owner
+        return replace(editor, id=f"{user} by {editor.id}" if editor.id else user, user=user)
 
     @asynccontextmanager
     async def changing(self, record_id: str, editor: Editor) -> AsyncIterator[tuple[Scope, Editor]]:

@@ -156,3 +156,30 @@ async def test_what_is_shared_twice_at_once_is_in_the_space_once(memory: Memory)
         for _ in range(3):
             tasks.start_soon(share)
     assert len(made) == 1
+
+
+async def test_only_who_may_change_a_record_of_a_space_may_end_it(memory: Memory) -> None:
+    _, theirs = await shared(memory, "cora")
+    own, copy = await shared(memory, text="The office plant is called Fern.")
+    _, mine = await shared(memory, text="The office plant is called Moss.")
+    ann, cora = memory.of_owner("ann"), memory.of_owner("cora")
+    with pytest.raises(AccessDenied, match="shared by cora"):
+        await ann.update_memory(copy, {"supersedes": [theirs]}, expected_revision=1)
+    for record_id in (own, copy):  # an own record names nothing in a space, and what is pinned anew neither
+        with pytest.raises(RecordNotFound if record_id == own else AccessDenied):
+            await ann.update_memory(record_id, {"supersedes": [mine, theirs]}, expected_revision=1)
+    with pytest.raises(RecordNotFound):
+        await ann.create_pin(CreatePinRequest(None, "We deploy daily.", scope=Reach.PERSON, replaces=[theirs]))
+    await ann.update_memory(copy, {"supersedes": [mine]}, expected_revision=1)
+    await cora.update_memory(copy, {"supersedes": [theirs]}, expected_revision=2)
+    assert (RULE, "team") not in await known_to(memory, "ben")
+    await cora.forget(copy)
+    await cora.update_memory(theirs, {"tags": ["held"]}, expected_revision=1)
+    for bring_back in (
+        lambda: ann.restore(copy),
+        lambda: ann.records.revert(copy, 3),
+        lambda: ann.spaces.share(own),
+    ):
+        with pytest.raises(AccessDenied, match="only they or a curator"):
+            await bring_back()
+    assert (RULE, "team") in await known_to(memory, "ben")
