@@ -46,7 +46,9 @@ def _lines(profile: Profile) -> Iterator[str]:
     for (project, subject), lines in groupby(profile.lines, lambda line: (line.record.project, line.subject)):
         yield f"{'you' if project is None else f'project {project}'}: {subject}"
         for line in lines:
-            shared = "" if line.record.space is None else f"  (shared in {line.record.space})"
+            shared = (
+                "" if line.record.space is None else f"  (shared in {line.record.space} by {line.record.shared_by})"
+            )
             yield _line(line.record.created_at, line.record.record_id, line.record.text) + shared
     for reach, offered in groupby(
         sorted(profile.offered[:_MOST_OFFERED], key=lambda one: one.reach), lambda one: one.reach

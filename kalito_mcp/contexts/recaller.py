@@ -97,7 +97,12 @@ class Recaller:
 
         unshown = [hit for hit in found.hits if is_new(hit)]
         trusted = [_named(hit, include) for hit in unshown if _is_shown(hit, include)]
-        hits = [hit for hit in trusted[: self._wanted] if hit.score >= _LEAST_OF_BEST * trusted[0].score]
+        shown = trusted[: self._wanted]
+        best = {
+            is_own: max((hit.score for hit in shown if (hit.space is None) is is_own), default=0.0)
+            for is_own in (True, False)
+        }
+        hits = [hit for hit in shown if hit.score >= _LEAST_OF_BEST * best[hit.space is None]]
         around = await messages_around(view, scope, hits, filters)
         return Recalled(
             hits=hits,
