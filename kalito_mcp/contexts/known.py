@@ -11,11 +11,11 @@ from kalito_mcp.domain.records import PIN_IMPORTANCE, Reach, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.kinds.cues import begins_as_a_rule
+from kalito_mcp.kinds.shared_words import is_withheld
 from kalito_mcp.pins.disagreements import denied_words, names_in
 from kalito_mcp.pins.known import in_turn, known_records
 from kalito_mcp.pins.repeats import are_alike, says_more, without_repeats
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.safety.trust import is_withheld
 from kalito_mcp.text.times.annotation import is_over
 
 _MOST_READ: Final = 200

@@ -28,6 +28,7 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
+from kalito_mcp.kinds.shared_words import is_proposal
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.titles import is_named
@@ -58,6 +59,7 @@ _LEFT_OUT: Final = {
 }
 """The kinds that the last line names."""
 
+_PROPOSED: Final = "a proposal that the user has not confirmed"
 _SOURCES: Final = {
     Origin.USER: "the user",
     Origin.ASSISTANT: "the assistant",
@@ -184,7 +186,7 @@ class HistoryLines:
     def _place(self, said: Hit | Candidate) -> str:
         """Return where it was said, as far as that has a name."""
         if isinstance(said, Hit) and said.space is not None:
-            names = [_shared_in(said.space, said.shared_by)]
+            names = [_shared_in(said.space, said.shared_by), *([_PROPOSED] if is_proposal(said.text) else [])]
         elif said.session_id is None:
             names = ["no session"]
         elif said.session_id == self._session_id:
