@@ -1,6 +1,6 @@
 """`kalito-mcp profile`: what is known of the person and of their projects."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,7 +10,7 @@ import click
 from kalito_mcp.cli.options import every_project, settings_to_read, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import one_line, tell, tell_json
-from kalito_mcp.domain.known import Profile
+from kalito_mcp.domain.known import KnownRecord, Profile
 from kalito_mcp.domain.time import to_iso
 
 if TYPE_CHECKING:
@@ -35,14 +35,15 @@ def command(
 ) -> None:
     """List what every conversation knows: of you, and of each project. `edit`, `forget` and `purge` change it."""
 
-    async def read(memory: "Memory") -> Profile:
-        return await (await memory.in_project(project)).records.profile(agent_id=agent_id)
+    async def read(memory: "Memory") -> tuple[Profile, Sequence[KnownRecord]]:
+        records = (await memory.in_project(project)).records
+        return await records.profile(agent_id=agent_id), await records.proposed()
 
-    found = with_memory(settings_to_read(database, config), read)
+    found, proposed = with_memory(settings_to_read(database, config), read)
     if is_json:
-        tell_json([found.to_dict()])
+        tell_json([found.to_dict() | {"proposed": [one.to_dict() for one in proposed]}])
     else:
-        tell(_lines(found))
+        tell([*_lines(found), *_proposals(proposed)])
 
 
 def _lines(profile: Profile) -> Iterator[str]:
@@ -51,7 +52,9 @@ def _lines(profile: Profile) -> Iterator[str]:
     for (project, subject), lines in groupby(profile.lines, lambda line: (line.record.project, line.subject)):
         yield f"{'you' if project is None else f'project {project}'}: {subject}"
         for line in lines:
-            shared = "" if line.record.space is None else f"  (shared in {line.record.space})"
+            shared = (
+                "" if line.record.space is None else f"  (shared in {line.record.space} by {line.record.shared_by})"
+            )
             yield _line(line.record.created_at, line.record.record_id, line.record.text) + shared
     for reach, offered in groupby(
         sorted(profile.offered[:_MOST_OFFERED], key=lambda one: one.reach), lambda one: one.reach
@@ -61,6 +64,13 @@ def _lines(profile: Profile) -> Iterator[str]:
             yield _line(pin.created_at, pin.record_id, pin.text)
     if len(profile.offered) > _MOST_OFFERED:
         yield f"and {len(profile.offered) - _MOST_OFFERED} more pins of sessions; --json lists all"
+
+
+def _proposals(proposed: Sequence[KnownRecord]) -> Iterator[str]:
+    if proposed:
+        yield "proposed in your spaces, in no conversation of yours; keep one with: kalito-mcp space keep ID"
+    for one in proposed:
+        yield f"{_line(one.created_at, one.record_id, one.text)}  (shared in {one.space} by {one.shared_by})"
 
 
 def _line(created_at: int, record_id: str, text: str) -> str:

@@ -105,6 +105,16 @@ def share(database: str | None, config: Path | None, record_id: str, name: str |
 
 
 @command.command()
+@click.argument("record_id", metavar="ID")
+@with_settings
+def keep(database: str | None, config: Path | None, record_id: str) -> None:
+    """Keep what somebody proposes in a space as a note of your own, which all your conversations know."""
+    settings = settings_of_existing(database, config)
+    kept = with_memory(settings, lambda memory: memory.records.keep(record_id, editor=this_person()))
+    tell([f"kept as {kept.id}"])
+
+
+@command.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_settings

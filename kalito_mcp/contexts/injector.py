@@ -149,7 +149,8 @@ class Injector:
             ),
         }
         lines = {part: content.lines for part, content in contents.items()}
-        text = render.assemble(self._frame(scope, "", _START), lines)
+        last = render.left_out_line({"shared": context.left_out.get("shared", 0)})
+        text = render.assemble(self._frame(scope, "", _START), lines, last=last)
         return self._counted(text, (*latest_ids, *(one.record_id for one in known)), contents, context.missing)
 
     def _counted(

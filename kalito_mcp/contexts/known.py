@@ -11,11 +11,11 @@ from kalito_mcp.domain.records import PIN_IMPORTANCE, Reach, SemanticPin
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.kinds.cues import begins_as_a_rule
+from kalito_mcp.kinds.shared_words import is_withheld
 from kalito_mcp.pins.disagreements import denied_words, names_in
-from kalito_mcp.pins.known import known_records
+from kalito_mcp.pins.known import in_turn, known_records
 from kalito_mcp.pins.repeats import are_alike, says_more, without_repeats
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.safety.trust import is_withheld
 from kalito_mcp.text.times.annotation import is_over
 
 _MOST_READ: Final = 200
@@ -28,18 +28,21 @@ conversation."""
 
 
 class Known(NamedTuple):
-    """Facts that a context may show, most important first, and the ids of facts `withheld` because of their origin."""
+    """Facts that a context may show, one's own first, each most important first; and the ids of facts `withheld`
+    because of their origin."""
 
     records: Sequence[KnownRecord] = ()
     withheld: frozenset[str] = frozenset()
 
 
 class Chosen(NamedTuple):
-    """The facts that a context shows, the remaining hits, and the ids of hits that say the same as others."""
+    """The facts that a context shows, the remaining hits, and the ids of hits that say the same as others.
+    `more_shared` counts facts of spaces that were not chosen."""
 
     records: Sequence[KnownRecord]
     hits: Sequence[Hit]
     repeated: Sequence[str] = ()
+    more_shared: int = 0
 
 
 class KnownReader:
@@ -72,7 +75,8 @@ def choose(
 ) -> Chosen:
     """Choose what to show: at most `most` that match the query, best first, then as many others: what was pinned on
     request, most important first, what is surely worth it, and the rest, newest first. At the start of a conversation,
-    without a query, only facts that are surely worth it, and newer ones about the same.
+    without a query, only facts that are surely worth it, and newer ones about the same. Then, chosen in the same way,
+    facts of spaces, in turn of those who shared them: they take no place of the person's own.
 
     Leaves out facts that the session's pins already show, and repetitions, also among the hits, and facts all of whose
     words are in a newer one. Of facts that do not match, it leaves out those for a time that is over.
@@ -80,23 +84,32 @@ def choose(
     by_id = {one.record_id: one for one in known.records}
     matching = [by_id[hit.record_id] for hit in hits if hit.record_id in by_id]
     shown = [pin.content for pin in pins]
-    best = without_repeats(matching, shown, most=most)
-    first = {one.record_id for one in matching[:most]}
-    unmatched = (one for one in known.records if one.record_id not in first)
-    others = sorted((one for one in unmatched if not is_over(one.text, one.created_at, now_ms)), key=_order)
+    own = [one for one in matching if one.space is None]
+    best = without_repeats(own, shown, most=most)
+    first = {one.record_id for one in own[:most]}
+    current = [one for one in known.records if not is_over(one.text, one.created_at, now_ms)]
+    others = sorted((one for one in current if one.space is None and one.record_id not in first), key=_order)
     if is_start:
         sure = [one for one in others if _is_sure(one)]
         by_name = _by_own_name(sure)
         others = [one for one in others if _is_sure(one) or _may_end_one_of(sure, by_name, one)]
     more = without_repeats(others, [*shown, *(one.text for one in best)], most=most)
     said = [*best, *more]
-    records = [one for one in said if not any(says_more(other, one) for other in said)]
+    of_spaces = {one.record_id: one for one in (*matching, *current) if one.space is not None}
+    shared = without_repeats(in_turn(of_spaces.values()), [*shown, *(one.text for one in said)], most=len(of_spaces))
+    said += shared[:most]
+    records = [one for one in said if not any(_may_hide(other, one) and says_more(other, one) for other in said)]
     unshown = without_repeats(matching, [*shown, *(one.text for one in said)], most=len(matching))
     repeated = {one.record_id for one in matching} - {one.record_id for one in unshown}
     kept = [hit for hit in hits if hit.record_id not in repeated]
     same = sorted(repeated) + [one for hit in kept for one in hit.same]
     chosen = {one.record_id for one in records}
-    return Chosen(records, kept, [one for one in same if one not in chosen])
+    return Chosen(records, kept, [one for one in same if one not in chosen], len(shared[most:]))
+
+
+def _may_hide(other: KnownRecord, one: KnownRecord) -> bool:
+    """Whether a fact may stand for another: one's own may, and otherwise only one of the same person in the space."""
+    return other.space is None or (other.space, other.shared_by) == (one.space, one.shared_by)
 
 
 def _order(one: KnownRecord) -> tuple[float, bool, int]:

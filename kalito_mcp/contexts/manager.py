@@ -158,6 +158,7 @@ class MemoryManager:
             recent=recent,
             known=chosen.records,
             sure_known=_sure_known(chosen.records, found.hits),
+            more_shared=chosen.more_shared,
             pins=view.pins,
             summaries=[one for one in view.summaries if one.start_seq <= gathered.of_session.seen_from(request)],
             hits=chosen.hits,

@@ -8,8 +8,8 @@ latest conversations come only before the last.
 
 The newest messages always stay. They are shortened in the middle if they are too long, or if they would leave the pins
 less than a fifth of the budget. If there are matches, a share is reserved for them (`room_beside_hits`), a fifth for
-pins, a tenth for summaries, and a share for `sure_known`; matches get the rest first. The final text is counted
-whole, so the budget includes its frame and headings.
+pins, a tenth for summaries, and a share for `sure_known`; matches get the rest first. Known facts that others shared
+have a share, too, and never more. The final text is counted whole, so the budget includes its frame and headings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,15 +42,15 @@ from kalito_mcp.safety.escaping import as_data, json_text
 
 _PINS_SHARE: Final = 0.2
 _SUMMARIES_SHARE_BESIDE_HITS: Final = 0.1
+_OWN_BESIDE_SHARED: Final = 0.5
+"""The most that is reserved for the person's own known facts, if matches are what others shared."""
 _DIGEST_SHARE: Final = 0.4
 """Of the room of the latest conversations, for what they left open, if the query asks for their ends."""
 
 _MAX_CHARS_PER_TOKEN: Final = 16
 """More than any useful text has. It bounds the search for the length of a shortened message."""
-
 _LEAST_WITH_LAST_LINE: Final = 200
 """From this many tokens of remembered text, a context ends with a line about what was left out."""
-
 _MAX_CACHED_LABELS: Final = 4096
 
 
@@ -74,6 +74,7 @@ class Packer:
         """
         most_left_out = {
             "known": len(parts.known),
+            "shared": len(parts.known) + parts.more_shared,
             "relevant_messages": len(parts.hits),
             "semantic_pins": len(parts.pins),
             "summaries": len(parts.summaries),
@@ -133,8 +134,10 @@ class Packer:
         hits, ranks = packing.matching.hits, {one.record_id: rank for rank, one in enumerate(parts.hits)}
         ids = taken_ids(parts, packing)
         shown = packing.shown_first.union(ids[PartName.FOUND], ids[PartName.LAST_TIME])
+        out = [one.space is None for place, one in enumerate(parts.known) if place not in packing.known]
         left_out = {
-            "known": len(parts.known) - len(packing.known),
+            "known": sum(out),
+            "shared": len(out) - sum(out) + parts.more_shared,
             "recent_messages": earlier_messages(parts, packing),
             "semantic_pins": len(parts.pins) - len(packing.pins),
             "summaries": len(parts.summaries) - len(packing.summaries),
@@ -153,9 +156,7 @@ class Packer:
         text = render.assemble(frame, lines, last=render.left_out_line(left_out) if has_last_line else "")
         context = MemoryContext(
             session_id=parts.session_id,
-            recent_messages=tuple(
-                _as_shown(parts.recent[place], packing.recent[place]) for place in sorted(packing.recent)
-            ),
+            recent_messages=tuple(_as_shown(parts.recent[place], one) for place, one in sorted(packing.recent.items())),
             semantic_pins=tuple(parts.pins[place] for place in sorted(packing.pins)),
             summaries=tuple(parts.summaries[place] for place in sorted(packing.summaries)),
             relevant_messages=tuple(sorted(hits, key=lambda hit: ranks[hit.record_id])),
@@ -180,8 +181,10 @@ class Packer:
             (render.pin_piece(one, self._zone) for one in parts.pins),
             most=int(allowance * _PINS_SHARE),
         )
-        sure = [place for place, one in enumerate(parts.known) if one.record_id in parts.sure_known]
-        known = self._known_tokens([parts.known[place] for place in sure], int(allowance * self._policy.known_share))
+        (own, sure, shared), share = parts.places_of_known(), self._policy.known_share
+        for_shared = self._known_tokens(parts, shared, int(allowance * share))
+        kept, share = (own, _OWN_BESIDE_SHARED) if parts.has_shared_hits else (sure, share)
+        known = for_shared + self._known_tokens(parts, kept, int(allowance * share))
         room = self._recent_room(parts.recent, allowance) if has_hits else allowance
         if not self._take_protected(packing, parts.recent, room=room, reserved=known + pins):
             return None
@@ -203,8 +206,9 @@ class Packer:
                 newest=0.0 if parts.has_begun else NEWEST,
             )
             packing.matching = self._take_passages(packing, render.HISTORY_HEADING, steps, parts.session_id, room)
-        for places in (sure, [place for place in range(len(parts.known)) if place not in sure]):
-            self._take_known(packing, packing.known, render.KNOWN_HEADING, parts.known, places, packing.left - pins)
+        for places in (sure, [place for place in own if place not in sure], shared):
+            room = packing.left - pins - for_shared if places is not shared else min(for_shared, packing.left - pins)
+            self._take_known(packing, packing.known, render.KNOWN_HEADING, parts.known, places, room)
         pin_pieces = ((place, render.pin_piece(pin, self._zone)) for place, pin in enumerate(parts.pins))
         self._take_each(packing, packing.pins, render.PINS_HEADING, pin_pieces)
         newest_first = reversed([*enumerate(parts.summaries)])
@@ -306,8 +310,9 @@ class Packer:
         needed = sum(map(self._cost, pieces))
         return min(most, self._headings[heading] + needed) if needed else 0
 
-    def _known_tokens(self, known: Sequence[KnownRecord], share: int) -> int:
+    def _known_tokens(self, parts: ContextParts, places: Iterable[int], share: int) -> int:
         """Return the tokens that these need, at most their share. In a small context the first may take twice that."""
+        known = [parts.known[place] for place in places]
         days = list(dict.fromkeys(render.known_place(one, self._zone) for one in known))
         pieces = [render.known_piece(one) for one in known]
         of_days = [render.Piece(day, "", 0) for day in days]

@@ -38,7 +38,8 @@ class ContextParts:
     `around` are the messages around the hits, and `query` is what found the hits. `sure_known` are the ids of known
     facts that keep a place next to hits. `digest` has open items and results of the latest conversations, `latest` are
     their ends, newest conversation first; `is_about_latest` if the query may ask for them. `has_begun`: the
-    conversation has had more than its first turn. `missing` says what is not among them, and why;
+    conversation has had more than its first turn. `more_shared` counts known facts of spaces that are not in `known`,
+    where one's own come first. `missing` says what is not among them, and why;
     `note` is the search's note. `recent` may begin after the first message of the session."""
 
     session_id: str | None
@@ -52,7 +53,19 @@ class ContextParts:
     note: str | None = None
     known: Sequence[KnownRecord] = ()
     sure_known: frozenset[str] = frozenset()
+    more_shared: int = 0
     digest: Sequence[KnownRecord] = ()
     latest: Sequence[Sequence[Hit]] = ()
     is_about_latest: bool = False
     has_begun: bool = True
+
+    @property
+    def has_shared_hits(self) -> bool:
+        """Whether others shared some of the hits."""
+        return any(one.space is not None for one in self.hits)
+
+    def places_of_known(self) -> tuple[list[int], list[int], list[int]]:
+        """The places of what is known: all of one's own, those of them that keep a place, and what others shared."""
+        own = [place for place, one in enumerate(self.known) if one.space is None]
+        sure = [place for place in own if self.known[place].record_id in self.sure_known]
+        return own, sure, [place for place, one in enumerate(self.known) if one.space is not None]

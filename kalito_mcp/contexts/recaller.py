@@ -12,10 +12,10 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.search import Candidate, Hit, SearchFilters, SeenPart
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.errors import QueryTooLong
+from kalito_mcp.kinds.shared_words import is_hit_withheld
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.retrieval.explanation import NOTHING
 from kalito_mcp.retrieval.search import Prepared, Searcher
-from kalito_mcp.safety.trust import is_name_withheld, is_withheld
 
 _RELEVANT: Final = frozenset({RecordType.MESSAGE, RecordType.DOCUMENT, RecordType.TASK, RecordType.PIN})
 _LEAST_OF_BEST: Final = 0.15
@@ -97,7 +97,12 @@ class Recaller:
 
         unshown = [hit for hit in found.hits if is_new(hit)]
         trusted = [_named(hit, include) for hit in unshown if _is_shown(hit, include)]
-        hits = [hit for hit in trusted[: self._wanted] if hit.score >= _LEAST_OF_BEST * trusted[0].score]
+        shown = trusted[: self._wanted]
+        best = {
+            is_own: max((hit.score for hit in shown if (hit.space is None) is is_own), default=0.0)
+            for is_own in (True, False)
+        }
+        hits = [hit for hit in shown if hit.score >= _LEAST_OF_BEST * best[hit.space is None]]
         around = await messages_around(view, scope, hits, filters)
         return Recalled(
             hits=hits,
@@ -145,12 +150,12 @@ def _named(one: Found, include: frozenset[Include]) -> Found:
 
 def is_trusted(one: Hit | Candidate) -> bool:
     """Whether its words may be shown to somebody who did not ask for those that are withheld."""
-    return not is_withheld(one.origin, one.text, _space_of(one))
+    return not is_hit_withheld(one.origin, one.text, _space_of(one))
 
 
 def trustily_named(one: Found) -> Found:
     """The same without a name or a title that reads like an instruction."""
-    return replace(one, name=None) if is_name_withheld(one.origin, one.name, _space_of(one)) else one
+    return replace(one, name=None) if one.name and is_hit_withheld(one.origin, one.name, _space_of(one)) else one
 
 
 def _space_of(one: Hit | Candidate) -> str | None:

@@ -28,6 +28,7 @@ from kalito_mcp.domain.records import (
 )
 from kalito_mcp.domain.search import Candidate, Hit
 from kalito_mcp.domain.zone import UTC_ZONE, Zone
+from kalito_mcp.kinds.shared_words import is_proposal
 from kalito_mcp.safety.escaping import as_data
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.text.titles import is_named
@@ -50,6 +51,7 @@ HEADINGS: Final[Mapping[PartName, str]] = {
 
 _LEFT_OUT: Final = {
     "known": "known fact",
+    "shared": "shared fact",
     "relevant_messages": "matching message",
     "semantic_pins": "pin",
     "summaries": "summary",
@@ -57,6 +59,7 @@ _LEFT_OUT: Final = {
 }
 """The kinds that the last line names."""
 
+_PROPOSED: Final = "a proposal that the user has not confirmed"
 _SOURCES: Final = {
     Origin.USER: "the user",
     Origin.ASSISTANT: "the assistant",
@@ -117,7 +120,7 @@ def known_piece(known: KnownRecord) -> Piece:
     """Label a known fact: whether it is still open, the space it is in, and its origin if it is not in the words of a
     person."""
     notes = ["open"] if known.kind is Kind.OPEN and known.reach is Reach.SESSION else []
-    notes += [f"shared in {_quote(known.space)}"] if known.space is not None else []
+    notes += [_shared_in(known.space, known.shared_by)] if known.space is not None else []
     notes += ["noted by the assistant"] if known.origin is Origin.ASSISTANT else []
     notes += [f"from {_SOURCES[known.origin]}"] if known.origin.distrust >= Origin.TOOL.distrust else []
     return _piece(f"- {', '.join(notes)}: " if notes else "- ", known.text, known.tokens)
@@ -131,9 +134,10 @@ def known_place(known: KnownRecord, zone: Zone = UTC_ZONE) -> str:
 
 
 def known_lines(known: Iterable[KnownRecord], zone: Zone = UTC_ZONE) -> list[str]:
-    """The lines of known facts: the person's first, grouped by day, the newest first."""
+    """The lines of known facts: one's own first, those of the person before those of the project, grouped by day, the
+    newest first."""
     of_place: dict[str, list[str]] = {}
-    for one in sorted(known, key=lambda one: (one.reach is Reach.PROJECT, -one.created_at)):
+    for one in sorted(known, key=lambda one: (one.space is not None, one.reach is Reach.PROJECT, -one.created_at)):
         piece = known_piece(one)
         of_place.setdefault(known_place(one, zone), []).append(piece.label + piece.text)
     return [line for place, lines in of_place.items() for line in (place, *lines)]
@@ -154,8 +158,8 @@ class HistoryLines:
         of_place: dict[tuple[str | None, ...], list[Sequence[Turn]]] = {}
         for passage in found:
             said = passage[0].said
-            space = said.space if isinstance(said, Hit) else None
-            of_place.setdefault((space, said.session_id, said.project), []).append(passage)
+            place = (said.space, said.shared_by) if isinstance(said, Hit) else (None, None)
+            of_place.setdefault((*place, said.session_id, said.project), []).append(passage)
         current = frozenset(turn.said.superseded_by for one in found for turn in one if isinstance(turn.said, Hit))
         return [line for together in of_place.values() for line in self._of_conversation(together, current)]
 
@@ -182,7 +186,7 @@ class HistoryLines:
     def _place(self, said: Hit | Candidate) -> str:
         """Return where it was said, as far as that has a name."""
         if isinstance(said, Hit) and said.space is not None:
-            names = [f"shared in {_quote(said.space)}"]
+            names = [_shared_in(said.space, said.shared_by), *([_PROPOSED] if is_proposal(said.text) else [])]
         elif said.session_id is None:
             names = ["no session"]
         elif said.session_id == self._session_id:
@@ -271,6 +275,10 @@ def _elide(piece: Piece, kept: int) -> Piece:
     tail = kept - head
     end = piece.text[len(piece.text) - tail :] if tail else ""
     return replace(piece, text=f"{piece.text[:head]}[…{left_out} characters left out…]{end}", tokens=None)
+
+
+def _shared_in(space: str, user: str | None) -> str:
+    return f"shared in {_quote(space)}" + (f" by {_quote(user)}" if user is not None else "")
 
 
 def _quote(name: str) -> str:

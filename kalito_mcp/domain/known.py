@@ -13,8 +13,8 @@ class KnownRecord:
     """A pin or a note that is the person's, or a project's.
 
     `session_id` is where it was made, None for a note without a session. `project` is None if it is the person's.
-    `space` is the space that it was shared in, None for what is the person's own. `tokens` counts its text as a context
-    shows it.
+    `space` is the space that it was shared in, and `shared_by` who shared it; None for what is the person's own.
+    `tokens` counts its text as a context shows it.
     """
 
     record_id: str
@@ -29,6 +29,7 @@ class KnownRecord:
     project: str | None = None
     kind: Kind | None = None
     space: str | None = None
+    shared_by: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without fields that are None."""
@@ -37,6 +38,7 @@ class KnownRecord:
             "type": str(self.type),
             "scope": str(self.reach),
             "space": self.space,
+            "shared_by": self.shared_by,
             "kind": None if self.kind is None else str(self.kind),
             "project": self.project,
             "session_id": self.session_id,

@@ -46,10 +46,11 @@ class EditorType(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Editor:
     """The author of an edit: the person at the command line, an assistant with its host's name, or the memory
-    itself."""
+    itself. In a space, `user` is the member on whose behalf it is; edits do not store it."""
 
     type: EditorType
     id: str | None = None
+    user: str | None = field(default=None, compare=False)
 
 
 SYSTEM_EDITOR: Final = Editor(EditorType.SYSTEM, "kalito")

@@ -134,7 +134,7 @@ class Hit:
     request. `same` lists records left out because they say the same. Only messages have a `client_key` and a `seq`, and
     only tasks a `status` and a `due_date`. `turns` are shown around it, in their order: those just before and after it,
     unless a better hit shows them; in a context all that there is room for. `project` is that of a record of another
-    project than the search's, `space` that in which somebody shared it. `valid_until` and `superseded_by` say until
+    project than the search's, `space` that in which `shared_by` shared it. `valid_until` and `superseded_by` say until
     when it was true and which record says so, if one does. `session_title` is what the session is called, if its id is
     not its name."""
 
@@ -160,6 +160,7 @@ class Hit:
     superseded_by: str | None = None
     session_title: str | None = None
     space: str | None = None
+    shared_by: str | None = None
     turns: tuple[TurnBeside, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,6 +169,7 @@ class Hit:
             "record_id": self.record_id,
             "type": str(self.type),
             "space": self.space,
+            "shared_by": self.shared_by,
             "project": self.project,
             "session_id": self.session_id,
             "session_title": self.session_title,

@@ -21,6 +21,7 @@ from kalito_mcp.domain.records import Origin, RecordType
 from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.scope import NO_LIMITS, Scope
 from kalito_mcp.domain.sessions import SessionState
+from kalito_mcp.domain.spaces import space_of
 from kalito_mcp.domain.validation import LimitsPolicy, check_lengths, checked_moment, checked_text
 from kalito_mcp.editing.cascade import Cascade, CascadeTransaction
 from kalito_mcp.editing.forgotten_notes import ForgottenNotes, without_forgotten
@@ -33,7 +34,7 @@ from kalito_mcp.ports.store import ReadView, Store, WriteTransaction
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.records.chunking import ChunkPolicy, chunks
 from kalito_mcp.records.historian import at_version, current_parts, get_record, get_records
-from kalito_mcp.records.named import check_named
+from kalito_mcp.records.named import check_may_end, check_named
 from kalito_mcp.records.reached import check_is_reached, unnamed
 from kalito_mcp.records.repetitions import repetition_refused, scope_of_session
 from kalito_mcp.records.same_words import known_already
@@ -287,6 +288,8 @@ class RecordEditor:
         if expected_revision is not None and seen.revision != expected_revision:
             raise RevisionConflict(seen.id, expected_revision, seen.revision)
         planned = change(seen)
+        if space_of(scope.owner) is not None:
+            await self._store.read(lambda view: check_may_end(view.spaces, scope.owner, editor.user, seen, planned))
         plan = await self._cascade.prepare(scope, seen, planned)
         texts = await read_aside(len(seen.text) + len(str(planned["text"])), lambda: planned_change(seen, planned))
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.erasing import ForgetPreview, ForgetRequest, PurgeReport
-from kalito_mcp.domain.known import Profile
+from kalito_mcp.domain.known import KnownRecord, Profile
 from kalito_mcp.domain.memory_records import PROGRAM, Derived, Editor, MemoryRecord
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import Scope
@@ -19,7 +19,7 @@ from kalito_mcp.memory.sharing import Sharing, labelled
 from kalito_mcp.pins.disagreements import disagreements
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.pins.pinner import checked_reach
-from kalito_mcp.pins.profile import read_profile
+from kalito_mcp.pins.profile import read_profile, read_proposed
 from kalito_mcp.pins.statements import grouped, read_shared_statements, read_statements, read_undecided
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.records.reached import reached
@@ -143,9 +143,15 @@ class Records(Part):
         found = await self.place.store.read(lambda view: read_undecided(view, scope))
         return await self.place.reached(found[:limit])
 
+    async def proposed(self) -> Sequence[KnownRecord]:
+        """What others propose in the person's spaces (`kinds.shared_words`), and they have not kept: in turn of those
+        who shared it."""
+        return await self.place.store.read(lambda view: read_proposed(view, self.place.scope()))
+
     async def keep(self, record_id: str, reach: Reach | str | None = None, *, editor: Editor = PROGRAM) -> MemoryRecord:
         """Keep a pin or a note as if a person had asked for it: it is as important as that, and a pin no longer follows
-        the message it was found in. `reach` says which conversations know it; None leaves that. `revert` undoes it.
+        the message it was found in. `reach` says which conversations know it; None leaves that. `revert` undoes it. Of
+        what somebody shared in a space, a note with its words becomes one's own, which `forget` undoes.
 
         Raises:
             RecordNotFound: no such record, or it was erased.
@@ -153,6 +159,9 @@ class Records(Part):
             Conflict: it is forgotten.
         """
         wanted, now_ms = checked_reach(reach), self.place.clock.now_ms()
+        if (place := await self.place.holding(record_id)) is not self.place:
+            shared = await self._services.historian.record(place.scope(), record_id)
+            return await Sharing(self.place, self._services).adopted(shared, wanted, editor)
         return await self._decide(record_id, lambda record: kept(record, wanted, now_ms), editor)
 
     async def replace(self, record_id: str, replaced_id: str, *, editor: Editor = PROGRAM) -> MemoryRecord:

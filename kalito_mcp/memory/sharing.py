@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord, scope_of, texts_ever
@@ -12,16 +12,14 @@ from kalito_mcp.domain.records import NOTE, NOTE_SOURCE, PIN_IMPORTANCE, Origin,
 from kalito_mcp.domain.scope import DEFAULT_AGENT, PERSONAL, Scope
 from kalito_mcp.domain.spaces import Membership, Role, SharedCopy, Space, seen_in_spaces, space_of
 from kalito_mcp.editing.editor import Adding
-from kalito_mcp.errors import AccessDenied, InvalidInput, KalitoError, RecordNotFound
+from kalito_mcp.errors import AccessDenied, Conflict, InvalidInput, KalitoError, RecordNotFound
+from kalito_mcp.kinds.shared_words import LONGEST_FACT
 from kalito_mcp.memory.part import Part
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.projects import is_path
 from kalito_mcp.records.historian import current_parts, get_record, get_records
 from kalito_mcp.upkeep.store_layers import no_new_words
-
-_LONGEST_KNOWN: Final = 1_000
-"""Characters of what is shared as a fact that all contexts of the members show. Longer words are found by a search."""
 
 
 def labelled(owner: str, record: MemoryRecord) -> MemoryRecord:
@@ -47,7 +45,8 @@ class Sharing(Part):
 
     def signed(self, editor: Editor) -> Editor:
         """The editor of a change in a space: its history says whose it was."""
-        return replace(editor, id=f"{self.place.owner} by {editor.id}" if editor.id else self.place.owner)
+        user = self.place.owner
+        return replace(editor, id=f"{user} by {editor.id}" if editor.id else user, user=user)
 
     @asynccontextmanager
     async def changing(self, record_id: str, editor: Editor) -> AsyncIterator[tuple[Scope, Editor]]:
@@ -132,6 +131,31 @@ class Sharing(Part):
         )
         return copy
 
+    async def adopted(self, shared: MemoryRecord, reach: Reach | None, editor: Editor) -> MemoryRecord:
+        """A note of the person's own with the words of a record in a space, known where that is or within `reach`. It
+        does not follow what is changed there later.
+
+        Raises:
+            InvalidInput: it is a document of several parts, or for one session. Conflict: it is forgotten.
+        """
+        if shared.is_deleted:
+            raise Conflict(f"{shared.id} is forgotten; ask a curator to restore it")
+        if reach is Reach.SESSION or shared.content.get("total_chunks", 1) > 1:
+            raise InvalidInput(f"{shared.id} is shared; short notes of a space are kept for a person or a project")
+        of_project = shared.project is not None and reach is not Reach.PERSON
+        fields = {
+            "text": shared.text,
+            "source": f"{NOTE_SOURCE}{self._services.ids.record_id(NOTE, self.place.clock.now_ms())}",
+            "importance_score": PIN_IMPORTANCE,
+            "scope": str(Reach.PROJECT if of_project else Reach.PERSON),
+        }
+        scope = replace(self.place.scope(), project=shared.project if of_project else PERSONAL)
+        self.place.check_remembered()
+        [note] = await self._services.editor.remember(
+            scope, RecordType.DOCUMENT, fields, editor=editor, origin=shared.origin
+        )
+        return note
+
     async def _made(self, transaction: WriteTransaction, space: Space, source: MemoryRecord) -> list[MemoryRecord]:
         """The copy that somebody made of the record meanwhile, by its parts."""
         noted = await transaction.spaces.copies(self.place.owner, [source.id])
@@ -164,7 +188,7 @@ class Sharing(Part):
         }
         if tags := source.content.get("tags"):
             fields["tags"] = tags
-        if len(source.text) <= _LONGEST_KNOWN and source.origin.distrust < Origin.TOOL.distrust:
+        if len(source.text) <= LONGEST_FACT and source.origin.distrust < Origin.TOOL.distrust:
             fields["scope"] = str(Reach.PERSON if project is None else Reach.PROJECT)
         return fields
 

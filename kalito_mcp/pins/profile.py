@@ -4,16 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kalito_mcp.domain.kinds import LASTING, Kind
-from kalito_mcp.domain.known import OfferedPin, Profile, ProfileLine
+from kalito_mcp.domain.known import KnownRecord, OfferedPin, Profile, ProfileLine
 from kalito_mcp.domain.records import Reach, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.statements import Subject
+from kalito_mcp.kinds.shared_words import is_proposal, is_withheld
 from kalito_mcp.pins.known import known_records
 from kalito_mcp.pins.repeats import without_repeats
 from kalito_mcp.ports.store import ReadView
-from kalito_mcp.safety.trust import is_withheld
+from kalito_mcp.safety.instructions import is_instruction_like
 
 _MOST: Final = 1_000
+_MOST_PROPOSED: Final = 50
 _MOST_SEARCHED: Final = 500
 """Of the newest pins, for those that could be made lasting."""
 
@@ -56,3 +58,12 @@ async def _offered(view: ReadView, scope: Scope, known: Sequence[str]) -> list[O
             reach = Reach.PERSON if pin.project is None else Reach.PROJECT
             offered.append(OfferedPin(pin.id, reach, pin.text, pin.created_at, pin.session_id))
     return without_repeats(offered, known, most=_MOST_SEARCHED)
+
+
+async def read_proposed(view: ReadView, scope: Scope) -> list[KnownRecord]:
+    """What others propose in the person's spaces, in turn of those who shared it, without what the person knows
+    already. What is written to steer an assistant is left out."""
+    known = await known_records(view, scope, limit=_MOST)
+    own = [one.text for one in known if one.space is None]
+    proposed = [one for one in known if one.space is not None and is_proposal(one.text)]
+    return without_repeats([one for one in proposed if not is_instruction_like(one.text)], own, most=_MOST_PROPOSED)

@@ -12,12 +12,12 @@ from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.spaces import seen_in_spaces
 from kalito_mcp.domain.statements import KEPT_AT, Standing, Statement, StatementGroup, Subject
+from kalito_mcp.kinds.shared_words import is_withheld
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.pins.profile import SUBJECTS
 from kalito_mcp.pins.repeats import MOSTLY_SHARED, are_close, terms_of
 from kalito_mcp.ports.store import ReadView
 from kalito_mcp.records.reached import look_up
-from kalito_mcp.safety.trust import is_withheld
 
 _LASTING: Final = 400
 _OF_SESSIONS: Final = 150

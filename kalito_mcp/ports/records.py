@@ -127,7 +127,8 @@ class RecordReader(Protocol):
     async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
         """Records of the person, and of the scope's project, of the scope's agent: the most important `limit`
         first, ties newest first. `PERSONAL`: only what is the person's; no project: all projects'. Forgotten and
-        superseded ones are left out."""
+        superseded ones are left out. Of a space, in turn of those who shared them: the most important one of each, then
+        the second, the shorter ones of a turn first."""
 
     async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
         """The `limit` newest pins that say what was open or came out at the end of their session, in its last six

@@ -31,7 +31,7 @@ _SHARE: Final = 0.75
 
 def with_ends(hits: Sequence[Hit]) -> list[Hit]:
     """The hits, in their order; a hit that a newer one ends is labelled with the newer one and its moment. Only users'
-    words count, and existing labels stay.
+    words count, and existing labels stay. What somebody shared in a space ends only what they shared there.
     """
     said = [hit for hit in hits if hit.role in (None, Role.USER)]
     endings = [
@@ -49,9 +49,13 @@ def _ended(hit: Hit, endings: Sequence[tuple[Hit, frozenset[str]]]) -> Hit:
     later = [
         newer
         for newer, terms in endings
-        if newer.created_at > hit.created_at and len(stated & terms) >= _SHARE * len(stated)
+        if newer.created_at > hit.created_at and _may_end(newer, hit) and len(stated & terms) >= _SHARE * len(stated)
     ]
     if not later:
         return hit
     first = min(later, key=lambda newer: newer.created_at)
     return replace(hit, valid_until=first.created_at, superseded_by=first.record_id)
+
+
+def _may_end(newer: Hit, hit: Hit) -> bool:
+    return newer.space is None or (newer.space, newer.shared_by) == (hit.space, hit.shared_by)

@@ -43,6 +43,13 @@ async def with_superseded(view: ReadView, scope: Scope, hits: Sequence[Hit]) -> 
     ]
 
 
+async def of_space(view: ReadView, space: str, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, labelled with the space that they are from and who shared each."""
+    copies = await view.spaces.shared(space, [hit.record_id for hit in hits]) if hits else {}
+    sharers = {record_id: copy.user for record_id, copy in copies.items()}
+    return [replace(hit, space=space, shared_by=sharers.get(hit.record_id)) for hit in hits]
+
+
 def merged_hits(places: Sequence[Sequence[Hit]]) -> list[Hit]:
     """The hits of several places, best first. A hit with the words of one of an earlier place is named there as the
     same."""
@@ -61,3 +68,15 @@ def merged_hits(places: Sequence[Sequence[Hit]]) -> list[Hit]:
             else:
                 merged.append(hit)
     return sorted(merged, key=lambda one: -one.score)
+
+
+def with_room_for_own(hits: Sequence[Hit], wanted: int) -> list[Hit]:
+    """The first hits, `wanted` of them; of spaces no more than half, unless there are too few others."""
+    own = sum(hit.space is None for hit in hits)
+    room = max(wanted // 2, wanted - own)
+    kept: list[Hit] = []
+    for hit in hits:
+        room -= hit.space is not None
+        if hit.space is None or room >= 0:
+            kept.append(hit)
+    return kept[:wanted]

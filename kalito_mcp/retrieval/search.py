@@ -26,7 +26,7 @@ from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.collector import Collector
 from kalito_mcp.retrieval.ended import with_ends
 from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
-from kalito_mcp.retrieval.hits import hit_of, merged_hits, with_superseded
+from kalito_mcp.retrieval.hits import hit_of, merged_hits, of_space, with_room_for_own, with_superseded
 from kalito_mcp.retrieval.intent import MODEL
 from kalito_mcp.retrieval.known_names import refuse_mistaken, unknown_project
 from kalito_mcp.retrieval.latest import latest_ends
@@ -146,7 +146,8 @@ class Searcher:
         has_turns: bool = True,
     ) -> SearchPage:
         """As `search`, on this view. Hits below this share of the best score may be incomplete. Unless it `has_turns`,
-        each turn is a separate hit, and hits have no turns around them."""
+        each turn is a separate hit, hits have no turns around them, and at most half of a first page is what others
+        shared, as long as there is more."""
         if prepared.is_empty:
             return SearchPage(hits=(), next_cursor=None, note=_NO_WORD)
         question, _, vector, note = prepared
@@ -171,11 +172,12 @@ class Searcher:
                 theirs = Collector(wanted=wanted + 1, least_share=least_share, has_turns=has_turns, has_copies=True)
                 await self._find(view, shared, question, request, theirs, vector)
                 hits, damaged_there = await _hits(view, shared, theirs, request, span)
-                lists.append([replace(one, space=member.space.name) for one in hits])
+                lists.append(await of_space(view, member.space.name, hits))
                 damaged += damaged_there
                 is_more = is_more or theirs.is_enough
             merged = merged_hits(lists)
-            page, is_more = merged[offset:wanted], is_more or len(merged) > wanted
+            is_more = is_more or len(merged) > wanted
+            page = merged[offset:wanted] if has_turns else with_room_for_own(merged, wanted)
         page = with_ends(page)
         if view.vectors.outage:
             note = f"searched by words only: {view.vectors.outage}"

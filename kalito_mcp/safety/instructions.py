@@ -231,18 +231,18 @@ def is_instruction_like(text: str) -> bool:
 
 def _readings(piece: str) -> Iterator[str]:
     """The piece as it is, with each disguise of letters undone, and what it contains as base64."""
-    folded = _folded(piece)
-    yield folded
-    if not folded.isascii() and _MIXED_SCRIPTS().search(folded):
-        yield folded.translate(_LOOK_ALIKES)
-    if _SPACED_OUT().search(folded):
-        yield _BETWEEN_LETTERS().sub("", folded)
-    if _DIGIT_IN_WORD().search(folded):
-        yield folded.translate(_DIGITS_AS_LETTERS)
+    plain = folded(piece)
+    yield plain
+    if not plain.isascii() and _MIXED_SCRIPTS().search(plain):
+        yield plain.translate(_LOOK_ALIKES)
+    if _SPACED_OUT().search(plain):
+        yield _BETWEEN_LETTERS().sub("", plain)
+    if _DIGIT_IN_WORD().search(plain):
+        yield plain.translate(_DIGITS_AS_LETTERS)
     for blob in _BLOB().findall(piece):
         digits = blob.rstrip("=")
         try:
-            yield _folded(base64.b64decode(digits + "=" * (-len(digits) % 4)).decode())
+            yield folded(base64.b64decode(digits + "=" * (-len(digits) % 4)).decode())
         except (binascii.Error, UnicodeDecodeError):
             continue
 
@@ -280,7 +280,7 @@ def _sign(row: str) -> _Sign:
     return _Sign(name[2:], int(name[0]), frozenset(words.replace("<AI>", _AI_WORDS).split(",")) - {""}, compiled)
 
 
-def _folded(piece: str) -> str:
+def folded(piece: str) -> str:
     """In lower case, without accents and invisible characters; wide and mathematical letters become plain."""
     return piece.lower() if piece.isascii() else piece.translate(_PLAIN).casefold()
 

@@ -1,8 +1,8 @@
 """Removes from a text what must not be kept: secrets, and parts marked as private. Pure.
 
 A secret is replaced by a mark with its kind, `[redacted: github token]`. <private>...</private> is replaced, tags
-included, by `[private]`. `secret_shapes` and `secret_names` define what a secret is. Redacting twice changes nothing
-more.
+included, by `[private]`. `secret_shapes`, `secret_services`, `secret_names` and `secret_carriers` define what a secret
+is. Redacting twice changes nothing more.
 
 It reads one text at a time. A secret that is split over two messages stays, and so does one with invisible characters.
 """
@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 from kalito_mcp.domain.validation import checked_name
 from kalito_mcp.errors import InvalidInput
+from kalito_mcp.safety.secret_carriers import COMMANDS, carried_secrets
 from kalito_mcp.safety.secret_names import FOREIGN_STEMS, STEMS, is_secret_of, named_secrets
 from kalito_mcp.safety.secret_shapes import Found, shaped_secrets
 
@@ -30,6 +31,7 @@ _SIGNS: Final = (
     "curl ",
     "cookie",
     "mnemonic",
+    *COMMANDS,
     *(f"{kind} {words}" for kind in ("seed", "recovery", "backup") for words in ("phrase", "words")),
     *STEMS,
 )
@@ -71,7 +73,7 @@ def redact(text: str) -> Redacted:
     for _ in range(_MOST_PASSES):
         if not _may_contain_any(text):
             break
-        found = _merged([*_private_parts(text), *shaped_secrets(text), *named_secrets(text)])
+        found = _merged([*_private_parts(text), *shaped_secrets(text), *named_secrets(text), *carried_secrets(text)])
         if not found:
             break
         kinds += tuple(one.kind for one in found)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from re import NOFLAG, Match
 from typing import Final, NamedTuple
 
-from kalito_mcp.safety.secret_shapes import Found, compiled, entropy, is_drawn, is_placeholder, is_slug
+from kalito_mcp.safety.secret_shapes import Found, compiled, entropy, has_random_run, is_drawn, is_placeholder, is_slug
 
 _AUTHORIZATION: Final = (
     r"authorization[\"'\\\]]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,2}(?P<scheme>(?:bearer|basic|token|apikey)\s{1,3})?"
@@ -62,6 +62,8 @@ _BARE_END: Final = r"[&;,)]|\\[nr]"
 _ALONE: Final = r"[.!,;)]*[ \t]*(?:$|[\r\n]|\\n|(?<=[.!])[ \t]+[A-ZÀ-Þ])"
 _CODE: Final = r"!?[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*(?:\(|\[|::|->|\?\.)"
 _ATTRIBUTE: Final = r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)+$"
+# Some services give out two words: the second is the secret.
+_WITH_SCHEME: Final = r"[A-Za-z]\w{0,11} ([\w.~+/=,:-]{16,1000})(?=[\s\"'`;)]|$)"
 _PLACE: Final = (
     r"(?:https?:|file:|arn:|\.{1,2}/|~/|/(?:etc|run|var|usr|home|tmp|opt|app|mnt|root|srv|Users)/|[A-Z]:\\"
     r"|\d{4}-\d\d-\d\d|AAAA|ssh-)"
@@ -215,8 +217,13 @@ def _spelled(
     A password without quotes may be a plain word only if `is_lone` or `is_variable`, and nothing follows on its line. A
     value right after its sign (`is_tight`) ends at `&`, `;`, `,` or `)`, unless it is the line of a variable.
     """
-    if opened := compiled(_OPENED).match(text, start):
-        quote, start = opened[1], opened.end()
+    opened = compiled(_OPENED).match(text, start)
+    start = opened.end() if opened else start
+    with_scheme = compiled(_WITH_SCHEME).match(text, start) if rule != "password" else None
+    if with_scheme and has_random_run(with_scheme[1]):
+        return _Value(start, with_scheme.end(), is_secret=True)
+    if opened:
+        quote = opened[1]
         closing, limit = _CLOSED.get(quote, quote), start + _QUOTED_CHARS
         end = text.find(closing, start, limit)
         while len(closing) == 1 and end > 0 and text[end - 1] == "\\":
@@ -232,7 +239,7 @@ def _spelled(
     is_secret = (
         _is_secret(rule, value)
         and not compiled(_CODE).match(value)
-        and (is_variable or not compiled(_ATTRIBUTE).match(value))
+        and (is_variable or has_random_run(value) or not compiled(_ATTRIBUTE).match(value))
     )
     if is_secret and rule == "password" and not _is_mixed(value):
         may_be_word = is_lone or is_variable or value.isdigit()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
+from kalito_mcp.safety.secret_services import KEYS_WITH_A_MARK, SERVICE_KEYS
 from kalito_mcp.text.pieces import matches_in_pieces
 
 
@@ -102,7 +103,15 @@ _TOKENS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     # A slash in a password is invalid but common. Only HTTP URLs often have an @ after the host.
     ("password", ("://",), _NOT_HTTP + r"(?P<secret>(?:[^\s\"'<>?:]|:(?!//)){1,256})@(?=[\w\[])"),
 )
-_ANCHORS: Final = tuple((anchor, place) for place, (_, anchors, _) in enumerate(_TOKENS) for anchor in anchors)
+_ALL: Final = (
+    *_TOKENS,
+    *(("service_token", (begins,), _START + re.escape(begins) + rest) for begins, rest in SERVICE_KEYS),
+    *(("service_token", (mark,), pattern) for mark, pattern in KEYS_WITH_A_MARK),
+)
+_ANCHORS: Final = tuple((anchor, place) for place, (_, anchors, _) in enumerate(_ALL) for anchor in anchors)
+_OF_TOKENS: Final = sum(len(anchors) for _, anchors, _ in _TOKENS)
+_LONG: Final = r"[!-~]{20,}"
+"""A key of a service is within one of these: prose is not searched for every beginning."""
 _FEW_CHARACTERS: Final = 6
 
 _PRIVATE_KEY_BEGIN: Final = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: ?\d{1,3}\b"
@@ -178,6 +187,9 @@ _WORDS: Final = frozenset(
 _LONG_VALUE: Final = 16
 _MOST_LETTERS_A_CAPITAL: Final = 3
 _FEW_TURNS: Final = 2
+_RUN: Final = r"[A-Za-z0-9]{16,}"
+_TURN: Final = r"[A-Za-z](?=\d)|\d(?=[A-Za-z])"
+_FEWEST_TURNS: Final = 3
 # A character that does not join words, or a letter next to a digit.
 _JOINS_NO_WORDS: Final = r"[^\w./:+~=-]"
 _LETTER_AT_DIGIT: Final = r"[^\W\d_]\d|\d[^\W\d_]"
@@ -185,7 +197,10 @@ _LETTER_AT_DIGIT: Final = r"[^\W\d_]\d|\d[^\W\d_]"
 
 def shaped_secrets(text: str) -> Iterator[Found]:
     """Find every such secret in the text, in order for each kind; they may overlap."""
-    for place in dict.fromkeys(place for anchor, place in _ANCHORS if anchor in text):
+    long = " ".join(compiled(_LONG).findall(text))
+    found = [place for anchor, place in _ANCHORS[:_OF_TOKENS] if anchor in text]
+    found += [place for anchor, place in _ANCHORS[_OF_TOKENS:] if anchor in long] if long else []
+    for place in dict.fromkeys(found):
         yield from _tokens(text, place)
     if "-----BEGIN " in text or "Private-Lines:" in text:
         yield from _private_keys(text)
@@ -208,7 +223,7 @@ def compiled(pattern: str, flags: re.RegexFlag = re.ASCII) -> re.Pattern[str]:
 
 
 def _tokens(text: str, place: int) -> Iterator[Found]:
-    kind, _, expression = _TOKENS[place]
+    kind, _, expression = _ALL[place]
     pattern = compiled(expression)
     group = "secret" if "secret" in pattern.groupindex else 0
     found = matches_in_pieces(pattern, text, _REACH) if kind == "seed_phrase" else pattern.finditer(text)
@@ -339,3 +354,9 @@ def is_drawn(value: str) -> bool:
         return False
     capitals = sum(map(str.isupper, value))
     return len(value) <= _MOST_LETTERS_A_CAPITAL * capitals and len(compiled("[a-z][A-Z]").findall(value)) >= _FEW_TURNS
+
+
+def has_random_run(value: str) -> bool:
+    """Whether sixteen letters and digits without a sign between them are drawn. Words and numbers take fewer turns."""
+    runs: list[str] = compiled(_RUN).findall(value)
+    return any(is_drawn(run) or len(compiled(_TURN).findall(run)) >= _FEWEST_TURNS for run in runs)

@@ -1,6 +1,6 @@
 """Keeps text out of a context because of its origin. Pure.
 
-Words of tools, documents, imports and spaces that read like an instruction to the assistant are withheld unless
+Words of tools, documents and imports that read like an instruction to the assistant are withheld unless
 somebody asks for them. This is hygiene, not a defence: no filter finds what a clever text hides. That is why all
 remembered text is fenced, labelled with its origin and never called an instruction.
 """
@@ -21,15 +21,14 @@ class _Remembered(Protocol):
 Part = TypeVar("Part", bound=_Remembered)
 
 
-def is_withheld(origin: Origin, text: str, space: str | None = None) -> bool:
-    """Whether a context leaves this text out: it reads like an instruction, and neither user nor assistant wrote it, or
-    it is from a space: then they may be somebody else's."""
-    return (space is not None or origin.distrust >= Origin.TOOL.distrust) and is_instruction_like(text)
+def is_withheld(origin: Origin, text: str) -> bool:
+    """Whether a context leaves this text out: it reads like an instruction, and neither user nor assistant wrote it."""
+    return origin.distrust >= Origin.TOOL.distrust and is_instruction_like(text)
 
 
-def is_name_withheld(origin: Origin, name: str | None, space: str | None = None) -> bool:
+def is_name_withheld(origin: Origin, name: str | None) -> bool:
     """The same for the name of a speaker or the title of a document: what it names is shown without it."""
-    return bool(name) and is_withheld(origin, name or "", space)
+    return bool(name) and is_withheld(origin, name or "")
 
 
 def trusted(view: SessionView) -> tuple[SessionView, SessionView]:

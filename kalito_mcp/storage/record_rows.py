@@ -93,8 +93,9 @@ def record(row: Row, *, owner: str = "") -> NumberedRecord:
 
 
 def known(row: Row) -> KnownRecord:
-    """A row of SELECT_KNOWN."""
-    record_id, kind, reach, text, importance, created_at, tokens, role, origin, session_id, project, attributes = row
+    """A row of the columns of SELECT_KNOWN, and of who shared it, if that is asked."""
+    record_id, kind, reach, text, importance, created_at, tokens, role, origin, session_id, *more = row
+    project, attributes, *sharer = more
     with intact_rows():
         said = None if attributes is None else json.loads(attributes).get("kind")
         return KnownRecord(
@@ -109,6 +110,7 @@ def known(row: Row) -> KnownRecord:
             session_id=session_id,
             project=project,
             kind=None if said is None else Kind(said),
+            shared_by=next(iter(sharer), None),
         )
 
 

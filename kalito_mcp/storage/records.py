@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from kalito_mcp.domain.known import KnownRecord
 from kalito_mcp.domain.memory_records import MemoryRecord, StoredEdit
 from kalito_mcp.domain.records import Origin, Reach, RecordType
 from kalito_mcp.domain.scope import DEFAULT_AGENT, Scope
+from kalito_mcp.domain.spaces import space_of
 from kalito_mcp.errors import RecordNotFound
 from kalito_mcp.ports.records import ErasedText, ForgottenValue, RecentWords, ScanCursor, ScannedRecord, Tombstone
 from kalito_mcp.storage import record_rows as rows
@@ -68,7 +70,11 @@ class RecordQueries(Queries):
 
     async def known(self, scope: Scope, *, limit: int, include_internal: bool = False) -> Sequence[KnownRecord]:
         parameters = {"limit": limit, "include_internal": include_internal, **places_of(scope)}
-        return [rows.known(row) for row in await self._all(self._sql.records.SELECT_KNOWN, **parameters)]
+        if (space := space_of(scope.owner)) is None:
+            found = await self._all(self._sql.records.SELECT_KNOWN, **parameters)
+        else:
+            found = await self._all(self._sql.records.SELECT_KNOWN_OF_SPACE, space=space, **parameters)
+        return [replace(rows.known(row), space=space) for row in found]
 
     async def left_open(self, scope: Scope, *, limit: int) -> Sequence[KnownRecord]:
         return [

@@ -215,4 +215,20 @@ async def test_nothing_of_a_person_is_left_on_postgresql_but_in_its_log(tmp_path
             await owner.execute("VACUUM FULL")
         await admin.execute("CHECKPOINT")
         assert [one for one in holding(server.data, canary) if not one.startswith("pg_wal/")] == []
+        # Tables without any row keep their statistics when they are analysed.
+        await admin.execute("ANALYZE")
+        schema = "SELECT to_jsonb(i) FROM pg_indexes i WHERE schemaname = 'public' UNION ALL SELECT "
+        schema += "to_jsonb(tgname) FROM pg_trigger WHERE NOT tgisinternal UNION ALL SELECT "
+        schema += "to_jsonb(c) FROM information_schema.columns c WHERE table_schema = 'public' ORDER BY 1"
+        before = await admin.fetch(schema)
+        assert OTHER in (await tables_of(admin))["pg_statistic"]
+        await memory.spaces.remove("team")
+        report = await memory.people.erase("ben")
+        assert (report.remaining, report.is_owed) == ({}, False)
+        assert {table for table, rows in (await tables_of(admin)).items() if OTHER in rows} == set()
+        assert await admin.fetch(schema) == before
+        async with connected(name, SUPERUSER) as reader, reader.transaction():
+            await reader.execute("LOCK TABLE graph_nodes IN ACCESS SHARE MODE")
+            [left] = (await memory.place.store.maintenance.finish_erasures()).values()
+            assert "the statistics of graph_nodes may have erased words" in left
     assert holding(tmp_path, canary) == []

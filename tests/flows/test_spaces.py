@@ -49,10 +49,10 @@ async def test_what_one_pins_for_the_space_all_know_and_only_who_may_takes_it_ba
         assert f"Shared in backend as {copy}." in said
         async with connected(server.url, keys["ben"], mode="auto") as ben:
             context, _ = await call(ben, "build_context", query="When may I deploy?")
-            assert f'shared in "backend", noted by the assistant: {RULE}' in context
+            assert f'shared in "backend" by "ann", noted by the assistant: {RULE}' in context
             said, found = await call(ben, "search_memory", query="deploy to production")
             assert [(one["record_id"], one["space"]) for one in found["hits"]] == [(copy, "backend")]
-            assert "shared in backend" in said
+            assert "shared in backend by ann" in said
             refused, _ = await call(ben, "forget", record_ids=[copy])
             assert "you are a reader; ask a curator" in refused
             refused, _ = await call(ben, "create_pin", content="Mine.", space="backend")

@@ -77,7 +77,7 @@ async def test_what_is_shared_every_member_s_next_conversation_knows_and_finds(m
         [line] = (await memory.of_owner(member).records.profile()).lines
         assert (line.record.text, line.record.space) == (RULE, "team")
         context = await memory.of_owner(member).build_context("new", query="When do we deploy?")
-        assert f'- shared in "team", noted by the assistant: {RULE}' in context.text
+        assert f'- shared in "team" by "ann", noted by the assistant: {RULE}' in context.text
     assert await known_to(memory, "dan") == []
     assert await found_by(memory, "dan") == []
 

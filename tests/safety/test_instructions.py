@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalito_mcp.safety.instructions import _folded, _signs, is_instruction_like
+from kalito_mcp.safety.instructions import _signs, folded, is_instruction_like
 from tests.campaign import first_of
 from tests.safety.instruction_payloads import HELD_OUT, HONEST, TUNED
 
@@ -55,7 +55,7 @@ def test_a_text_that_says_nothing_has_no_signs(text: str) -> None:
 def test_the_words_of_a_sign_are_those_of_what_it_matches() -> None:
     """A sign is tried only on texts with one of its words."""
     spaces = {code: " " for code in range(128) if not chr(code).isalnum()}
-    for text in map(_folded, (*_all(TUNED), *_all(HELD_OUT))):
+    for text in map(folded, (*_all(TUNED), *_all(HELD_OUT))):
         words = set(text.translate(spaces).split())
         for sign in _signs():
             if sign.words and words.isdisjoint(sign.words):

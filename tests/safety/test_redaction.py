@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kalito_mcp.access.tokens import new_token
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.safety.redaction import Redacted, cleaned, redact
+from kalito_mcp.safety.secret_carriers import carried_secrets
 from kalito_mcp.safety.secret_names import named_secrets
 from kalito_mcp.safety.secret_shapes import is_card_number, shaped_secrets
 from tests.campaign import first_of
@@ -264,7 +265,7 @@ def test_redacting_again_changes_nothing(text: str) -> None:
 
 @given(TEXTS)
 def test_the_quick_look_overlooks_nothing_that_the_closer_one_finds(text: str) -> None:
-    found = [*shaped_secrets(text), *named_secrets(text)]
+    found = [*shaped_secrets(text), *named_secrets(text), *carried_secrets(text)]
     assert bool(found) <= bool(redact(text).kinds)
     assert all(0 <= one.start < one.end <= len(text) for one in found)
 

@@ -163,6 +163,7 @@ class Hit(Output):
     record_id: str
     type: TypeName
     space: str | None = None
+    shared_by: str | None = None
     project: str | None = None
     session_id: str | None = None
     session_title: str | None = None

@@ -120,7 +120,7 @@ def _lines(hit: Hit) -> Sequence[str]:
     place = f" in session {short_id(hit.session_id)}" if hit.session_id is not None else ""
     place += f' "{hit.session_title}"' if hit.session_title else ""
     place += f" of project {hit.project}" if hit.project is not None else ""
-    place += f" shared in {hit.space}" if hit.space is not None else ""
+    place += f" shared in {hit.space} by {hit.shared_by}" if hit.space is not None else ""
     origin = f", from {hit.origin}" if hit.origin != hit.role else ""
     if hit.status is not None:
         who = f"{who} {hit.status}" + (f", due {hit.due_date}" if hit.due_date else "")

@@ -23,6 +23,25 @@ from kalito_mcp.text.analysis_version import ANALYSIS_VERSION
 SELECT_ANALYSIS: Final = "SELECT analysis FROM identity"
 SELECT_OWNERS: Final = "SELECT name FROM owners ORDER BY key"
 DELETE_UNSWEPT: Final = "DELETE FROM unswept WHERE key = ANY(:keys)"
+# ANALYZE leaves the statistics of a table without rows as they were, with samples of words. Giving a column the type
+# that it has removes them, and rewrites nothing. Triggers that name columns go meanwhile: in one transaction, because
+# these statements are executed as one text. Numbers, booleans and moments are no words.
+SELECT_FORGETTING_STATISTICS: Final = """
+SELECT c.relname, concat_ws('; ', g.dropped, format('ALTER TABLE %s %s', c.oid::regclass, string_agg(
+    format('ALTER %I TYPE %s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+        CASE WHEN a.attcollation <> 0 THEN ' COLLATE ' || a.attcollation::regcollation ELSE '' END), ', ')), g.made)
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid CROSS JOIN LATERAL (
+    SELECT string_agg(format('DROP TRIGGER %I ON %s', tgname, c.oid::regclass), '; ') AS dropped,
+        string_agg(pg_get_triggerdef(oid), '; ') AS made
+    FROM pg_trigger
+    WHERE tgrelid = c.oid AND NOT tgisinternal AND (cardinality(tgattr::int2[]) > 0 OR tgqual IS NOT NULL)
+) g
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.reltuples = 0 AND a.attnum > 0
+    AND NOT a.attisdropped AND t.typcategory NOT IN ('N', 'B', 'D')
+GROUP BY c.oid, c.relname, g.dropped, g.made ORDER BY c.relname
+"""
+_LOCK_TIMEOUT: Final = "SET lock_timeout = '200ms'"
+"""Whoever wants to read or write waits behind who waits for such a lock."""
 
 _NOT_CLEANED: Final = (
     "rows that were erased stay on its disk until PostgreSQL vacuums them; name the role that owns the tables in "
@@ -115,7 +134,12 @@ class MaintenanceOfPostgres(OwedWork):
         done = [] if owed is None else await self._seen(owed)
         async with self._direct() as connection:
             await connection.execute("ANALYZE")
+            busy = await _forget_statistics(connection)
             await connection.execute("VACUUM")
+        if busy:
+            return {
+                self._place: f"the statistics of {', '.join(busy)} may have erased words: in use; tried again later"
+            }
         async with self._write() as transaction:
             await transaction.transaction.all(DELETE_UNSWEPT, keys=done)
         return {}
@@ -132,3 +156,15 @@ class MaintenanceOfPostgres(OwedWork):
         """Vectors are nowhere else."""
         del is_whole
         return False
+
+
+async def _forget_statistics(connection: asyncpg.Connection) -> list[str]:
+    """Remove the statistics of tables in which ANALYZE found no row. The tables that were in use for too long."""
+    busy: list[str] = []
+    await connection.execute(_LOCK_TIMEOUT)
+    for table, alter in await connection.fetch(SELECT_FORGETTING_STATISTICS):
+        try:
+            await connection.execute(alter)
+        except asyncpg.LockNotAvailableError:
+            busy.append(table)
+    return busy

@@ -15,13 +15,21 @@ SELECT_SERVER: Final = """
 SELECT current_setting('server_version_num')::int / 10000, current_user::text, pg_backend_pid(),
     (SELECT extversion FROM pg_extension WHERE extname = 'vector'), current_setting('data_checksums')
 """
-# A policy binds neither the owner of a table that does not force it, nor a member of that role.
+# A policy binds neither the owner of a table that does not force it, nor a member of that role. A row that one policy
+# shows is shown, whatever others say: each must say that it is the owner's. Restrictive ones only hide more.
 SELECT_UNPROTECTED: Final = """
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND EXISTS (
     SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'owner_key' AND NOT a.attisdropped
-) AND NOT (c.relrowsecurity AND c.relforcerowsecurity AND EXISTS (
-    SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid
+) AND NOT (c.relrowsecurity AND c.relforcerowsecurity AND (
+    SELECT coalesce(bool_and(is_of_owner), false)
+    FROM pg_policy p, LATERAL (
+        SELECT '(owner_key = (current_setting(''kalito.owner''::text))::bigint)' AS said
+    ) o, LATERAL (
+        SELECT coalesce(pg_get_expr(p.polqual, c.oid), o.said) = o.said
+            AND coalesce(pg_get_expr(p.polwithcheck, c.oid), o.said) = o.said AS is_of_owner
+    ) each
+    WHERE p.polrelid = c.oid AND p.polpermissive
 ))
 ORDER BY c.relname
 """

@@ -47,15 +47,23 @@ SELECT_NEWEST_OF_TYPES: Final = f"""
 ))
 ORDER BY r.key DESC
 """
-SELECT_KNOWN: Final = f"""
-SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id, {_PROJECT_ID},
-    CASE WHEN r.type = 'pin' THEN r.attributes END
+_KNOWN: Final = f"""r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
+    {_PROJECT_ID}, CASE WHEN r.type = 'pin' THEN r.attributes END"""
+_OF_KNOWN: Final = f"""
 FROM records r LEFT JOIN sessions s ON s.owner_key = :owner AND s.key = r.session_key AND {within("s")}
+"""
+_WHERE_KNOWN: Final = f"""
 WHERE {_OF_AGENT} AND r.reach IS NOT NULL AND r.deleted_at IS NULL AND {within("r")}
     AND (r.is_internal = 0 OR :include_internal::boolean)
     AND (:project IS NULL OR r.reach = 'person' OR r.project_key = {_PROJECT_KEY})
     AND {NOT_SUPERSEDED}
-ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :limit
+"""
+_MOST_IMPORTANT: Final = "ORDER BY r.importance DESC, r.created_at DESC, r.key DESC"
+SELECT_KNOWN: Final = f"SELECT {_KNOWN} {_OF_KNOWN} {_WHERE_KNOWN} {_MOST_IMPORTANT} LIMIT :limit"
+SELECT_KNOWN_OF_SPACE: Final = f"""
+SELECT {_KNOWN}, c.member, row_number() OVER (PARTITION BY c.member {_MOST_IMPORTANT}) AS turn
+{_OF_KNOWN} LEFT JOIN shared_copies c ON c.space = :space AND c.record_id = r.id {_WHERE_KNOWN}
+ORDER BY turn, r.tokens, r.key DESC LIMIT :limit
 """
 SELECT_SUPERSEDED: Final = f"""
 SELECT coalesce(o.id, 'msg_' || o.key), coalesce(n.id, 'msg_' || n.key), n.created_at

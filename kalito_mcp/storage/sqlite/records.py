@@ -42,18 +42,27 @@ WHERE r.key IN (
 )
 ORDER BY r.key DESC LIMIT :limit
 """
-SELECT_KNOWN: Final = f"""
-SELECT r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
-    (SELECT p.id FROM projects p WHERE p.key = r.project_key), CASE WHEN r.type = 'pin' THEN r.attributes END
+_KNOWN: Final = """r.id, r.type, r.reach, r.text, r.importance, r.created_at, r.tokens, r.role, r.origin, s.id,
+    (SELECT p.id FROM projects p WHERE p.key = r.project_key), CASE WHEN r.type = 'pin' THEN r.attributes END"""
+_OF_KNOWN: Final = f"""
 FROM records r INDEXED BY records_known LEFT JOIN sessions s ON s.key = r.session_key AND {within("s")}
+"""
+_WHERE_KNOWN: Final = f"""
 WHERE r.agent_key = {AGENT_KEY} AND r.reach IS NOT NULL AND r.deleted_at IS NULL AND {within("r")}
     AND (r.is_internal = 0 OR :include_internal)
     AND (:project IS NULL OR r.reach = 'person' OR r.project_key = (
         SELECT key FROM projects WHERE owner = :owner AND id = :project
     ))
     AND {NOT_SUPERSEDED}
-ORDER BY r.importance DESC, r.created_at DESC, r.key DESC LIMIT :limit
 """
+_MOST_IMPORTANT: Final = "ORDER BY r.importance DESC, r.created_at DESC, r.key DESC"
+SELECT_KNOWN: Final = f"SELECT {_KNOWN} {_OF_KNOWN} {_WHERE_KNOWN} {_MOST_IMPORTANT} LIMIT :limit"
+SELECT_KNOWN_OF_SPACE: Final = f"""
+SELECT {_KNOWN}, c.member, row_number() OVER (PARTITION BY c.member {_MOST_IMPORTANT}) AS turn
+{_OF_KNOWN} LEFT JOIN shared_copies c ON c.space = :space AND c.record_id = r.id {_WHERE_KNOWN}
+ORDER BY turn, r.tokens, r.key DESC LIMIT :limit
+"""
+"""In turn of those who shared them, so that nobody's are more than their part."""
 SELECT_SUPERSEDED: Final = f"""
 SELECT coalesce(o.id, 'msg_' || o.key), coalesce(n.id, 'msg_' || n.key), n.created_at
 FROM superseded_records s JOIN records n ON n.key = s.by_key JOIN records o ON o.key = s.record_key

@@ -13,7 +13,7 @@ from kalito_mcp.errors import InvalidInput, KalitoError
 from kalito_mcp.memory.verbs.shapes import ReachName, RecordName
 from kalito_mcp.text.plurals import plural
 from kalito_mcp.web.page.acts import back_to
-from kalito_mcp.web.page.view import Act, Done, Shown, View, ViewFields, Visit
+from kalito_mcp.web.page.view import Act, Done, Shown, Undo, View, ViewFields, Visit
 
 _PAGE: Final = 50
 """Groups, found pins and pairs on one page. The undo of a whole page fits into a cookie."""
@@ -54,7 +54,8 @@ async def known(visit: Visit[Known]) -> Shown:
     if sent.show == "found":
         found = await visit.memory.records.inbox(limit=sent.start + _PAGE + 1)
         titles = await _titles(visit, found[page])
-        values |= {"found": found[page], "count": len(found), "titles": titles}
+        proposed = [] if sent.start else await visit.memory.records.proposed()
+        values |= {"found": found[page], "count": len(found), "titles": titles, "proposed": proposed}
     elif sent.show == "disagree":
         pairs = await visit.memory.records.disagreements()
         titles = await _titles(visit, [one for pair in pairs[page] for one in (pair.newer, pair.older)])
@@ -75,17 +76,24 @@ async def known(visit: Visit[Known]) -> Shown:
 
 
 async def keep(visit: Visit[Kept]) -> Done:
-    """Keep pins that were found, as if the person had asked for them, and say whose they are."""
+    """Keep pins that were found, as if the person had asked for them, and say whose they are; or make notes of one's
+    own of what others propose in spaces."""
     kept: list[tuple[str, int]] = []
+    adopted: list[str] = []
     refused: list[KalitoError] = []
     for record_id in dict.fromkeys(visit.sent.record_ids):
         before = await visit.memory.records.get(record_id)
         try:
-            await visit.memory.records.keep(record_id, visit.sent.reach, editor=visit.caller().editor)
+            after = await visit.memory.records.keep(record_id, visit.sent.reach, editor=visit.caller().editor)
         except InvalidInput as error:
             refused.append(error)
         else:
-            kept.append((record_id, before.revision))
+            if before.space is None:
+                kept.append((record_id, before.revision))
+            else:
+                adopted.append(after.id)
+    if adopted:
+        return Done(f"{plural(len(adopted), 'note')} kept as your own", Undo("forget", {"record_ids": adopted}))
     if not kept:
         raise refused[0]
     not_kept = f"; {plural(len(refused), 'pin')} could not be" if refused else ""

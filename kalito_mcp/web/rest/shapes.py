@@ -84,6 +84,7 @@ class Known(Output):
     scope: ReachName
     kind: KindName | None = None
     space: str | None = None
+    shared_by: str | None = None
     project: str | None = None
     session_id: str | None = None
     text: str

@@ -44,6 +44,9 @@ async def test_a_role_that_bypasses_policies_or_may_become_the_owner_is_refused(
         "ALTER TABLE records NO FORCE ROW LEVEL SECURITY",
         "ALTER TABLE sessions DISABLE ROW LEVEL SECURITY",
         "DROP POLICY of_owner ON term_pages",
+        "ALTER POLICY of_owner ON records USING (true)",
+        "ALTER POLICY of_owner ON records WITH CHECK (owner_key > 0)",
+        "CREATE POLICY also ON sessions FOR SELECT USING (owner_key <> 0)",
     ],
 )
 async def test_a_table_that_is_not_protected_is_refused(broken: str) -> None:

@@ -107,3 +107,15 @@ async def test_a_context_shows_the_words_that_are_from_a_space(at: Home) -> None
         page = await person.get(f"/given/{entry.id}")
         assert RULE not in page.text
         assert ">gone: erased" in page.text
+
+
+async def test_what_others_propose_waits_in_the_inbox_and_is_kept_there(at: Home) -> None:
+    ann = at.memory.of_owner("ann")
+    pin = await ann.create_pin(CreatePinRequest(None, "Always run `make check`.", scope=Reach.PERSON))
+    await ann.spaces.share(pin.id)
+    async with visiting(at, owner="rae") as person:
+        inbox = await person.get("/known?show=found")
+        assert "Proposed in your spaces" in inbox.text
+        done = await person.act(inbox, "keep")
+        assert "1 note kept as your own" in done.text
+        assert "Proposed in your spaces" not in (await person.get("/known?show=found")).text
