@@ -136,7 +136,7 @@ async def memory_over(
         if embedder is not None and not opened.is_read_only:
             vectors = VectorWorker(opened, embedder, settings.vectors, give_way=calls.calls_first)
             store.watch(vectors.nudge)
-        snapshots = SnapshotFolder(files.snapshots)
+        snapshots = SnapshotFolder(settings.snapshots)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
         memory, owed, answers = await _assemble(
             store,

@@ -43,7 +43,7 @@ from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.runtime.database_address import DatabaseAddress, default_database
+from kalito_mcp.runtime.database_address import DatabaseAddress, default_database, expanded
 from kalito_mcp.summaries.summarizer import SummaryPolicy
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.upkeep.answer_log import UsagePolicy
@@ -82,6 +82,17 @@ class Settings:
     http: HttpPolicy = HttpPolicy()
     oidc: OidcPolicy = OidcPolicy()
     servers: tuple[Mapping[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ConfigurationError for a folder of snapshots that depends on where a process was started."""
+        if self.checkpoint.folder and not expanded(Path(self.checkpoint.folder)).is_absolute():
+            raise ConfigurationError(f"setting checkpoint.folder={self.checkpoint.folder!r} must be a whole path")
+
+    @property
+    def snapshots(self) -> Path:
+        """The folder of the database's snapshots."""
+        beside = self.database.files.snapshots
+        return expanded(Path(self.checkpoint.folder)) / beside.name if self.checkpoint.folder else beside
 
 
 _POLICIES: Final[Mapping[str, type[Policy]]] = {

@@ -186,10 +186,15 @@ class GraphPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPolicy(Policy):
-    """The content of a snapshot: the `top_k` queries of the highest rank, with the nodes they are linked to."""
+    """The content of a snapshot: the `top_k` queries of the highest rank, with the nodes they are linked to.
+
+    Snapshots are next to the database, in `memory.db.snapshots`, or that folder is in `folder`: a whole path, or one
+    that begins with `~`. With `pretty` the files are indented.
+    """
 
     top_k: int = bounded(1_000, least=1)
     pretty: bool = False
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)

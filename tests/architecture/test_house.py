@@ -196,7 +196,7 @@ def test_the_default_profile_holds_every_setting_with_its_default() -> None:
     if os.environ.get("RENEW_PROFILE"):
         path.write_text(written, encoding="utf-8")
     assert written == path.read_text(encoding="utf-8"), "renew it with RENEW_PROFILE=1"
-    profile = tomllib.loads(text)
+    profile = tomllib.loads(written)
     assert profile.keys() == KEYS.keys()
     for section, keys in KEYS.items():
         for key, field in keys.items():

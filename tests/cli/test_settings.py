@@ -206,6 +206,7 @@ WRONG_FILES = (
     "[agent_graph]\ntau_dup = 0.5\n",
     "[importance]\ncode = 1.5\n",
     "[checkpoint]\npretty = 2\n",
+    "[checkpoint]\nfolder = 'snaps'\n",
     "[http]\nproxies = ['x']\n",
 )
 WRONG_VARIABLES = (
