@@ -73,7 +73,7 @@ def imported_modules(text: str) -> Iterator[str]:
 def test_only_composition_roots_know_that_a_database_is_a_file() -> None:
     knowing = {name for name, text in SOURCES.items() if re.search(r"\b(database|address)\.path\b", text)}
     knowing -= {"kalito_mcp/exchange/vscode.py"}  # a database of another program
-    assert knowing == {"kalito_mcp/migrating.py", "kalito_mcp/reading.py", "kalito_mcp/wiring.py"}
+    assert knowing == {f"kalito_mcp/{name}.py" for name in ("diagnosing", "migrating", "reading", "wiring")}
 
 
 FOLLOWS_OR_WORKS_BEHIND = {
