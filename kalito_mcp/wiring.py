@@ -62,6 +62,7 @@ from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.switch import Switch, keep_switch, read_switch
 from kalito_mcp.upkeep.answer_log import AnswerLog
+from kalito_mcp.upkeep.consolidator import Consolidator
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
@@ -135,7 +136,7 @@ async def memory_over(
             store.watch(vectors.nudge)
         snapshots = SnapshotFolder(settings.snapshots)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
-        memory, owed, answers = await _assemble(
+        memory, owed, consolidator, answers = await _assemble(
             store,
             settings,
             registry=registry,
@@ -152,6 +153,7 @@ async def memory_over(
             if not opened.is_read_only:
                 store.watch(owed.nudge)
                 tasks.start_soon(owed.run)
+                tasks.start_soon(consolidator.run)
                 tasks.start_soon(answers.run)
             if vectors is not None:
                 tasks.start_soon(vectors.run)
@@ -196,7 +198,7 @@ async def _assemble(
     vectors: VectorWorker | None,
     switch: Callable[[], Switch],
     sign_in: SignIn,
-) -> tuple[Memory, OwedWorker, AnswerLog]:
+) -> tuple[Memory, OwedWorker, Consolidator, AnswerLog]:
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     judge = SentenceJudge(registry.sentence_model(settings.vectors))
@@ -239,7 +241,10 @@ async def _assemble(
         erase_events=lambda owner: spool.erase_all() if owner == settings.owner else 0,
     )
     most, threshold = settings.context.summaries, settings.window.threshold
-    owed = OwedWorker(store, summaries, pins, eraser, max_per_level=most, threshold=threshold)
+    consolidator = Consolidator(store, orchestrators, clock, settings.graph)
+    owed = OwedWorker(
+        *(store, summaries, pins, eraser), max_per_level=most, threshold=threshold, worked_for=consolidator.nudge
+    )
     editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
     answers = AnswerLog(store, clock, settings.usage)
     injector = Injector(searcher, counter, settings.injection, fence_secret=fence_secret, zone=zone)
@@ -270,7 +275,7 @@ async def _assemble(
         vectors=vectors,
     )
     memory = Memory(Place(store, clock, settings.projects, switch, settings.owner), services)
-    return memory, owed, answers
+    return memory, owed, consolidator, answers
 
 
 def _orchestrators(

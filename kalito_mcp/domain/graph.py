@@ -175,6 +175,9 @@ class GraphPolicy(Policy):
     A search of graphs adds `search_bias_session_first` to the scores of the session's own queries. A message refers to
     at most `max_entities`. The graph of a finalized session is removed after `keep_sessions_days`; promoted queries and
     all records stay. Without `sleep_on_finalize`, finalizing merges no similar queries.
+
+    The graph of a session that nobody finalizes, if it was written to in the last `keep_sessions_days`, and the agent's
+    graph have a sleep cycle in the background every `sleep_interval_min` minutes if something came since; 0: never.
     """
 
     enabled: bool = True
@@ -182,6 +185,7 @@ class GraphPolicy(Policy):
     max_entities: int = 8
     keep_sessions_days: float = 30.0
     sleep_on_finalize: bool = True
+    sleep_interval_min: float = DAY_MIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ DOES_IO = frozenset(
 )
 WORK_MUST_GO_ON = (
     "capturer.py",
+    "consolidator.py",
     "delivery.py",
     "hook.py",
     "importer.py",
@@ -92,6 +93,7 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "records/repetitions.py": 1,
     "records/sessions.py": 1,
     "retrieval/known_names.py": 1,
+    "storage/graphs.py": 1,
     "summaries/existing.py": 1,
     "upkeep/answer_log.py": 1,
     "upkeep/finalizer.py": 1,
