@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import anyio
+
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.errors import ConfigurationError
@@ -15,12 +17,16 @@ from kalito_mcp.wiring import registry_of
 
 
 def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
-    """The findings of `kalito-mcp doctor`. Changes nothing and calls no model."""
+    """The findings of `kalito-mcp doctor`. Changes nothing and sends no text to a model: servers that are configured
+    are asked which models they have."""
     if settings.database.server is None:
         yield wal_reset_exposure()
     embedder, points = None, None
     try:
-        embedder = registry_of(settings, SystemClock()).embedder(settings.vectors)
+        registry = registry_of(settings, SystemClock())
+        if settings.servers:
+            yield from anyio.run(registry.findings, settings.vectors, settings.summaries.cloud_model)
+        embedder = registry.embedder(settings.vectors)
         yield Finding("embedder", Verdict.OK, embedder.fingerprint if embedder else why_none(settings.vectors))
         points = configured_points(settings.vectors)
     except ConfigurationError as error:

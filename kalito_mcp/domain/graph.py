@@ -246,9 +246,9 @@ class PromotionReport:
 class EmbeddingProvider(Protocol):
     """Turns texts into vectors, the same in every process. Only `embed` is required.
 
-    Optional, and also found in camelCase: `export_state()` returns the provider's state, JSON-ready. `import_state(state)` restores it, or raises
-    InvalidInput if it is another provider's. `embed_all(texts)` is faster than one by one. `fingerprint` is a short
-    text: vectors with different fingerprints are never compared.
+    Optional, and also found in camelCase: `export_state()` returns the provider's state, JSON-ready.
+    `import_state(state)` restores it, or raises InvalidInput if it is another provider's. `embed_all(texts)` is faster
+    than one by one. `fingerprint` is a short text: vectors with different fingerprints are never compared.
     """
 
     def embed(self, text: str) -> "SparseVector | Mapping[int, float] | Sequence[float]":
