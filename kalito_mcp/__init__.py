@@ -20,8 +20,8 @@ _NAMES_BY_MODULE = {
     "domain.erasing": "ForgetPreview ForgetRequest PurgeReport",
     "domain.finalizing": "FinalizeOptions Finalized Progress",
     "domain.graph": (
-        "EdgeType FeedbackLabel GraphConfig GraphEdge GraphHit GraphNode GraphScope GraphStats KeptFeedback "
-        "NodeType NodeWeights PromotionPolicy PromotionReport SimilarQuery"
+        "CheckpointPolicy EdgeType FeedbackLabel GraphConfig GraphEdge GraphHit GraphNode GraphPolicy GraphScope "
+        "GraphStats KeptFeedback NodeType NodeWeights PromotionPolicy PromotionReport SessionGraphConfig SimilarQuery"
     ),
     "domain.memory_records": "Editor EditorType MemoryRecord",
     "domain.past_answers": "PastAnswer",

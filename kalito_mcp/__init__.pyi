@@ -11,12 +11,14 @@ from kalito_mcp.domain.erasing import PurgeReport as PurgeReport
 from kalito_mcp.domain.finalizing import Finalized as Finalized
 from kalito_mcp.domain.finalizing import FinalizeOptions as FinalizeOptions
 from kalito_mcp.domain.finalizing import Progress as Progress
+from kalito_mcp.domain.graph import CheckpointPolicy as CheckpointPolicy
 from kalito_mcp.domain.graph import EdgeType as EdgeType
 from kalito_mcp.domain.graph import FeedbackLabel as FeedbackLabel
 from kalito_mcp.domain.graph import GraphConfig as GraphConfig
 from kalito_mcp.domain.graph import GraphEdge as GraphEdge
 from kalito_mcp.domain.graph import GraphHit as GraphHit
 from kalito_mcp.domain.graph import GraphNode as GraphNode
+from kalito_mcp.domain.graph import GraphPolicy as GraphPolicy
 from kalito_mcp.domain.graph import GraphScope as GraphScope
 from kalito_mcp.domain.graph import GraphStats as GraphStats
 from kalito_mcp.domain.graph import KeptFeedback as KeptFeedback
@@ -24,6 +26,7 @@ from kalito_mcp.domain.graph import NodeType as NodeType
 from kalito_mcp.domain.graph import NodeWeights as NodeWeights
 from kalito_mcp.domain.graph import PromotionPolicy as PromotionPolicy
 from kalito_mcp.domain.graph import PromotionReport as PromotionReport
+from kalito_mcp.domain.graph import SessionGraphConfig as SessionGraphConfig
 from kalito_mcp.domain.graph import SimilarQuery as SimilarQuery
 from kalito_mcp.domain.memory_records import Editor as Editor
 from kalito_mcp.domain.memory_records import EditorType as EditorType

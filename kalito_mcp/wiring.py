@@ -1,7 +1,7 @@
 """The composition root: settings to an opened `Memory`. With `reading`, the only importer of storage and inference."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,6 @@ from kalito_mcp.config.settings import Settings, checked
 from kalito_mcp.contexts.injector import Injector
 from kalito_mcp.contexts.manager import MemoryManager
 from kalito_mcp.domain.backups import Backup
-from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.domain.graph import GraphScope
 from kalito_mcp.domain.scope import LOCAL_OWNER
 from kalito_mcp.domain.sizes import StoredFiles
@@ -31,7 +30,7 @@ from kalito_mcp.editing.person_eraser import PersonEraser
 from kalito_mcp.editing.snapshot_eraser import SnapshotEraser
 from kalito_mcp.errors import ConfigurationError
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder
-from kalito_mcp.inference.registry import ModelRegistry, ModelServer, why_none
+from kalito_mcp.inference.registry import ModelRegistry, ModelServer
 from kalito_mcp.inference.tokens import token_counter
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.memory import Memory
@@ -52,19 +51,18 @@ from kalito_mcp.records.recorder import Recorder
 from kalito_mcp.retrieval.search import Searcher
 from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.runtime.system import RandomIds, SystemClock
-from kalito_mcp.storage.on_server import COPIES, inspect_server, open_on_server
+from kalito_mcp.storage.on_server import COPIES, open_on_server
 from kalito_mcp.storage.qdrant.points import configured_points
 from kalito_mcp.storage.sqlite import backups as backup_files
 from kalito_mcp.storage.sqlite.database import SqliteStore
-from kalito_mcp.storage.sqlite.environment import access, log_size, users
 from kalito_mcp.storage.sqlite.environment import stored_files as files_of_database
-from kalito_mcp.storage.sqlite.inspection import inspect, wal_reset_exposure
 from kalito_mcp.summaries.digester import Digester
 from kalito_mcp.summaries.keeper import SummaryKeeper
 from kalito_mcp.summaries.rewriter import SummaryRewriter
 from kalito_mcp.summaries.summarizer import Summarizer
 from kalito_mcp.switch import Switch, keep_switch, read_switch
 from kalito_mcp.upkeep.answer_log import AnswerLog
+from kalito_mcp.upkeep.consolidator import Consolidator
 from kalito_mcp.upkeep.finalizer import Finalizer
 from kalito_mcp.upkeep.owed_worker import OwedWorker
 from kalito_mcp.upkeep.store_layers import Auditing, CallsFirst, OncePerKey, Pausing, Reporting
@@ -126,7 +124,7 @@ async def memory_over(
         ConfigurationError: a setting cannot be used, or an extra that it needs is not installed.
     """
     clock, files = clock or SystemClock(), settings.database.files
-    registry = _registry(settings, clock)
+    registry = registry_of(settings, clock)
     try:
         embedder = registry.embedder(settings.vectors)
         switch = partial(read_switch, files.switch)
@@ -136,9 +134,9 @@ async def memory_over(
         if embedder is not None and not opened.is_read_only:
             vectors = VectorWorker(opened, embedder, settings.vectors, give_way=calls.calls_first)
             store.watch(vectors.nudge)
-        snapshots = SnapshotFolder(files.snapshots)
+        snapshots = SnapshotFolder(settings.snapshots)
         orchestrators = _orchestrators(store, settings, clock, snapshots, summarizer, emit)
-        memory, owed, answers = await _assemble(
+        memory, owed, consolidator, answers = await _assemble(
             store,
             settings,
             registry=registry,
@@ -155,6 +153,7 @@ async def memory_over(
             if not opened.is_read_only:
                 store.watch(owed.nudge)
                 tasks.start_soon(owed.run)
+                tasks.start_soon(consolidator.run)
                 tasks.start_soon(answers.run)
             if vectors is not None:
                 tasks.start_soon(vectors.run)
@@ -178,7 +177,7 @@ async def _open_store(settings: Settings, clock: Clock) -> OpenedStore:
     return await SqliteStore.open(settings.database.path, settings.storage, points=points)
 
 
-def _registry(settings: Settings, clock: Clock) -> ModelRegistry:
+def registry_of(settings: Settings, clock: Clock) -> ModelRegistry:
     """The configured model servers. Opens no connection."""
     servers = [
         checked(ModelServer, server, f"servers[{place}].{{}}".format) for place, server in enumerate(settings.servers)
@@ -199,7 +198,7 @@ async def _assemble(
     vectors: VectorWorker | None,
     switch: Callable[[], Switch],
     sign_in: SignIn,
-) -> tuple[Memory, OwedWorker, AnswerLog]:
+) -> tuple[Memory, OwedWorker, Consolidator, AnswerLog]:
     zone = settings.time.zone_of_user(os.environ.get("TZ"))
     counter = token_counter(settings.tokens.counter, safety_factor=settings.tokens.safety_factor)
     judge = SentenceJudge(registry.sentence_model(settings.vectors))
@@ -242,7 +241,10 @@ async def _assemble(
         erase_events=lambda owner: spool.erase_all() if owner == settings.owner else 0,
     )
     most, threshold = settings.context.summaries, settings.window.threshold
-    owed = OwedWorker(store, summaries, pins, eraser, max_per_level=most, threshold=threshold)
+    consolidator = Consolidator(store, orchestrators, clock, settings.graph)
+    owed = OwedWorker(
+        *(store, summaries, pins, eraser), max_per_level=most, threshold=threshold, worked_for=consolidator.nudge
+    )
     editor = RecordEditor(store, cascade, counter, clock, ids, limits=settings.limits, chunking=settings.chunking)
     answers = AnswerLog(store, clock, settings.usage)
     injector = Injector(searcher, counter, settings.injection, fence_secret=fence_secret, zone=zone)
@@ -273,7 +275,7 @@ async def _assemble(
         vectors=vectors,
     )
     memory = Memory(Place(store, clock, settings.projects, switch, settings.owner), services)
-    return memory, owed, answers
+    return memory, owed, consolidator, answers
 
 
 def _orchestrators(
@@ -314,7 +316,7 @@ def has_embedder(settings: Settings) -> bool:
     Raises:
         ConfigurationError: one is configured that cannot be used.
     """
-    return _registry(settings, SystemClock()).embedder(settings.vectors) is not None
+    return registry_of(settings, SystemClock()).embedder(settings.vectors) is not None
 
 
 async def reindex_vectors(settings: Settings, progress: Callable[[int, int], None], *, is_anew: bool = False) -> None:
@@ -327,7 +329,7 @@ async def reindex_vectors(settings: Settings, progress: Callable[[int, int], Non
         ModelError: the embedder failed; the vectors made so far stay, and the next call continues.
         VectorsUnreachable: Qdrant does not answer; the vectors made so far stay, and the next call continues.
     """
-    registry = _registry(settings, SystemClock())
+    registry = registry_of(settings, SystemClock())
     try:
         embedder = registry.embedder(settings.vectors)
         if embedder is None:
@@ -370,31 +372,3 @@ async def restore_backup(settings: Settings, backup: Path) -> tuple[Backup, Path
     return await backup_files.restore_backup(
         settings.database.path, backup, now_ms=SystemClock().now_ms(), timeout_s=settings.storage.busy_timeout_s
     )
-
-
-def diagnose(settings: Settings, *, is_deep: bool) -> Iterator[Finding]:
-    """The findings of `kalito-mcp doctor`. Changes nothing and calls no model."""
-    if settings.database.server is None:
-        yield wal_reset_exposure()
-    embedder, points = None, None
-    try:
-        embedder = _registry(settings, SystemClock()).embedder(settings.vectors)
-        yield Finding("embedder", Verdict.OK, embedder.fingerprint if embedder else why_none(settings.vectors))
-        points = configured_points(settings.vectors)
-    except ConfigurationError as error:
-        yield Finding("models", Verdict.FAILED, str(error))
-    if settings.database.server is not None:
-        yield from inspect_server(settings.database.server, is_deep=is_deep)
-        return
-    path = settings.database.path
-    if not path.exists():
-        yield Finding("database", Verdict.OK, "does not exist yet; `kalito-mcp serve` creates it")
-        yield users(path)
-        return
-    yield access(path)
-    yield log_size(path)
-    place = None if points is None else points.name
-    yield from inspect(path, is_deep=is_deep, embedder=embedder, place=place)
-    if points is not None:
-        yield points.inspect(path)
-    yield users(path)

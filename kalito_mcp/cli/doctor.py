@@ -35,7 +35,7 @@ def command(database: str | None, config: Path | None, names: tuple[str, ...], *
     or --config of none. If the memory is on another machine, it asks that one instead. The exit code is 1 if a check
     failed.
     """
-    from kalito_mcp.wiring import diagnose  # noqa: PLC0415 - keeps --help quick
+    from kalito_mcp.diagnosing import diagnose  # noqa: PLC0415 - keeps --help quick
 
     settings = settings_of(database, config)
     files = settings.database.files

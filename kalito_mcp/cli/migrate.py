@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,12 +13,13 @@ import click
 from kalito_mcp.cli.options import settings_of_existing, with_settings
 from kalito_mcp.cli.terminal import tell
 from kalito_mcp.errors import InvalidInput
-from kalito_mcp.runtime.database_address import DatabaseAddress, address_of
+from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.text.plurals import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kalito_mcp.config.settings import Settings
     from kalito_mcp.upkeep.transfer import TransferReport
 
 _TELL_EVERY_S: Final = 2.0
@@ -43,7 +45,7 @@ def command(database: str | None, config: Path | None, named: str) -> None:
     if not is_on_server and target.prefix.resolve() == settings.database.prefix.resolve():
         raise InvalidInput(f"{target} is where the memory is already; name another database")
     report = anyio.run(partial(migrate, settings.database, target, settings.storage, _Progress()))
-    tell([*_report_lines(report), *_next_lines(settings.database, target)])
+    tell([*_report_lines(report), *_next_lines(settings, replace(settings, database=target))])
 
 
 class _Progress:
@@ -72,13 +74,10 @@ def _report_lines(report: "TransferReport") -> "Iterator[str]":
         yield f"{plural(report.vectors, 'vector')} of {report.vectors_of_source:,}"
 
 
-def _next_lines(source: DatabaseAddress, target: DatabaseAddress) -> "Iterator[str]":
+def _next_lines(before: "Settings", after: "Settings") -> "Iterator[str]":
+    source, target = before.database, after.database
     what = "KALITO_DATABASE to the URL of its role that serves" if target.server else f"KALITO_DATABASE={target}"
     yield f"{source} is as it was. To use {target} from now on, set {what}"
-    for kept, new in zip(_local(source), _local(target), strict=True):
+    for kept, new in ((before.snapshots, after.snapshots), (source.files.hooks, target.files.hooks)):
         if kept.exists():
             yield f"{kept} stays where it is; to go on with it, move it to {new}"
-
-
-def _local(address: DatabaseAddress) -> list[Path]:
-    return [address.files.snapshots, address.files.hooks]

@@ -27,7 +27,8 @@ with_agent = click.option("--agent", "agent_id", default="default", show_default
 def command() -> None:
     """Save, look at and restore snapshots of an agent's long-term graph.
 
-    They are JSON files in the folder `<database>.snapshots`. They contain no records: restoring or deleting one never
+    They are JSON files in the folder `<database>.snapshots`, next to the database or in the folder that the setting
+    checkpoint.folder names. They contain no records: restoring or deleting one never
     changes what was said.
     """
 
@@ -134,7 +135,7 @@ async def _as_it_would_be_saved(agent: "MemoryOrchestrator") -> Mapping[str, Any
 def _folder(settings: "Settings") -> "SnapshotFolder":
     from kalito_mcp.graph.snapshot_folder import SnapshotFolder  # noqa: PLC0415 - keeps --help quick
 
-    return SnapshotFolder(settings.database.files.snapshots)
+    return SnapshotFolder(settings.snapshots)
 
 
 def _with_agent(

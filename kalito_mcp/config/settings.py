@@ -1,15 +1,17 @@
 """Settings: defaults < TOML file < `KALITO_*` environment < command line, as `sources` reads them. Read once, at the
 composition root.
 
-`Settings` holds a policy for each rule, defined next to it, for programs and tests. `KEYS` are the few fields of them
-that a file or the environment can set, in five sections; the environment names a key by section and key,
-`KALITO_CONTEXT_TOKEN_LIMIT=2000`. An unknown key is an error that names the nearest one. No secret is a setting: a
-model server's key is read from the environment variable that its setting names.
+`Settings` holds a policy for each rule, defined next to it. A file and the environment can set each field of each
+policy, so a new field needs no line here: it is a key in the section of its policy, unless `NAMED` gives it another
+name. The environment names a key by section and key, `KALITO_CONTEXT_TOKEN_LIMIT=2000`. An unknown key is an error that
+names the nearest one. No secret is a setting: a model server's key is read from the environment variable that its
+setting names.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +32,7 @@ from kalito_mcp.domain.sleep import (
     SleepCycleOptions,
 )
 from kalito_mcp.domain.validation import LimitsPolicy, Policy
-from kalito_mcp.domain.wording import did_you_mean
+from kalito_mcp.domain.wording import did_you_mean, listed_choices
 from kalito_mcp.domain.zone_names import TimePolicy
 from kalito_mcp.errors import ConfigurationError, InvalidInput
 from kalito_mcp.pins.automatic import AutoPinPolicy
@@ -41,7 +43,7 @@ from kalito_mcp.projects import ProjectPolicy
 from kalito_mcp.records.chunking import ChunkPolicy
 from kalito_mcp.records.importance import ImportancePolicy
 from kalito_mcp.retrieval.policy import SearchPolicy
-from kalito_mcp.runtime.database_address import DatabaseAddress, default_database
+from kalito_mcp.runtime.database_address import DatabaseAddress, default_database, expanded
 from kalito_mcp.summaries.summarizer import SummaryPolicy
 from kalito_mcp.summaries.window import SummaryWindowPolicy
 from kalito_mcp.upkeep.answer_log import UsagePolicy
@@ -66,8 +68,8 @@ class Settings:
     usage: UsagePolicy = UsagePolicy()
     chunking: ChunkPolicy = ChunkPolicy()
     graph: GraphPolicy = GraphPolicy()
-    session_graph: SessionGraphConfig = SessionGraphConfig()
     agent_graph: GraphConfig = GraphConfig()
+    session_graph: SessionGraphConfig = SessionGraphConfig()
     sleep: SleepCycleOptions = SleepCycleOptions()
     promotion: PromotionPolicy = PromotionPolicy()
     checkpoint: CheckpointPolicy = CheckpointPolicy()
@@ -81,8 +83,28 @@ class Settings:
     oidc: OidcPolicy = OidcPolicy()
     servers: tuple[Mapping[str, Any], ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raises ConfigurationError for a folder of snapshots that depends on where a process was started."""
+        if self.checkpoint.folder and not expanded(Path(self.checkpoint.folder)).is_absolute():
+            raise ConfigurationError(f"setting checkpoint.folder={self.checkpoint.folder!r} must be a whole path")
 
-KEYS: Final[Mapping[str, Mapping[str, str]]] = {
+    @property
+    def snapshots(self) -> Path:
+        """The folder of the database's snapshots."""
+        beside = self.database.files.snapshots
+        return expanded(Path(self.checkpoint.folder)) / beside.name if self.checkpoint.folder else beside
+
+
+_POLICIES: Final[Mapping[str, type[Policy]]] = {
+    one.name: type(one.default) for one in fields(Settings) if isinstance(one.default, Policy)
+}
+
+
+def _fields_of(policy: str) -> dict[str, str]:
+    return {one.name: f"{policy}.{one.name}" for one in fields(_POLICIES[policy])}
+
+
+NAMED: Final[Mapping[str, Mapping[str, str]]] = {
     "memory": {
         "zone": "time.zone",
         "pins": "pins.enabled",
@@ -92,14 +114,17 @@ KEYS: Final[Mapping[str, Mapping[str, str]]] = {
         "moved": "projects.paths",
         "busy_timeout_s": "storage.busy_timeout_s",
         "query_s": "storage.query_s",
+        "max_document_bytes": "limits.max_document_bytes",
+        "max_messages": "limits.max_messages",
+        "readers": "storage.readers",
     },
     "context": {
-        "token_limit": "context.token_limit",
         "in_prompts": "injection.enabled",
         "prompt_tokens": "injection.max_tokens",
         "start_tokens": "injection.known_tokens",
         "min_score": "injection.min_score",
         "timeout_s": "injection.timeout_s",
+        **_fields_of("context"),
     },
     "models": {
         "embedder": "vectors.embedder",
@@ -111,28 +136,34 @@ KEYS: Final[Mapping[str, Mapping[str, str]]] = {
         "token_counter": "tokens.counter",
         "qdrant": "vectors.qdrant",
         "qdrant_api_key_env": "vectors.qdrant_api_key_env",
+        "qdrant_timeout_s": "vectors.qdrant_timeout_s",
+        "max_chars": "vectors.max_chars",
+        "safety_factor": "tokens.safety_factor",
     },
-    "http": {
-        name: f"http.{name}"
-        for name in (
-            *("hosts", "origins", "public_url", "proxies", "sign_in", "client_documents"),
-            *("calls_per_minute", "writes_per_minute", "refusals_per_minute"),
-        )
-    },
-    "oidc": {
-        name: f"oidc.{name}"
-        for name in (
-            *("issuer", "audience", "owner_claim", "owners"),
-            *("scope_claim", "read_scopes", "write_scopes", "admin_scopes"),
-        )
-    },
+    "summaries": _fields_of("window"),
+    "http": _fields_of("http"),
+    "oidc": _fields_of("oidc"),
 }
-"""What can be set: by section and key, the policy and its field."""
+"""The sections that people write most often: by section and key, the policy and its field."""
 
-_QDRANT_KEY: Final = f"{PREFIX}MODELS_QDRANT_API_KEY_ENV"
-_POLICIES: Final[Mapping[str, type[Policy]]] = {
-    one.name: type(one.default) for one in fields(Settings) if isinstance(one.default, Policy)
+
+def _keys() -> dict[str, dict[str, str]]:
+    keys = {section: dict(named) for section, named in NAMED.items()}
+    taken = {field for named in NAMED.values() for field in named.values()}
+    for policy in _POLICIES:
+        if rest := {key: field for key, field in _fields_of(policy).items() if field not in taken}:
+            keys[policy] = rest
+    return keys
+
+
+KEYS: Final[Mapping[str, Mapping[str, str]]] = _keys()
+"""What can be set: the named keys, and each other field of a policy in the section of that policy."""
+
+_VARIABLES: Final = {
+    f"{PREFIX}{section}_{key}".upper(): (section, key) for section, keys in KEYS.items() for key in keys
 }
+_SETTINGS: Final = {field: f"{section}.{key}" for section, keys in KEYS.items() for key, field in keys.items()}
+_QDRANT_KEY: Final = f"{PREFIX}MODELS_QDRANT_API_KEY_ENV"
 
 
 def load_settings(
@@ -158,18 +189,20 @@ def settings_from(sources: Sources) -> Settings:
     for name, value in sources.variables.items():
         if name not in keys:
             written[_section_and_key(name)] = value
-    names: dict[str, dict[str, str]] = {}
     values: dict[str, dict[str, Any]] = {}
     for (section, key), value in written.items():
         policy, _, field_name = KEYS[section][key].partition(".")
         values.setdefault(policy, {})[field_name] = value
-        names.setdefault(policy, {})[field_name] = f"{section}.{key}"
     return Settings(
         database=sources.checked_database(),
         owner=sources.checked_owner(),
         servers=tuple(servers),
-        **{name: checked(_POLICIES[name], given, names[name].__getitem__) for name, given in values.items()},
+        **{name: checked(_POLICIES[name], given, partial(_setting, name)) for name, given in values.items()},
     )
+
+
+def _setting(policy: str, field_name: str) -> str:
+    return _SETTINGS[f"{policy}.{field_name}"]
 
 
 def _in_file(sources: Sources) -> tuple[dict[tuple[str, str], Any], list[dict[str, Any]]]:
@@ -185,18 +218,25 @@ def _in_file(sources: Sources) -> tuple[dict[tuple[str, str], Any], list[dict[st
             raise ConfigurationError(f"{path}: {section!r} is a section; write [{section}] with its keys below")
         for key, value in values.items():
             if key not in KEYS[section]:
-                raise ConfigurationError(f"unknown setting {section}.{key}{did_you_mean(key, list(KEYS[section]))}")
+                raise ConfigurationError(f"unknown setting {section}.{key}{_remedy(section, key)}")
             written[section, key] = value
     if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
         raise ConfigurationError(f"{path}: write each model server as [[servers]]")
     return written, servers
 
 
+def _remedy(section: str, key: str) -> str:
+    """What to write instead of this key: the field's other name, the same key of other sections, or the nearest key."""
+    renamed = [name for field, name in _SETTINGS.items() if field == f"{section}.{key}"]
+    elsewhere = [f"{other}.{key}" for other, keys in KEYS.items() if key in keys]
+    found = renamed or elsewhere
+    return f"; did you mean {listed_choices(found)}?" if found else did_you_mean(key, list(KEYS[section]))
+
+
 def _section_and_key(variable: str) -> tuple[str, str]:
-    section, _, key = variable.removeprefix(PREFIX).lower().partition("_")
-    if key in KEYS.get(section, {}):
-        return section, key
-    known = sorted(OWN_VARIABLES) + [f"{PREFIX}{one}_{key}".upper() for one, keys in KEYS.items() for key in keys]
+    if (found := _VARIABLES.get(variable.upper())) is not None:
+        return found
+    known = [*sorted(OWN_VARIABLES - {"KALITO_CRASH_POINT"}), *_VARIABLES]
     raise ConfigurationError(f"unknown environment variable {variable}{did_you_mean(variable, known)}")
 
 
@@ -225,7 +265,7 @@ def checked(policy: type[Any], values: Mapping[str, Any], named: Callable[[str],
         wanted = wanted.replace("a valid integer", "a whole number").replace("a valid boolean", "true or false")
         raise ConfigurationError(f"{setting} should be {wanted}") from error
     except InvalidInput as error:
-        message = re.sub(r"^\w+", lambda found: named(found[0]) if found[0] in values else found[0], str(error))
+        message = re.sub(r"\w+(?==)|^\w+", lambda found: named(found[0]) if found[0] in known else found[0], str(error))
         raise ConfigurationError(f"setting {message}") from error
     for name, value in values.items():
         if isinstance(value, bool) and not isinstance(getattr(built, name), bool):

@@ -15,7 +15,8 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class CachePolicy(Policy):
-    """`ttl_s` limits a value's age; 0 turns the cache off. Above `max_entries`, the least recently used is dropped."""
+    """What a context is made of is kept for `ttl_s` at most; 0 turns the cache off. Above `max_entries`, the least
+    recently used is dropped."""
 
     ttl_s: float = 5.0
     max_entries: int = 256

@@ -131,12 +131,12 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class GraphConfig(Policy):
-    """Size, forgetting and matching of one graph.
+    """Size, forgetting and matching of an agent's graph.
 
     `half_life_min` is in minutes. Two queries are linked from a cosine of `tau_sim`, and shown as one from `tau_dup`.
     `merge_near_duplicates` merges them from `tau_dup`, as the specification says. It is off by default, so that only
     equal folded texts merge: a changed number, date, negation or name still scores above 0.96. Nodes with at least
-    `protect_min_degree` edges are never evicted. Similar queries get the share `diffusion` of a feedback, times the
+    `protect_min_degree` edges are never evicted. Similar queries get the share `diffusion` of feedback, times the
     weight of their edge; 0 turns this off. `enable_inverted_index` is the specification's, and has no effect.
     """
 
@@ -154,12 +154,14 @@ class GraphConfig(Policy):
         """Raises InvalidInput for a number out of bounds, or if `tau_sim` is above `tau_dup`."""
         Policy.__post_init__(self)
         if self.tau_sim > self.tau_dup:
-            raise InvalidInput(f"tau_sim={self.tau_sim} is above tau_dup={self.tau_dup}; lower it")
+            raise InvalidInput(
+                f"tau_sim={self.tau_sim} is above tau_dup={self.tau_dup}; lower the one or raise the other"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class SessionGraphConfig(GraphConfig):
-    """The defaults for the graph of one session."""
+    """The graph of one session: the same fields as the agent's graph, with less space and a shorter half-life."""
 
     max_nodes: int = bounded(5_000, least=1)
     max_edges: int = 25_000
@@ -171,9 +173,11 @@ class GraphPolicy(Policy):
     """How a memory uses its graphs. If not `enabled`, nothing is added to them and nothing is found in them.
 
     A search of graphs adds `search_bias_session_first` to the scores of the session's own queries. A message refers to
-    at most `max_entities`.
-    The graph of a finalized session is removed after `keep_sessions_days`; promoted queries and all records stay.
-    Without `sleep_on_finalize`, finalizing merges no similar queries.
+    at most `max_entities`. The graph of a finalized session is removed after `keep_sessions_days`; promoted queries and
+    all records stay. Without `sleep_on_finalize`, finalizing merges no similar queries.
+
+    The graph of a session that nobody finalizes, if it was written to in the last `keep_sessions_days`, and the agent's
+    graph have a sleep cycle in the background every `sleep_interval_min` minutes if something came since; 0: never.
     """
 
     enabled: bool = True
@@ -181,14 +185,20 @@ class GraphPolicy(Policy):
     max_entities: int = 8
     keep_sessions_days: float = 30.0
     sleep_on_finalize: bool = True
+    sleep_interval_min: float = DAY_MIN
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPolicy(Policy):
-    """The content of a snapshot: the `top_k` queries of the highest rank, with the nodes they are linked to."""
+    """The content of a snapshot: the `top_k` queries of the highest rank, with the nodes they are linked to.
+
+    Snapshots are next to the database, in `memory.db.snapshots`, or that folder is in `folder`: a whole path, or one
+    that begins with `~`. With `pretty` the files are indented.
+    """
 
     top_k: int = bounded(1_000, least=1)
     pretty: bool = False
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +246,9 @@ class PromotionReport:
 class EmbeddingProvider(Protocol):
     """Turns texts into vectors, the same in every process. Only `embed` is required.
 
-    Optional: `export_state()` returns the provider's state, JSON-ready. `import_state(state)` restores it, or raises
-    InvalidInput if it is another provider's. `embed_all(texts)` is faster than one by one. `fingerprint` is a short
-    text: vectors with different fingerprints are never compared.
+    Optional, and also found in camelCase: `export_state()` returns the provider's state, JSON-ready.
+    `import_state(state)` restores it, or raises InvalidInput if it is another provider's. `embed_all(texts)` is faster
+    than one by one. `fingerprint` is a short text: vectors with different fingerprints are never compared.
     """
 
     def embed(self, text: str) -> "SparseVector | Mapping[int, float] | Sequence[float]":

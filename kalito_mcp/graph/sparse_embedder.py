@@ -9,6 +9,7 @@ from typing import Any
 
 from kalito_mcp.domain.graph import EmbeddingProvider
 from kalito_mcp.domain.sparse_vectors import SparseVector
+from kalito_mcp.domain.wording import camel_case
 from kalito_mcp.errors import InvalidInput
 
 
@@ -21,7 +22,7 @@ class SparseEmbedder:
     @property
     def fingerprint(self) -> str:
         """A short text that two embedders share only if their vectors may be compared; by default the state."""
-        fingerprint = getattr(self._provider, "fingerprint", None)
+        fingerprint = self._member("fingerprint")
         return json.dumps(self.export_state(), sort_keys=True) if fingerprint is None else str(fingerprint)
 
     def embed(self, text: str) -> SparseVector:
@@ -30,16 +31,12 @@ class SparseEmbedder:
 
     def embed_all(self, texts: Sequence[str]) -> list[SparseVector]:
         """The vectors, in the order of the texts; by default one by one."""
-        embed_all = getattr(self._provider, "embed_all", None)
+        embed_all = self._member("embed_all")
         return [_sparse(one) for one in (embed_all(texts) if embed_all else map(self._provider.embed, texts))]
-
-    def _method(self, *names: str) -> Callable[..., Any] | None:
-        """The first of these methods that the provider has."""
-        return next((found for name in names if (found := getattr(self._provider, name, None)) is not None), None)
 
     def export_state(self) -> dict[str, Any]:
         """The provider's identity, JSON-ready; by default the name of its class."""
-        export_state = self._method("export_state", "exportState")
+        export_state = self._member("export_state")
         kind = type(self._provider)
         state: dict[str, Any] = export_state() if export_state else {"kind": f"{kind.__module__}.{kind.__qualname__}"}
         return state
@@ -50,7 +47,7 @@ class SparseEmbedder:
         Raises:
             InvalidInput: the state of another embedder; the message says what differs.
         """
-        if import_state := self._method("import_state", "importState"):
+        if import_state := self._member("import_state"):
             import_state(state)
             return
         own, state = snake_keys(self.export_state()), snake_keys(state)
@@ -61,6 +58,11 @@ class SparseEmbedder:
         ]
         if differing:
             raise InvalidInput(f"the vectors are from another embedder ({'; '.join(differing)}); embed the texts again")
+
+    def _member(self, name: str) -> Any:
+        """An optional member of the provider, in snake_case or in camelCase; None if it has neither."""
+        member = getattr(self._provider, name, None)
+        return getattr(self._provider, camel_case(name), None) if member is None else member
 
 
 def snake_keys(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,8 +42,8 @@ class _HttpChat(HttpModel):
         if text.startswith(opening):
             _, closed, text = text.partition(closing)
             if not closed:
-                remedy = "use a model that does not think, or raise summaries.local_max_tokens or cloud_max_tokens"
-                raise self._invalid("it spent all its tokens on thinking and did not answer", remedy)
+                what = "it spent all its tokens on thinking and did not answer"
+                raise self._invalid(what, "use a model that does not think")
         return text.strip()
 
 

@@ -71,6 +71,7 @@ class HttpModel:
     turned against this machine and its network.
     """
 
+    _METHOD: ClassVar[str] = "POST"
     _PATH: ClassVar[str]
 
     def __init__(
@@ -113,7 +114,7 @@ class HttpModel:
         """Whether the text stays on this machine or in this network."""
         return self._is_local
 
-    async def _ask(self, payload: Mapping[str, Any], model: str, read: Callable[[Any], Answer]) -> Answer:
+    async def _ask(self, payload: Mapping[str, Any] | None, model: str, read: Callable[[Any], Answer]) -> Answer:
         """Send a request and return the result of `read` on the decoded answer.
 
         At most 1 + `max_retries` calls reach the server, and all end within `total_timeout_s`. If `read` raises
@@ -123,7 +124,7 @@ class HttpModel:
             ModelUnavailable: not reachable, too slow, refused, or the circuit breaker is open.
             ModelReplyInvalid: the answer is too large, not JSON, or refused by `read`.
         """
-        body = json.dumps(payload).encode("ascii")
+        body = None if payload is None else json.dumps(payload).encode("ascii")
         deadline = anyio.current_time() + self._limits.total_timeout_s
         for retries in range(self._limits.max_retries + 1):
             try:
@@ -141,7 +142,7 @@ class HttpModel:
         self._is_closed = True
         await self._client.aclose()
 
-    async def _attempt(self, body: bytes, model: str, read: Callable[[Any], Answer], deadline: float) -> Answer:
+    async def _attempt(self, body: bytes | None, model: str, read: Callable[[Any], Answer], deadline: float) -> Answer:
         """One call, under the breaker and the deadline."""
         headers = self._headers()
         permit = self._breaker.admit()
@@ -167,7 +168,7 @@ class HttpModel:
         finally:
             self._breaker.settle(permit, is_healthy)
 
-    async def _exchange(self, body: bytes, model: str, headers: Mapping[str, str]) -> Any:
+    async def _exchange(self, body: bytes | None, model: str, headers: Mapping[str, str]) -> Any:
         if self._is_closed:
             raise self._unavailable("is closed", "open the memory again")
         try:
@@ -179,7 +180,7 @@ class HttpModel:
         import httpx2  # noqa: PLC0415 - imported by now, in a thread
 
         try:
-            async with self._client.stream("POST", headers, body) as response:
+            async with self._client.stream(self._METHOD, headers, body) as response:
                 self._refuse_status(response, model)
                 return self._decoded(await body_of(response, self._limits.max_reply_bytes))
         except HostUnknown:

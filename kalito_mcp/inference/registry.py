@@ -13,6 +13,9 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Any, Final, Literal, get_args
 
+import anyio
+
+from kalito_mcp.domain.findings import Finding
 from kalito_mcp.domain.validation import MOST
 from kalito_mcp.domain.wording import did_you_mean
 from kalito_mcp.errors import ConfigurationError
@@ -40,6 +43,7 @@ _LONGEST_NAME: Final = 64
 _REMOVED: Final = "minilm"
 """An embedder of earlier configurations."""
 _SWITCHED_OFF: Final = ("", "none")
+_OF_A_CHECK: Final = CallLimits(total_timeout_s=5.0, max_reply_bytes=1 << 24, max_retries=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,28 @@ class ModelRegistry:
             return found
         self._embedders.append(model)
         return model
+
+    async def findings(self, policy: VectorPolicy, summaries: str) -> Sequence[Finding]:
+        """Whether each server answers within 5 s and has the models that are named: the embedding model of the policy,
+        and that of the summaries."""
+        from kalito_mcp.inference.model_list import OllamaModels, OpenAIModels  # noqa: PLC0415 - only for doctor
+
+        found: dict[str, Finding] = {}
+
+        async def ask(server: ModelServer, chat: ChatModel) -> None:
+            kind = OllamaModels if server.kind == "ollama" else OpenAIModels
+            models = kind(**self._connection(server) | {"limits": _OF_A_CHECK})
+            wanted = [policy.model] if policy.embedder == server.name and policy.model else []
+            wanted += [summaries] if self.find(summaries) is chat else []
+            try:
+                found[server.name] = await models.finding(wanted)
+            finally:
+                await models.aclose()
+
+        async with anyio.create_task_group() as tasks:
+            for server, chat in self._servers:
+                tasks.start_soon(ask, server, chat)
+        return [found[server.name] for server, _ in self._servers]
 
     async def aclose(self) -> None:
         """Close every connection, and the embedders."""

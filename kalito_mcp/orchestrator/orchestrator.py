@@ -323,8 +323,7 @@ class MemoryOrchestrator:
         from kalito_mcp.graph.top_subgraph import top_subgraph  # noqa: PLC0415 - numpy comes with it
 
         name = name or default_name(self.agent_id)
-        path = self._snapshot_path(name)
-        policy = self.config.checkpoint
+        path, policy = self._snapshot_path(name), self.config.checkpoint
 
         async def best_subgraph() -> Mapping[str, Any]:
             graph = await self.get_agent_store()
@@ -345,10 +344,18 @@ class MemoryOrchestrator:
 
     async def snapshot_overview(self, name: str) -> dict[str, Any]:
         """A snapshot's overview. Raises what `restore_snapshot` raises."""
-        data = await self.read_snapshot(name)
-        graph = new_graph(self.config, self._agent(), self._clock)
-        await anyio.to_thread.run_sync(graph.from_snapshot, data)
+        graph = await self._graph_in(name)
         return self._snapshots.file(name).to_dict() | await anyio.to_thread.run_sync(overview, graph)
+
+    async def snapshot_graph(self, name: str) -> dict[str, Any]:
+        """A snapshot's nodes and edges, without the vectors of queries. Raises what `restore_snapshot` raises."""
+        content = (await anyio.to_thread.run_sync((await self._graph_in(name)).to_snapshot))["graph"]
+        nodes = [{key: value for key, value in node.items() if key != "embedding"} for node in content["nodes"]]
+        return {"name": name, "nodes": nodes, "edges": content["edges"]}
+
+    def snapshot_file(self, name: str) -> SnapshotFile:
+        """A snapshot's file. Raises NotFound if it does not exist, InvalidInput if no snapshot can have the name."""
+        return self._snapshots.file(name)
 
     async def graph_overview(self, session_id: str | None = None) -> dict[str, Any]:
         """The overview of the session's graph, or of the agent's."""
@@ -373,6 +380,11 @@ class MemoryOrchestrator:
             return graphs[0].stats().nodes
 
         return await self._cache.change([agent], restore)
+
+    async def _graph_in(self, snapshot: str) -> "GraphStore":
+        graph = new_graph(self.config, self._agent(), self._clock)
+        await anyio.to_thread.run_sync(graph.from_snapshot, await self.read_snapshot(snapshot))
+        return graph
 
     def _report_no_cycles(self, graph: "GraphStore", kind: GraphScope) -> None:
         """Report no sleep cycles of a copy, because nothing that happens to it is stored."""

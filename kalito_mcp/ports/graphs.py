@@ -25,6 +25,14 @@ class GraphReader(Protocol):
         """At most `limit` finalized sessions of the scope's agent that have a graph and were last written before
         `before_ms`, longest idle first."""
 
+    async def due(self, owner: str, *, before_ms: int, since_ms: int, limit: int) -> Sequence[tuple[Scope, int | None]]:
+        """At most `limit` graphs of the owner that last slept before `before_ms`, although something was written since,
+        longest unwritten first, each with that moment.
+
+        These are graphs of open sessions with a message since `since_ms`, stored or not; for one that never slept, its
+        first write counts. Then the stored graphs of agents.
+        """
+
     async def feedback(self, scope: Scope, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
         """How often each of these messages got each label, by id. Those without feedback are left out, and those of
         another owner than the scope's."""

@@ -1,18 +1,23 @@
 """How long a text is for a language model."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
-from kalito_mcp.domain.validation import Policy
+from kalito_mcp.domain.validation import Policy, bounded
+
+SAFETY_FACTOR: Final = 1.2
+"""Measured on 2026-11-21 against o200k_base: with 1.2, 0.1 % of 2,760 chat messages, none of 2,432 long answers and 1 %
+of pieces of Python are counted too low; with 1.15, 4 % of the latter. There is no constant on top, because it would be
+added for every line of a context."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPolicy(Policy):
     """Which counter is used: `calibrated`, `chars`, `tiktoken` or `tiktoken:<encoding>`. The calibrated counter
-    multiplies its best estimate by `safety_factor`; None means its default."""
+    multiplies its best estimate by `safety_factor`."""
 
     counter: str = "calibrated"
-    safety_factor: float | None = None
+    safety_factor: float = bounded(SAFETY_FACTOR, least=0.5, most=5)
 
 
 class TokenCounter(Protocol):

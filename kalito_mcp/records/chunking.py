@@ -35,7 +35,10 @@ class ChunkPolicy(Policy):
         """Raises InvalidInput for a number out of bounds, or if `target_chars` is above `max_chars`."""
         Policy.__post_init__(self)
         if self.target_chars > self.max_chars:
-            raise InvalidInput(f"target_chars={self.target_chars} is more than max_chars={self.max_chars}; lower it")
+            raise InvalidInput(
+                f"target_chars={self.target_chars} is above max_chars={self.max_chars}; "
+                "lower the one or raise the other"
+            )
 
 
 DEFAULT_CHUNKS: Final = ChunkPolicy()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kalito_mcp.domain.records import Role
-from kalito_mcp.domain.validation import Policy
+from kalito_mcp.domain.validation import Policy, bounded
 
 _QUESTION_OPENERS: Final = ("what", "how", "why")
 # Sums of these bonuses miss their decimal value by a few ulp: 0.5 + 0.2 + 0.1 + 0.05 is 0.8500000000000001.
@@ -17,15 +17,15 @@ _DECIMALS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class ImportancePolicy(Policy):
-    """The base score, and what each sign adds to it. A text of more than `long_from` characters is long."""
+    """A message's base score, and what each sign adds to it. A text of more than `long_from` characters is long."""
 
-    base: float = 0.5
-    question: float = 0.2
-    code: float = 0.15
-    problem: float = 0.1
-    length: float = 0.1
+    base: float = bounded(0.5, most=1)
+    question: float = bounded(0.2, most=1)
+    code: float = bounded(0.15, most=1)
+    problem: float = bounded(0.1, most=1)
+    length: float = bounded(0.1, most=1)
     long_from: int = 200
-    assistant: float = 0.05
+    assistant: float = bounded(0.05, most=1)
 
 
 DEFAULT_IMPORTANCE: Final = ImportancePolicy()

@@ -14,6 +14,7 @@ SNAPSHOTS_URI: Final = "memory://snapshots"
 STATS_URI: Final = "memory://sessions/{session_id}/stats"
 GRAPH_URI: Final = "memory://sessions/{session_id}/graph"
 SNAPSHOT_URI: Final = "memory://snapshots/{snapshot_id}"
+SNAPSHOT_GRAPH_URI: Final = "memory://snapshots/{snapshot_id}/graph"
 RECORD_URI: Final = "memory://records/{record_id}"
 HISTORY_URI: Final = "memory://records/{record_id}/history"
 
@@ -27,6 +28,7 @@ _WATCHED: Final[Mapping[str, WatchedKind]] = {
     STATS_URI: WatchedKind.SESSION,
     GRAPH_URI: WatchedKind.SESSION_GRAPH,
     SNAPSHOT_URI: WatchedKind.SNAPSHOT,
+    SNAPSHOT_GRAPH_URI: WatchedKind.SNAPSHOT,
     RECORD_URI: WatchedKind.RECORD,
     HISTORY_URI: WatchedKind.RECORD,
 }

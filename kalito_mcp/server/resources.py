@@ -18,6 +18,7 @@ from kalito_mcp.server.addresses import (
     PROFILE_URI,
     RECORD_URI,
     SESSIONS_URI,
+    SNAPSHOT_GRAPH_URI,
     SNAPSHOT_URI,
     SNAPSHOTS_URI,
     STATS_URI,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _MAX_SESSIONS: Final = 100
 _MAX_COMPLETIONS: Final = 100
+_MAX_SNAPSHOT_BYTES: Final = 1 << 24
 
 
 class _Resource(NamedTuple):
@@ -117,6 +119,16 @@ async def _snapshot(opened: MemoryHandle, snapshot_id: str) -> dict[str, Any]:
     return await (await opened.memory()).orchestrator().snapshot_overview(snapshot_id)
 
 
+async def _snapshot_graph(opened: MemoryHandle, snapshot_id: str) -> dict[str, Any]:
+    agent = (await opened.memory()).orchestrator()
+    if (size := agent.snapshot_file(snapshot_id).size_bytes) > _MAX_SNAPSHOT_BYTES:
+        raise InvalidInput(
+            f"snapshot {snapshot_id!r} has {size:,} bytes, and a resource shows at most {_MAX_SNAPSHOT_BYTES:,}; copy "
+            "its file, or get it from GET /api/snapshots/{snapshot_id}"
+        )
+    return await agent.snapshot_graph(snapshot_id)
+
+
 async def _record(opened: MemoryHandle, record_id: str) -> dict[str, Any]:
     return (await (await opened.memory()).records.get(record_id)).to_dict()
 
@@ -191,6 +203,14 @@ _RESOURCES: Final = (
         "Snapshot",
         "One snapshot: its size, and the questions and entities that rank highest.",
         _snapshot,
+        _BY_ID,
+    ),
+    _Resource(
+        SNAPSHOT_GRAPH_URI,
+        "snapshot-graph",
+        "Snapshot graph",
+        "The content of one snapshot: all its nodes and edges.",
+        _snapshot_graph,
         _BY_ID,
     ),
     _Resource(

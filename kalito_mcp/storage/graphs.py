@@ -40,6 +40,11 @@ class GraphQueries(Queries):
         bounds = {"before_ms": before_ms, "limit": limit}
         return [row[0] for row in await self._all(self._sql.graphs.SELECT_IDLE_SESSIONS, **places_of(scope), **bounds)]
 
+    async def due(self, owner: str, *, before_ms: int, since_ms: int, limit: int) -> Sequence[tuple[Scope, int | None]]:
+        bounds = {"before_ms": before_ms, "since_ms": since_ms, "limit": limit}
+        found = await self._all(self._sql.graphs.SELECT_DUE, owner=owner, **bounds)
+        return [(Scope(owner, agent, session=session), slept_at) for agent, session, slept_at in found]
+
     async def feedback(self, scope: Scope, message_ids: Sequence[str]) -> Mapping[str, Mapping[FeedbackLabel, int]]:
         given: dict[str, dict[FeedbackLabel, int]] = {}
         numbers = [number for number in map(message_key, message_ids) if number is not None]

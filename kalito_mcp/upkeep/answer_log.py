@@ -23,7 +23,7 @@ from kalito_mcp.safety.redaction import redact
 
 @dataclass(frozen=True, slots=True)
 class UsagePolicy(Policy):
-    """If not `enabled`, nothing is noted. Notes are written `write_after_s` seconds after the first of them."""
+    """Which records were used and given is noted if `enabled`, and written `write_after_s` seconds after the first."""
 
     enabled: bool = True
     write_after_s: float = 10.0

@@ -10,7 +10,7 @@ process left that ended.
 import logging
 import math
 import time
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -48,13 +48,16 @@ class OwedWorker:
         *,
         max_per_level: int,
         threshold: int,
+        worked_for: Callable[[str], None],
     ) -> None:
+        """`worked_for` is called with the owner whose session's work was done. It must return at once."""
         self._store = store
         self._summaries = summaries
         self._pins = pins
         self._eraser = eraser
         self._max_per_level = max_per_level
         self._threshold = threshold
+        self._worked_for = worked_for
         self._pending: dict[tuple[str, str | None], Scope] = {}
         self._wake = anyio.Event()
         self._idle = anyio.Event()
@@ -148,6 +151,7 @@ class OwedWorker:
             self._failing.add(of_session)
         else:
             self._failing.discard(of_session)
+            self._worked_for(scope.owner)
 
     async def _owed_by(self, scope: Scope, view: ReadView) -> tuple[Unsearched | None, bool]:
         """The messages of the session that were not searched for pins, and whether it owes a summary."""

@@ -1,6 +1,9 @@
 """The structure of the package, its errors, exports and profiles."""
 
 import ast
+import inspect
+import json
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +16,7 @@ import pytest
 
 import kalito_mcp
 from kalito_mcp import errors
-from kalito_mcp.config.settings import KEYS, Settings, load_settings
+from kalito_mcp.config.settings import KEYS, NAMED, Settings, load_settings
 from kalito_mcp.config.sources import OWN_VARIABLES, PREFIX
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.inference.registry import ModelServer
@@ -24,12 +27,14 @@ SOURCES = {
 }
 """What each module says."""
 MAX_LINES = 400
+ADVANCED = "# Advanced: the rules themselves, a section each."
 DOES_IO = frozenset(
     "aiosqlite anyio asyncio httpx2 logging mcp os pathlib random secrets shutil socket sqlite3 subprocess tempfile "
     "threading time".split()
 )
 WORK_MUST_GO_ON = (
     "capturer.py",
+    "consolidator.py",
     "delivery.py",
     "hook.py",
     "importer.py",
@@ -69,7 +74,7 @@ def imported_modules(text: str) -> Iterator[str]:
 def test_only_composition_roots_know_that_a_database_is_a_file() -> None:
     knowing = {name for name, text in SOURCES.items() if re.search(r"\b(database|address)\.path\b", text)}
     knowing -= {"kalito_mcp/exchange/vscode.py"}  # a database of another program
-    assert knowing == {"kalito_mcp/migrating.py", "kalito_mcp/reading.py", "kalito_mcp/wiring.py"}
+    assert knowing == {f"kalito_mcp/{name}.py" for name in ("diagnosing", "migrating", "reading", "wiring")}
 
 
 FOLLOWS_OR_WORKS_BEHIND = {
@@ -88,6 +93,7 @@ FOLLOWS_OR_WORKS_BEHIND = {
     "records/repetitions.py": 1,
     "records/sessions.py": 1,
     "retrieval/known_names.py": 1,
+    "storage/graphs.py": 1,
     "summaries/existing.py": 1,
     "upkeep/answer_log.py": 1,
     "upkeep/finalizer.py": 1,
@@ -172,16 +178,34 @@ def test_help_and_stats_never_import_mcp(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-c", script, *arguments], check=True, capture_output=True)
 
 
+def advanced_sections() -> Iterator[str]:
+    """The sections that no person wrote: a policy each, with its docstring as the comment."""
+    for section in (one for one in KEYS if one not in NAMED):
+        policy = getattr(Settings(), section)
+        for line in inspect.cleandoc(type(policy).__doc__ or "").splitlines():
+            yield f"# {line}".rstrip()
+        yield f"[{section}]"
+        for key in KEYS[section]:
+            yield f"{key} = {json.dumps(getattr(policy, key))}"
+        yield ""
+
+
 def test_the_default_profile_holds_every_setting_with_its_default() -> None:
-    text = (ROOT / "configs" / "default.toml").read_text(encoding="utf-8")
-    profile = tomllib.loads(text)
+    """RENEW_PROFILE=1 writes the advanced sections again."""
+    path = ROOT / "configs" / "default.toml"
+    text = path.read_text(encoding="utf-8")
+    written = text.partition(ADVANCED)[0] + "\n".join([ADVANCED, *advanced_sections()])
+    if os.environ.get("RENEW_PROFILE"):
+        path.write_text(written, encoding="utf-8")
+    assert written == path.read_text(encoding="utf-8"), "renew it with RENEW_PROFILE=1"
+    profile = tomllib.loads(written)
     assert profile.keys() == KEYS.keys()
     for section, keys in KEYS.items():
-        assert profile[section].keys() == keys.keys()
         for key, field in keys.items():
             policy, _, name = field.partition(".")
             default = getattr(getattr(Settings(), policy), name)
-            assert profile[section][key] == (list(default) if isinstance(default, tuple) else default), key
+            assert profile[section].pop(key, None) == (list(default) if isinstance(default, tuple) else default), key
+        assert profile[section] == {}
     for one in fields(ModelServer):
         assert f"# {one.name} = " in text
 

@@ -25,6 +25,15 @@ def test_a_sound_database_passes_every_check(invoke: Invoke, remembered: Path) -
     assert set(checks.values()) == {"ok"}
 
 
+def test_a_model_server_that_is_configured_and_dead_is_a_fault(invoke: Invoke, remembered: Path) -> None:
+    config = remembered.with_name("config.toml")
+    config.write_text('[[servers]]\nname = "ollama"\nkind = "ollama"\nurl = "http://127.0.0.1:9"\nmodels = ["*"]\n')
+    outcome = invoke("doctor", "--database", str(remembered), "--config", str(config))
+    assert outcome.code == 1
+    assert findings(outcome.out)["models"] == "FAILED"
+    assert "check that the server runs" in outcome.out
+
+
 def test_a_missing_database_is_no_fault_and_is_not_created(invoke: Invoke, tmp_path: Path) -> None:
     outcome = invoke("doctor", "--deep", "--database", str(tmp_path / "memory.db"))
     assert outcome.code == 0

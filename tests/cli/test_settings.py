@@ -95,8 +95,14 @@ def test_a_file_may_begin_with_a_byte_order_mark(home: Path) -> None:
     assert load_settings({}, config=toml(home, "\ufeff[context]\ntoken_limit = 9\n")).context.token_limit == 9
 
 
-def test_every_key_has_a_field_and_each_number_and_switch_can_be_set_by_the_environment() -> None:
-    assert sum(map(len, KEYS.values())) <= 40
+def test_every_field_has_one_key_and_each_number_and_switch_can_be_set_by_the_environment() -> None:
+    numbered = [
+        (policy.name, one.name)
+        for policy in fields(Settings)
+        if isinstance(policy.default, Policy)
+        for one in fields(policy.default)
+    ]
+    assert sorted(field for keys in KEYS.values() for field in keys.values()) == sorted(map(".".join, numbered))
     for section, keys in KEYS.items():
         for key, field in keys.items():
             policy, _, name = field.partition(".")
@@ -119,7 +125,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
     ),
     **dict.fromkeys(
         """context.known_share promotion.min_rank agent_graph.diffusion
-        session_graph.diffusion sleep.min_rank injection.min_score""".split(),
+        session_graph.diffusion sleep.min_rank injection.min_score importance.base importance.question
+        importance.code importance.problem importance.length importance.assistant""".split(),
         (0, 1),
     ),
     **dict.fromkeys(
@@ -139,6 +146,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "storage.query_s": (0, 86_400),
     "vectors.batch": (1, 256),
     "vectors.qdrant_timeout_s": (0.1, 30),
+    "tokens.safety_factor": (0.5, 5),
     "injection.timeout_s": (0, 4),
 }
 """The least and the most of each number that does not lie from 0 to MOST."""
@@ -167,7 +175,7 @@ def test_a_number_holds_its_bounds_however_its_policy_is_made() -> None:
             try:
                 replace(policy, **{key: right})
             except InvalidInput as error:
-                assert "lower it" in str(error)
+                assert "lower the one" in str(error)
 
 
 def test_every_bound_is_of_a_number_that_there_is() -> None:
@@ -191,7 +199,14 @@ WRONG_FILES = (
     "[models]\nembeder = 'none'\n",
     "[memory]\npins = 'perhaps'\n",
     "[models]\ntoken_counter = 5\n",
-    "[vectors]\n",
+    "[vector]\n",
+    "[graph]\ntau_dup = 0.9\n",
+    "[graph]\nenabled = false\n",
+    "[agent_graph]\ntauDup = 0.9\n",
+    "[agent_graph]\ntau_dup = 0.5\n",
+    "[importance]\ncode = 1.5\n",
+    "[checkpoint]\npretty = 2\n",
+    "[checkpoint]\nfolder = 'snaps'\n",
     "[http]\nproxies = ['x']\n",
 )
 WRONG_VARIABLES = (
@@ -203,6 +218,8 @@ WRONG_VARIABLES = (
     ("KALITO_CONTEXT_TOKEN_LIMIT", ""),
     ("KALITO_CONTEXT_TOKEN_LIMIT", "0"),
     ("KALITO_MEMORY_PINS", "perhaps"),
+    ("KALITO_PROMOTION_MIN_RANK", "2"),
+    ("KALITO_SLEEP_COOLDOWN", "5"),
 )
 
 

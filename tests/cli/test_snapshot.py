@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kalito_mcp.config.settings import Settings
+from kalito_mcp.config.settings import Settings, load_settings
 from kalito_mcp.domain.graph import CheckpointPolicy
 from kalito_mcp.domain.records import NewMessage, Role
 from kalito_mcp.runtime.database_address import address_of
@@ -27,11 +27,11 @@ def learnt(tmp_path: Path) -> Path:
     return database
 
 
-def learn(database: Path, session_id: str, question: str, answer: str) -> None:
+def learn(database: Path, session_id: str, question: str, answer: str, **environment: str) -> None:
     """Finalize a session in which one question was answered."""
 
     async def finalize() -> None:
-        async with open_memory(database) as memory:
+        async with open_memory(database, load_settings(environment)) as memory:
             turn = [NewMessage(Role.USER, question), NewMessage(Role.ASSISTANT, answer)]
             await memory.record_messages(session_id, turn)
             await memory.finalize_session(session_id)
@@ -111,6 +111,25 @@ def test_restoring_asks_first_and_no_changes_nothing(
     assert "restored before: " in invoke("snapshot", "restore", "before", KALITO_DATABASE=str(learnt)).out
     assert known(invoke, learnt) == [QUESTION]
     monkeypatch.undo()
+
+
+def test_the_rules_of_graphs_and_the_folder_of_snapshots_are_settings(invoke: Invoke, tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    question = "How do I restart the large printer in the hall of the third building, {}?"
+    settings = {
+        "KALITO_CHECKPOINT_FOLDER": str(folder),
+        "KALITO_SESSION_GRAPH_MERGE_NEAR_DUPLICATES": "true",
+        "KALITO_AGENT_GRAPH_MERGE_NEAR_DUPLICATES": "true",
+    }
+    for name in ("one.db", "two.db"):
+        for place in ("room 4", "room 5"):
+            learn(tmp_path / name, place, question.format(place), f"Ask in {place}.", **settings)
+    assert [*tmp_path.glob("*.snapshots")] == []
+    for name in ("one.db", "two.db"):
+        database = {"KALITO_DATABASE": str(tmp_path / name), **settings}
+        assert (folder / f"{name}.snapshots" / "default.json").is_file()
+        shown = json.loads(invoke("snapshot", "show", "default", "--json", **database).out)
+        assert [node["text"] for node in shown["top_queries"]] == [question.format("room 4")]
 
 
 def test_snapshots_are_restored_into_a_database_that_is_not_there_yet(invoke: Invoke, learnt: Path) -> None:

@@ -21,13 +21,14 @@ from kalito_mcp.domain.graph import (
     NodeType,
     NodeWeights,
 )
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import LOCAL_OWNER, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.sparse_vectors import SparseVector
 from kalito_mcp.errors import InvalidInput, SessionNotFound
 from kalito_mcp.ports.store import Store
 from kalito_mcp.records.sessions import ensure_session
 from tests.contract.conftest import Backend
+from tests.drafts import message
 from tests.scripted import START_MS
 
 pytestmark = pytest.mark.anyio
@@ -310,6 +311,45 @@ async def test_finalized_sessions_with_a_graph_are_idle_from_a_moment_on_oldest_
     assert await idle(Scope(agent="coach"), limit=1) == ["early"]
     assert await idle(Scope()) == ["other"]
     assert await idle(Scope(owner="ann", agent="coach")) == []
+
+
+async def test_a_graph_is_due_that_slept_before_a_moment_and_was_written_to_since(store: Store) -> None:
+    async def wrote(
+        name: str, *, began: int = 0, at: int = 60, said: int = 60, slept: int | None = None, is_open: bool = True
+    ) -> Scope:
+        scope = Scope(agent="coach", session=name)
+        async with store.transaction() as transaction:
+            session = await ensure_session(transaction.sessions, scope, now_ms=START_MS + began)
+            said_then = message("Where is Ann?", created_at=START_MS + said)
+            await transaction.conversations.append_messages(session, [said_then], now_ms=START_MS + at)
+            if slept is not None:
+                await transaction.graphs.set_slept_at(scope, START_MS + slept)
+            if not is_open:
+                await transaction.sessions.set_state(session, SessionState.FINALIZED, now_ms=START_MS + at)
+        return scope
+
+    never = await wrote("never", at=70)
+    before = await wrote("before", slept=30)
+    await wrote("young", began=55)
+    await wrote("lately", slept=55)
+    await wrote("unchanged", at=30, slept=30)
+    await wrote("imported", said=5)
+    await wrote("closed", is_open=False)
+
+    async def due(owner: str = LOCAL_OWNER, limit: int = 9) -> Sequence[tuple[Scope, int | None]]:
+        bounds = {"before_ms": START_MS + 50, "since_ms": START_MS + 10, "limit": limit}
+        async with store.view() as view:
+            return await view.graphs.due(owner, **bounds)
+
+    of_sessions = [(before, START_MS + 30), (never, None)]
+    assert await due() == of_sessions
+    assert await due(limit=1) == of_sessions[:1]
+    await save(store, Scope(agent="coach"), nodes=[node("a")])
+    assert await due() == [*of_sessions, (Scope(agent="coach"), None)]
+    async with store.transaction() as transaction:
+        await transaction.graphs.set_slept_at(Scope(agent="coach"), START_MS + 70)
+    assert await due() == of_sessions
+    assert await due("ann") == []
 
 
 async def test_an_error_inside_a_write_leaves_nothing_of_a_graph(store: Store) -> None:

@@ -135,6 +135,7 @@ TABLE: Final = [
     Row("memory://profile", {}, "own own own shown own own own"),
     Row("memory://snapshots", {}, "done done done denied own denied denied"),
     Row("memory://snapshots/default", {}, "shown shown shown denied none denied denied"),
+    Row("memory://snapshots/default/graph", {}, "shown shown shown denied none denied denied"),
     Row("memory://records/{note}", {}, "shown shown shown shown none none none"),
     Row("memory://records/{message}/history", {}, "done done done done none none none"),
     Row("completion of session_id", {"value": "zq"}, "own own own shown own own own"),

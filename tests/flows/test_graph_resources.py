@@ -82,7 +82,12 @@ async def test_an_agents_own_snapshot_is_replaced_and_found_whatever_the_agent_i
             snapshot = (await h.facts("finalize_session", session_id=name))["snapshot"]
         [listed] = (await h.resource("memory://snapshots"))["snapshots"]
         assert listed["name"] == snapshot
-        assert (await h.resource(f"memory://snapshots/{quote(snapshot, safe='')}"))["name"] == snapshot
+        address = f"memory://snapshots/{quote(snapshot, safe='')}"
+        assert (await h.resource(address))["name"] == snapshot
+        graph = await h.resource(f"{address}/graph")
+        assert set(PRINTER) <= {node.get("text") for node in graph["nodes"]}
+        assert {edge["to"] for edge in graph["edges"]} <= {node["id"] for node in graph["nodes"]}
+        assert not any("embedding" in node for node in graph["nodes"])
 
 
 async def test_snapshots_and_sessions_are_completed_from_their_beginning(database: Path, era: str) -> None:

@@ -153,5 +153,5 @@ async def test_every_resource_that_is_listed_can_be_watched(server: KalitoServer
     async with Client(server) as client:
         listed = [str(one.uri) for one in (await client.list_resources()).resources]
         listed += [one.uri_template for one in (await client.list_resource_templates()).resource_templates]
-    assert len(listed) == 9
+    assert len(listed) == 10
     assert [uri for uri in listed if watched_at(uri) is None] == []

@@ -442,7 +442,7 @@ def test_where_there_is_no_room_for_an_edge_nothing_is_made(
 
 
 def test_a_likeness_that_links_above_the_one_that_merges_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"tau_sim=0\.8 is above tau_dup=0\.7; lower it"):
+    with pytest.raises(InvalidInput, match=r"tau_sim=0\.8 is above tau_dup=0\.7; lower"):
         GraphConfig(tau_dup=0.7, tau_sim=0.8)
 
 

@@ -64,7 +64,7 @@ async def _read_call(reader: asyncio.StreamReader) -> Call:
     request_line, *lines = head.strip().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Call(request_line.split()[1], headers, json.loads(body))
+    return Call(request_line.split()[1], headers, json.loads(body) if body else None)
 
 
 async def _head(writer: asyncio.StreamWriter, status: int, *headers: str) -> None:

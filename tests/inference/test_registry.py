@@ -1,10 +1,14 @@
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from kalito_mcp.domain.findings import Verdict
 from kalito_mcp.errors import ConfigurationError, ModelUnavailable
 from kalito_mcp.inference.chat import OpenAIChat
 from kalito_mcp.inference.registry import ModelRegistry, ModelServer, ServerKind
+from kalito_mcp.ports.embedder import VectorPolicy
 from tests.inference import model_server as scripted
 from tests.inference.model_server import ScriptedServer
 from tests.inference.test_chat import REQUEST, chat
@@ -179,3 +183,53 @@ async def test_a_resolver_that_changes_its_mind_changes_nothing() -> None:
         await model.aclose()
 
     assert len(server.calls) == 1
+
+
+OLLAMA_HAS = scripted.json_body({"models": [{"name": "llama3.2:latest"}, {"name": "nomic-embed-text:latest"}]})
+OPENAI_HAS = scripted.json_body({"data": [{"id": "gpt-4.1-mini"}]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "model", "verdict", "said"),
+    [
+        ("ollama", OLLAMA_HAS, "llama3.2", Verdict.OK, "answers and has llama3.2"),
+        ("openai", OPENAI_HAS, "gpt-4.1-mini", Verdict.OK, "answers and has gpt-4.1-mini"),
+        ("openai", OPENAI_HAS, "llama3.2", Verdict.OK, "answers"),
+        ("openai", OPENAI_HAS, "gpt-5", Verdict.FAILED, "no model 'gpt-5'; load it there, or name one .*gpt-4.1-mini"),
+        ("ollama", scripted.json_body({"models": []}), "llama3", Verdict.FAILED, "no model 'llama3'.*it has none yet"),
+        ("openai", scripted.status(401), "gpt-5", Verdict.FAILED, "answered 401; check the API key in KALITO_TEST_KEY"),
+        ("openai", scripted.status(404), "gpt-5", Verdict.FAILED, "answered 404; check its url"),
+        ("openai", scripted.json_body("hello"), "gpt-5", Verdict.WARNING, "not a list of models"),
+        (
+            "ollama",
+            scripted.closes_at_once,
+            "llama3",
+            Verdict.FAILED,
+            "connection failed .* check that the server runs",
+        ),
+    ],
+)
+async def test_a_check_says_whether_a_server_answers_and_has_the_models_that_are_named(
+    monkeypatch: pytest.MonkeyPatch, kind: ServerKind, reply: scripted.Reply, model: str, verdict: Verdict, said: str
+) -> None:
+    monkeypatch.setenv("KALITO_TEST_KEY", "sk-canary")
+    async with ScriptedServer(reply) as running:
+        one = replace(server(running.url, kind=kind, models=("llama*", "gpt*")), api_key_env="KALITO_TEST_KEY")
+        if said == "answers":
+            one = replace(one, models=("gpt*",))
+        [found] = await ModelRegistry([one], ScriptedClock()).findings(VectorPolicy(), model)
+    assert (found.check, found.verdict) == ("models", verdict)
+    assert re.search(said, found.detail)
+    assert "sk-canary" not in found.detail
+    assert len(running.calls) == 1
+
+
+async def test_a_check_names_the_variable_of_a_missing_key_and_the_embedding_model_that_a_server_lacks() -> None:
+    async with ScriptedServer(OLLAMA_HAS) as running:
+        cloud = replace(server(running.url, name="cloud", kind="openai"), api_key_env="KALITO_NO_SUCH_KEY")
+        registry = ModelRegistry([server(running.url), cloud], ScriptedClock())
+        at_home, away = await registry.findings(VectorPolicy(embedder="home", model="bge-m3"), "llama3.2")
+    assert "no model 'bge-m3'" in at_home.detail
+    assert "set the environment variable KALITO_NO_SUCH_KEY" in away.detail
+    assert [one.verdict for one in (at_home, away)] == [Verdict.FAILED, Verdict.FAILED]
+    assert len(running.calls) == 1

@@ -160,5 +160,5 @@ def test_a_hostile_document_is_cut_into_chunks_of_full_size() -> None:
 
 
 def test_a_policy_by_which_no_chunk_could_be_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="target_chars=11 is more than max_chars=10; lower it"):
+    with pytest.raises(InvalidInput, match="target_chars=11 is above max_chars=10; lower"):
         ChunkPolicy(target_chars=11, max_chars=10)

@@ -255,6 +255,18 @@ def test_the_keys_of_an_embedders_state_are_its_own() -> None:
     assert imported == [{"modelName": "letters"}]
 
 
+def test_the_members_of_an_embedder_may_be_in_camel_case() -> None:
+    """graph-memory-api, Types, EmbeddingProvider: exportState, importState."""
+    imported: list[dict[str, Any]] = []
+    embedder = OnlyEmbeds(dict)
+    vars(embedder).update(exportState=lambda: {"modelName": "letters"}, importState=imported.append)
+    graph = GraphStore(embedder=embedder)
+    graph.upsert_query("otto")
+    assert graph.to_snapshot()["embedder"] == {"modelName": "letters"}
+    graph.from_snapshot(graph.to_snapshot())
+    assert imported == [{"modelName": "letters"}]
+
+
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_an_embedder_needs_only_embed_and_may_return_a_list_a_map_or_a_sparse_vector(shape: Any) -> None:
     """graph-memory-api, Types, EmbeddingProvider: `embed(text): number[] | Map<number, number>`, the rest optional."""

@@ -80,7 +80,7 @@ def test_there_are_two_scopes() -> None:
 
 
 def test_a_configuration_of_the_orchestrator_has_every_field() -> None:
-    """graph-memory-api: `OrchestratorCfg`; `outDir` is the folder that it is given."""
+    """graph-memory-api: `OrchestratorCfg`; `outDir` is `folder`."""
     names = {one.name for one in fields(OrchestratorConfig)}
     assert {"session_graph", "agent_graph", "promotion", "checkpoint", "sleep", "run_on_finalize"} <= names
     assert {"summarizer", "emit"} <= names
@@ -90,7 +90,7 @@ def test_a_configuration_of_the_orchestrator_has_every_field() -> None:
         "min_degree",
         "carry_weights",
     }
-    assert {one.name for one in fields(CheckpointPolicy)} == {"top_k", "pretty"}
+    assert {one.name for one in fields(CheckpointPolicy)} == {"top_k", "pretty", "folder"}
     assert "search_bias_session_first" in {one.name for one in fields(GraphPolicy)}
     config = OrchestratorConfig()
     assert isinstance(config.session_graph, SessionGraphConfig)

@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 from kalito_mcp.config.settings import Settings
+from kalito_mcp.diagnosing import diagnose
 from kalito_mcp.domain.findings import Finding, Verdict
 from kalito_mcp.ports.embedder import VectorPolicy
 from kalito_mcp.runtime.database_address import address_of
 from kalito_mcp.storage.sqlite.database import SqliteStore
 from kalito_mcp.storage.sqlite.inspection import inspect
 from kalito_mcp.upkeep.vector_worker import VectorWorker
-from kalito_mcp.wiring import diagnose
 from tests.scripted_embedder import ScriptedEmbedder
 
 OURS = "scripted:64"

@@ -36,6 +36,22 @@ WHERE a.owner = :owner AND a.id = {_AGENT_OR_DEFAULT} AND s.state = 'FINALIZED' 
     AND {within("s")}
 ORDER BY s.updated_at, s.key LIMIT :limit
 """
+# The newest write of the owner stands for all agents: finding that of one takes a walk over its sessions.
+SELECT_DUE: Final = """
+SELECT agent, session, slept_at FROM (
+    SELECT a.id AS agent, s.id AS session, g.slept_at, s.updated_at, s.key
+    FROM sessions s JOIN agents a ON a.key = s.agent_key
+    LEFT JOIN graphs g ON g.agent_key = s.agent_key AND g.session_key = s.key
+    WHERE s.owner = :owner AND s.updated_at >= :since_ms AND s.state = 'OPEN' AND s.newest_message_at >= :since_ms
+        AND s.updated_at > coalesce(g.slept_at, 0) AND coalesce(g.slept_at, s.created_at) < :before_ms
+    UNION ALL
+    SELECT a.id, NULL, g.slept_at, NULL, NULL
+    FROM agents a JOIN graphs g ON g.agent_key = a.key AND g.session_key IS NULL
+    WHERE a.owner = :owner AND coalesce(g.slept_at, 0) < :before_ms
+        AND coalesce(g.slept_at, 0) < (SELECT max(updated_at) FROM sessions WHERE owner = :owner)
+) AS due
+ORDER BY updated_at NULLS LAST, key LIMIT :limit
+"""
 INSERT_GRAPH: Final = f"""
 INSERT INTO graphs (agent_key, session_key)
 SELECT s.agent_key, s.key FROM sessions s JOIN agents a ON a.key = s.agent_key

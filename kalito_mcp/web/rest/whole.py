@@ -1,8 +1,11 @@
 """Endpoints of the memory as a whole: what is known, numbers, graphs, tasks, and an export."""
 
+from collections.abc import AsyncGenerator
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, Final
 
+import anyio
 from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
@@ -140,6 +143,17 @@ async def list_snapshots(call: Call[Nothing, Nothing]) -> Reply:
     return Reply(Snapshots(snapshots=[SnapshotBody(**one.to_dict()) for one in found]))
 
 
+async def read_snapshot(call: Call[Nothing, Nothing]) -> Reply:
+    """A snapshot's file, byte for byte."""
+    return Reply(stream=_pieces(call.memory.orchestrator().snapshot_file(call.path["snapshot_id"]).path))
+
+
+async def _pieces(file: Path) -> AsyncGenerator[bytes]:
+    async with await anyio.open_file(file, "rb") as opened:
+        while piece := await opened.read(_PIECE_BYTES):
+            yield piece
+
+
 async def list_projects(call: Call[Nothing, Nothing]) -> Reply:
     """Projects, newest first."""
     found = await call.memory.projects.all()
@@ -156,6 +170,7 @@ async def read_stats(call: Call[Nothing, Nothing]) -> Reply:
     return Reply(Totals(**await call.memory.conversations.totals()))
 
 
+_PIECE_BYTES: Final = 1 << 16
 EXPORT: Final = "GET /api/export"
 
 
@@ -174,6 +189,10 @@ WHOLE: Final[tuple[Endpoint[Any, Any], ...]] = (
     serves(verbs.TASKS, "GET", "/tasks", list_tasks, TaskPage, body=Nothing, query=TasksOf, tag="memory"),
     reads("/graph", "The overview of an agent's long-term graph", agent_graph, GraphBody, OfAgent),
     reads("/snapshots", "Snapshots of graphs", list_snapshots, Snapshots, Nothing),
+    Endpoint(
+        "GET", "/snapshots/{snapshot_id}", Permission.READ, "A snapshot's file, with all nodes, edges and vectors",
+        read_snapshot, None, Nothing, Nothing,
+    ),
     reads("/projects", "Projects", list_projects, Projects, Nothing),
     reads("/agents", "Agents", list_agents, Agents, Nothing),
     reads("/stats", "The memory in numbers", read_stats, Totals, Nothing),

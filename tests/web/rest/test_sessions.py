@@ -125,7 +125,12 @@ def test_closing_a_conversation_twice_changes_nothing_more(client: httpx2.Client
     assert said(client.post(f"/api/sessions/{session}/finalize"))["summaries_made"] == 0
     refused = client.post(f"/api/sessions/{session}/messages", json={"messages": [{"role": "user", "text": "More."}]})
     assert (refused.status_code, refused.json()["error"]) == (409, "session_finalized")
-    assert said(client.get("/api/snapshots"))["snapshots"]
+    [snapshot, *_] = said(client.get("/api/snapshots"))["snapshots"]
+    content = client.get(f"/api/snapshots/{snapshot['name']}")
+    assert len(content.content) == snapshot["bytes"]
+    assert "How do I renew a passport?" in [node.get("text") for node in content.json()["graph"]["nodes"]]
+    for name, status in (("nope", 404), ("..%2F..%2Fmemory", 422)):
+        assert client.get(f"/api/snapshots/{name}").status_code == status
     assert said(client.get(f"/api/sessions/{session}/graph"))["session_id"] == session
 
 

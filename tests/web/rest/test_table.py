@@ -49,6 +49,7 @@ EXPECTED = {
     "GET /api/tasks": "read",
     "GET /api/graph": "read",
     "GET /api/snapshots": "read",
+    "GET /api/snapshots/{snapshot_id}": "read",
     "GET /api/projects": "read",
     "GET /api/agents": "read",
     "GET /api/stats": "read",
