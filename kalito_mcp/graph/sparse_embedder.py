@@ -4,7 +4,7 @@ Only `embed` is required of a provider. Its vectors become sparse ones of unit l
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kalito_mcp.domain.graph import EmbeddingProvider
