@@ -21,6 +21,7 @@ _FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "DEVIN_PROJECT_DIR")
 _GIT_DIR: Final = "gitdir:"
 _ADDRESS: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[^/\s]+)+")
 _URI: Final = re.compile(r"([a-z][a-z0-9+.-]+)://([^/]+|(?=/.))(/.*)?", re.IGNORECASE)
+_ENCODED: Final = re.compile(r"/[a-z]%3a(?:/|$)", re.IGNORECASE)
 _DRIVE: Final = re.compile(r"(?:[\\/]{2}[?.])?[\\/]?([A-Za-z]):(?:[\\/]|$)")
 _SHARE: Final = re.compile(r"(?:\\\\|//)(?:[?.][\\/]UNC[\\/])?(?=[^\\/?.])", re.IGNORECASE)
 _WSL: Final = re.compile(r"\\\\wsl(?:\$|\.localhost)\\([^\\]+)", re.IGNORECASE)
@@ -59,9 +60,9 @@ def is_folder(path: str) -> bool:
 def spelled(folder: str) -> str:
     """The one spelling of a folder that hosts spell in several ways. Pure: nothing is looked up.
 
-    An address `file://...` becomes its path, and so does one of VS Code in WSL; a path of Windows has a capital drive
-    letter, backslashes and no end mark. What can be another folder stays as it is: the case of names, `/mnt/c`, other
-    addresses, and paths of POSIX.
+    An address `file://...` becomes its path, and so does one of VS Code in WSL, or its path that is still encoded. A
+    path of Windows has a capital drive letter, backslashes and no end mark. What can be another folder stays as it is:
+    the case of names, `/mnt/c`, other addresses, and paths of POSIX.
     """
     address = _URI.fullmatch(folder)
     if address is not None:
@@ -72,6 +73,8 @@ def spelled(folder: str) -> str:
             folder = path if host in ("", "localhost") else f"\\\\{host}{path}"
         else:
             return folder
+    elif _ENCODED.match(folder):
+        folder = unquote(folder)
     if (drive := _DRIVE.match(folder)) is not None:
         return ntpath.normpath(f"{drive[1].upper()}:\\{folder[drive.end() :]}")
     if folder.startswith("\\\\") and (share := _SHARE.match(folder)) is not None:

@@ -148,7 +148,14 @@ def test_of_a_folder_on_another_machine_only_the_path_counts(repository: Path, h
     ("spellings", "expected"),
     [
         (
-            [r"C:\work\kite", "c:/work/kite/", "/c:/work/kite", "file:///c%3A/work/kite", r"\\?\C:\work\x\..\kite"],
+            [
+                r"C:\work\kite",
+                "c:/work/kite/",
+                "/c:/work/kite",
+                "file:///c%3A/work/kite",
+                "/c%3A/work/kite",
+                r"\\?\C:\work\x\..\kite",
+            ],
             r"C:\work\kite",
         ),
         (
