@@ -2,7 +2,8 @@
 
 Each host has its own names of events and fields; one table per host lists them. An event outside of a conversation
 between a person and an assistant is None: a timer's, or of a kind that is not listed. The events of a sub-agent have no
-words, except for its task when it starts. Sources: the hooks' documentation of each host; for Claude Code, what its releases 2.1.197 and 2.1.329 sent.
+words, except for its task when it starts. Sources: the hooks' documentation of each host; for Claude Code, what its
+releases 2.1.197 and 2.1.329 sent.
 """
 
 import json
