@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
 from urllib.parse import unquote
 
+from kalito_mcp.domain.folders import is_foreign, is_within
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.validation import Policy
 from kalito_mcp.errors import InvalidInput
@@ -46,10 +47,7 @@ def is_elsewhere(project: str) -> bool:
     """Whether a project is named by a folder of another kind of machine, or by an address: of its folder, or that its
     repository was cloned from, `github.com/ann/app`. No person types these, so one that is like another is not
     mistyped."""
-    return (_ADDRESS.fullmatch(project) or _URI.fullmatch(project)) is not None or (
-        not Path(project).is_absolute()
-        and (PureWindowsPath(project).is_absolute() or PurePosixPath(project).is_absolute())
-    )
+    return (_ADDRESS.fullmatch(project) or _URI.fullmatch(project)) is not None or is_foreign(project)
 
 
 def is_folder(path: str) -> bool:
@@ -134,8 +132,8 @@ def project_of_host(environment: Mapping[str, str], folder: Path | None, policy:
 
 def is_ignored(project: str, policy: ProjectPolicy) -> bool:
     """Whether nothing is remembered in this project."""
-    ignored = [str(_expanded(one)).rstrip(os.sep) if is_path(one) else one for one in policy.ignored]
-    return any(project == one or project.startswith(one + os.sep) for one in ignored)
+    ignored = [str(_expanded(one)) if is_path(one) else spelled(one) for one in policy.ignored]
+    return any(is_within(project, one) for one in ignored)
 
 
 def _repository(folder: Path) -> Path | None:

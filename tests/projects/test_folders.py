@@ -193,10 +193,12 @@ def test_a_host_that_names_no_folder_works_in_the_repository_that_it_starts_us_i
 
 
 def test_nothing_is_remembered_in_ignored_folders_and_names(home: Path) -> None:
-    policy = ProjectPolicy(ignored=("~/secret/", "client"))
+    policy = ProjectPolicy(ignored=("~/secret/", "client", "c:/work/secret/"))
     assert is_ignored(f"{home}/secret", policy)
     assert is_ignored(f"{home}/secret/plans", policy)
     assert is_ignored("client", policy)
+    assert is_ignored(r"C:\Work\secret\plans", policy)
+    assert not is_ignored(r"C:\work\secrets", policy)
     assert not is_ignored(f"{home}/secrets", policy)
     assert not is_ignored("clients", policy)
     assert not is_ignored(PERSONAL, policy)
