@@ -114,6 +114,28 @@ async def test_what_a_hook_did_not_wait_for_is_in_the_next_prompt(database: Path
         assert "6543" not in await told(h, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q3")
 
 
+async def test_a_conversation_is_not_given_its_own_words_even_if_nobody_waited_for_its_first_answer(
+    database: Path, era: str
+) -> None:
+    first = {"prompt": "My name is Ann, and I never eat nuts. I still have to call Bob.", "prompt_id": "p1"}
+    async with served(database, era) as h:
+        await told(h, "UserPromptSubmit", "s0", prompt=STAGING, prompt_id="p0")
+        await told(
+            h, "Stop", "s0", last_assistant_message="I have put that port into the settings file.", prompt_id="p0"
+        )
+        await h.settled()
+        for is_late in (False, True):
+            await told(h, "UserPromptSubmit", "s1", is_late=is_late, **first)
+        await told(h, "Stop", "s1", last_assistant_message="I will not suggest nuts to you.", prompt_id="p1")
+        await h.settled()
+        begun = await told(h, "UserPromptSubmit", "s1", prompt="Good morning!", prompt_id="p2")
+        assert "6543" in begun
+        assert not any(own in begun for own in ("nuts", "Bob"))
+        await told(h, "PreCompact", "s1", trigger="auto")
+        await told(h, "PostCompact", "s1", trigger="auto", compact_summary="The user said hello.")
+        assert "never eat nuts" in await told(h, "UserPromptSubmit", "s1", prompt="And now?", prompt_id="p3")
+
+
 async def test_failures_are_found_by_their_error_and_their_command(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await told(h, "UserPromptSubmit", prompt="Make the tests pass.", prompt_id="p1")
