@@ -226,6 +226,22 @@ async def test_what_is_known_comes_first_and_once(database: Path, era: str) -> N
         assert await told(h, "UserPromptSubmit", "s2", prompt="Do I eat nuts?", prompt_id="q1") == ""
 
 
+async def test_what_is_known_comes_with_its_answer_if_it_is_said_again(database: Path, era: str) -> None:
+    error = "error[E0502]: cannot borrow `self.valves` as mutable because it is also borrowed as immutable"
+    async with served(database, era) as h:
+        await told(h, "UserPromptSubmit", prompt=f"cargo says {error}", prompt_id="p1")
+        await told(h, "Stop", last_assistant_message="Clone the ids before the loop.", prompt_id="p1")
+        await h.facts("create_pin", session_id="s1", content=f"cargo says {error}")
+        for number, later in enumerate(("Now pump water into the long bed.", "And into the round bed.")):
+            await told(h, "UserPromptSubmit", prompt=later, prompt_id=f"later {number}")
+            await told(h, "Stop", last_assistant_message=f"The pump runs for bed {number}.")
+        begun = await told(h, "SessionStart", "s2", source="startup")
+        assert error in begun
+        assert "Clone the ids" not in begun
+        again = error.replace("valves", "pumps")
+        assert "Clone the ids" in await told(h, "UserPromptSubmit", "s2", prompt=again, prompt_id="q1")
+
+
 async def test_a_session_that_ended_goes_on_under_another_name(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await told(h, "UserPromptSubmit", prompt=STAGING, prompt_id="p1")
