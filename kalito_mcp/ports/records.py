@@ -99,6 +99,11 @@ class RecordReader(Protocol):
         """The record of this id (a message's is `msg_45`). None if the owner has no such record, or the scope names
         another agent or session."""
 
+    async def ids_by_tail(self, scope: Scope, record_type: RecordType, tail: str) -> Sequence[str]:
+        """At most 20 ids of the owner's records of this type whose last part begins with `tail`, in order:
+        `pin_1763107261124_mmt85sz8b` for `mmt85`. It has letters and digits. Ids of erased records are included, and
+        limits do not count. It reads the ids of all records of the type."""
+
     async def list_records(
         self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
     ) -> Sequence[MemoryRecord]:

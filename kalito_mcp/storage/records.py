@@ -40,6 +40,12 @@ class RecordQueries(Queries):
             found = await self._records(self._sql.records.SELECT_RECORD, id=record_id, **places_of(scope))
         return next(iter(found), None)
 
+    async def ids_by_tail(self, scope: Scope, record_type: RecordType, tail: str) -> Sequence[str]:
+        range_of_type = {"first": f"{record_type}_", "after": f"{record_type}`"}  # "`" follows "_"
+        like = f"{record_type}!_%!_{tail}%"
+        found = await self._all(self._sql.records.SELECT_IDS_BY_TAIL, owner=scope.owner, like=like, **range_of_type)
+        return [row[0] for row in found]
+
     async def list_records(
         self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
     ) -> Sequence[MemoryRecord]:

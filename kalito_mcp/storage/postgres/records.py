@@ -33,6 +33,14 @@ _NOT_AUTOMATIC: Final = f"(r.client_key IS NULL OR NOT starts_with(r.client_key,
 
 SELECT_RECORD: Final = f"{_WHOLE} AND r.id = :id AND {_ADMITTED}"
 SELECT_MESSAGE_RECORD: Final = f"{_WHOLE} AND r.key = :number AND r.type = 'message' AND {_ADMITTED}"
+SELECT_IDS_BY_TAIL: Final = """
+SELECT id FROM records
+WHERE owner_key = :owner AND id > :first AND id < :after AND id LIKE :like ESCAPE '!'
+UNION
+SELECT record_id FROM tombstones
+WHERE owner_key = :owner AND record_id > :first AND record_id < :after AND record_id LIKE :like ESCAPE '!'
+ORDER BY 1 LIMIT 20
+"""
 SELECT_RECORDS_OF_KEYS: Final = f"{_WHOLE} AND r.key = ANY(:keys) ORDER BY r.key"
 SELECT_NEWEST_OF_TYPES: Final = f"""
 {_WHOLE} AND r.key = ANY(ARRAY(

@@ -25,6 +25,14 @@ _ADMITTED: Final = f"""
 """
 SELECT_RECORD: Final = f"{_WHOLE} WHERE r.id = :id AND {_ADMITTED}"
 SELECT_MESSAGE_RECORD: Final = f"{_WHOLE} WHERE r.key = :number AND r.type = 'message' AND {_ADMITTED}"
+SELECT_IDS_BY_TAIL: Final = """
+SELECT r.id FROM records r JOIN agents a ON a.key = r.agent_key
+WHERE r.id > :first AND r.id < :after AND r.id LIKE :like ESCAPE '!' AND a.owner = :owner
+UNION
+SELECT record_id FROM tombstones
+WHERE record_id > :first AND record_id < :after AND record_id LIKE :like ESCAPE '!' AND owner = :owner
+ORDER BY 1 LIMIT 20
+"""
 SELECT_RECORDS_OF_KEYS: Final = f"{_WHOLE} WHERE r.key IN (SELECT value FROM json_each(:keys)) ORDER BY r.key"
 SELECT_NEWEST_OF_TYPES: Final = f"""
 {_WHOLE}
