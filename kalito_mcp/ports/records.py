@@ -151,6 +151,10 @@ class RecordReader(Protocol):
         """Of these records, those that others name as superseded: the id of the newest of these, and when it was said,
         by the id of the superseded one. Forgotten records supersede nothing."""
 
+    async def said_in_order(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
+        """Of these records of the owner, those that this memory's own clock stamped, in the order in which they were
+        stored: the clock may have been set meanwhile. Left out are those with a moment that the caller named."""
+
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
         """The newest record of this type with exactly this text, in the scope's agent, project and session (None: in
         none), that is known nowhere else. Among the newest 5,000 of the type; forgotten ones are left out."""

@@ -96,6 +96,10 @@ class RecordQueries(Queries):
         found = await self._all(self._sql.records.SELECT_SUPERSEDED, **_named(record_ids), **places_of(scope))
         return {superseded: (record_id, at) for superseded, record_id, at in found}
 
+    async def said_in_order(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
+        found = await self._all(self._sql.records.SELECT_SAID_IN_ORDER, owner=scope.owner, **_named(record_ids))
+        return [row[0] for row in found]
+
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
         found = await self._records(
             self._sql.records.SELECT_SAME_WORDS, type=str(record_type), text=text, **places_of(scope)

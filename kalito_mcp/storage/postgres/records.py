@@ -82,6 +82,14 @@ WHERE s.owner_key = :owner AND s.record_key = ANY(
 ) AND n.deleted_at IS NULL AND {within("n")}
 ORDER BY n.created_at, n.key
 """
+# Without a moment of its own, a record was stored when it was said.
+SELECT_SAID_IN_ORDER: Final = """
+SELECT coalesce(id, 'msg_' || key) FROM records
+WHERE owner_key = :owner AND recorded_at IS NULL AND key = ANY(
+    :numbers || ARRAY(SELECT key FROM records WHERE owner_key = :owner AND id = ANY(:ids))
+)
+ORDER BY key
+"""
 # A project that has nothing yet has no key: it is not the same as none.
 _IN_PROJECT: Final = f"""
     coalesce(r.project_key, 0) = coalesce(

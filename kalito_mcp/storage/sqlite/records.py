@@ -80,6 +80,15 @@ WHERE s.record_key IN (
 ) AND n.deleted_at IS NULL AND {within("n")}
 ORDER BY n.created_at, n.key
 """
+# Without a moment of its own, a record was stored when it was said.
+SELECT_SAID_IN_ORDER: Final = """
+SELECT coalesce(r.id, 'msg_' || r.key) FROM records r JOIN agents a ON a.key = r.agent_key
+WHERE r.key IN (
+    SELECT value FROM json_each(:numbers) UNION ALL
+    SELECT key FROM records WHERE id IN (SELECT value FROM json_each(:ids))
+) AND a.owner = :owner AND r.recorded_at IS NULL
+ORDER BY r.key
+"""
 # A project that has nothing yet has no key: it is not the same as none.
 _IN_PROJECT: Final = """
     coalesce(r.project_key, 0) = coalesce(
