@@ -5,7 +5,7 @@ Everything else is shown with its date, and left to the reader.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,18 +29,25 @@ _SHARE: Final = 0.75
 """Of its terms that the sentence about its end has to repeat."""
 
 
-def with_ends(hits: Sequence[Hit]) -> list[Hit]:
+def has_ends(hits: Sequence[Hit]) -> bool:
+    """Whether one of the hits may end another."""
+    return any(_END.search(hit.text) for hit in hits)
+
+
+def with_ends(hits: Sequence[Hit], in_order: Sequence[str] = ()) -> list[Hit]:
     """The hits, in their order; a hit that a newer one ends is labelled with the newer one and its moment. Only users'
-    words count, and existing labels stay. What somebody shared in a space ends only what they shared there.
+    words count, and existing labels stay. What somebody shared in a space ends only what they shared there. Of the ids
+    `in_order`, the later one is newer, whatever the clock said; other hits are compared by their moments.
     """
+    places = {record_id: place for place, record_id in enumerate(in_order)}
     said = [hit for hit in hits if hit.role in (None, Role.USER)]
     endings = [
         (hit, frozenset(query_terms(one))) for hit in said for one in split_sentences(hit.text) if _END.search(one)
     ]
-    return [_ended(hit, endings) if endings and hit in said else hit for hit in hits]
+    return [_ended(hit, endings, places) if endings and hit in said else hit for hit in hits]
 
 
-def _ended(hit: Hit, endings: Sequence[tuple[Hit, frozenset[str]]]) -> Hit:
+def _ended(hit: Hit, endings: Sequence[tuple[Hit, frozenset[str]]], places: Mapping[str, int]) -> Hit:
     if hit.valid_until is not None or _END.search(hit.text):
         return hit
     stated = frozenset(query_terms(hit.text))
@@ -49,12 +56,18 @@ def _ended(hit: Hit, endings: Sequence[tuple[Hit, frozenset[str]]]) -> Hit:
     later = [
         newer
         for newer, terms in endings
-        if newer.created_at > hit.created_at and _may_end(newer, hit) and len(stated & terms) >= _SHARE * len(stated)
+        if _is_newer(newer, hit, places) and _may_end(newer, hit) and len(stated & terms) >= _SHARE * len(stated)
     ]
     if not later:
         return hit
     first = min(later, key=lambda newer: newer.created_at)
     return replace(hit, valid_until=first.created_at, superseded_by=first.record_id)
+
+
+def _is_newer(newer: Hit, hit: Hit, places: Mapping[str, int]) -> bool:
+    if newer.record_id in places and hit.record_id in places:
+        return places[newer.record_id] > places[hit.record_id]
+    return newer.created_at > hit.created_at
 
 
 def _may_end(newer: Hit, hit: Hit) -> bool:

@@ -41,3 +41,10 @@ def test_only_what_is_older_and_said_by_a_person_is_ended() -> None:
     assert with_ends([hit(3, "We deploy on Fridays."), hit(2, ending)])[0].valid_until is None
     assert with_ends([hit(1, "We deploy on Fridays.", Role.ASSISTANT), hit(2, ending)])[0].valid_until is None
     assert with_ends([hit(1, "We deploy on Fridays."), hit(2, ending, Role.ASSISTANT)])[0].valid_until is None
+
+
+def test_of_what_the_own_clock_stamped_the_one_stored_later_ends_the_other_though_the_clock_was_set_back() -> None:
+    hits = [hit(3, "We deploy on Fridays."), hit(2, "We no longer deploy on Fridays.")]
+    assert with_ends(hits, ["msg_3", "msg_2"])[0].superseded_by == "msg_2"
+    assert with_ends(hits, ["msg_2", "msg_3"])[0].superseded_by is None
+    assert with_ends(hits, ["msg_3"])[0].superseded_by is None
