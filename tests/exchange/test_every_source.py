@@ -90,7 +90,8 @@ def test_both_layouts_of_copilot_are_the_same_conversation(tmp_path: Path) -> No
     assert first == second
 
 
-LONGER = "At pier 4.\n\nIt leaves at noon."
+LONGER = "It leaves from pier 4, at noon."
+"""It has other words, too: a text under the same id is the same message."""
 
 
 @pytest.mark.parametrize("name", ["chatgpt", "claude-ai", "cursor", "gemini", "opencode", "vscode"])
