@@ -104,8 +104,9 @@ def _turns(session_id: str, messages: list[Any], reading: Reading, *, is_history
             continue
         clean = words_of if not is_history else _typed if role is Role.USER else _replied
         if said := spoken(message.get("content"), reading.skipped, clean):
-            key = text_or_none(message.get("id")) or hash_of(session_id, place, role.value, said)
-            yield Turn(role, said, key, moment(message.get("ts")))
+            named = text_or_none(message.get("id"))
+            key = named or hash_of(session_id, place, role.value, said)
+            yield Turn(role, said, key, moment(message.get("ts")), has_id=named is not None)
 
 
 def _typed(text: str) -> str:

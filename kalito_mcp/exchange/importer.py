@@ -23,7 +23,7 @@ from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized, StorageError
-from kalito_mcp.exchange.completing import complete
+from kalito_mcp.exchange.completing import complete, stored_key
 from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
 from kalito_mcp.exchange.copies import Copies
 from kalito_mcp.exchange.stored import Stored, client_key, parts_of
@@ -212,12 +212,13 @@ class Importer:
                 is_whole = False
                 continue
             for part in self._parts(turn):
-                message = self._message(part, at, file.source, stored)
+                key = await stored_key(stored, part, client_key(file.source.name, part.key))
+                message = self._message(part, at, key, stored)
                 if message is not None:
                     batch.append(message)
                     size += len(message.text)
                 elif not file.source.is_appended:
-                    await self._complete(part, file.source, stored)
+                    self.report.completed += await complete(stored, part, key)
             if len(batch) >= MOST_TURNS or size >= _MOST_CHARACTERS:
                 new_count += await self._record(conversation, batch, stored)
                 self._progress(self._done + min(reading.read_to, file.size) - reading.start, self.report.messages)
@@ -305,9 +306,8 @@ class Importer:
             self.report.skipped["text of the host"] += 1
         return parts
 
-    def _message(self, turn: Turn, at: int, source: Source, stored: Stored) -> NewMessage | None:
+    def _message(self, turn: Turn, at: int, key: str, stored: Stored) -> NewMessage | None:
         """The turn as it is recorded; None if it is stored already."""
-        key = client_key(source.name, turn.key)
         text = stored.new_of(turn, key)
         if not text:
             self.report.present += 1
@@ -319,12 +319,6 @@ class Importer:
         for turn in turns:
             self.report.found += 1
             yield turn
-
-    async def _complete(self, turn: Turn, source: Source, stored: Stored) -> None:
-        """Complete a stored message of which the source has more now."""
-        number = stored.to_complete(turn, client_key(source.name, turn.key))
-        if number is not None and stored.memory is not None:
-            self.report.completed += await complete(stored.memory, number, turn.text)
 
     async def _record(self, conversation: Conversation, batch: Sequence[NewMessage], stored: Stored) -> int:
         """Record the messages, and return how many were new. Those that are refused are counted."""
