@@ -5,7 +5,8 @@ left out wherever its file lies, and whichever of the two was imported first. It
 
 - by the ids of its messages;
 - by the conversation that the source says it was copied from, and the words;
-- if the source gives neither, as what was recorded live, by two messages of the same side, words and moment.
+- if the source gives neither, as what was recorded live, by two messages of the same side, words and moment. What does
+  not say when is as old as its conversation.
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator

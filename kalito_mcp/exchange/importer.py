@@ -202,11 +202,10 @@ class Importer:
         new_count = 0
         batch: list[NewMessage] = []
         size = 0
-        at = conversation.started_at or file.modified_ms
         copies = None if self.memory is None else Copies(self.memory, stored, file.source.name)
-        turns = self._counted(conversation.turns)
+        turns = self._counted(conversation)
         async for turn in copies.without(turns) if copies else _one_by_one(turns):
-            at = turn.at if turn.at is not None else at
+            at = turn.at if turn.at is not None else file.modified_ms
             if self._since is not None and at < self._since:
                 reading.skipped["older than --since"] += 1
                 is_whole = False
@@ -315,9 +314,12 @@ class Importer:
         model = turn.model if turn.model and len(turn.model) <= _MOST_MODEL and turn.model.isprintable() else None
         return NewMessage(turn.role, text, created_at=at, client_key=key, model_id=model)
 
-    def _counted(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        for turn in turns:
+    def _counted(self, conversation: Conversation) -> Iterator[Turn]:
+        """The turns. One that does not say when was said with the one before it; the first, when it all began."""
+        at = conversation.started_at
+        for turn in conversation.turns:
             self.report.found += 1
+            at = turn.at = at if turn.at is None else turn.at
             yield turn
 
     async def _record(self, conversation: Conversation, batch: Sequence[NewMessage], stored: Stored) -> int:

@@ -35,7 +35,7 @@ async def said(memory: Memory) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES.keys() - NOTES))
-async def test_a_file_that_is_torn_grows_is_moved_and_read_again_gives_each_message_once(
+async def test_a_file_that_is_torn_grows_is_copied_and_read_again_gives_each_message_once(
     tmp_path: Path, name: str
 ) -> None:
     file, write = SAMPLES[name]
@@ -53,9 +53,9 @@ async def test_a_file_that_is_torn_grows_is_moved_and_read_again_gives_each_mess
         write(path, Talk())
         await imported(memory, name, path)
         assert await said(memory) == TEXTS
-        moved = tmp_path / "moved" / "task"
-        shutil.copytree(path.parent, moved)
-        for one in (path, moved / file):
+        copy = tmp_path / "task copy"
+        shutil.copytree(path.parent, copy)
+        for one in (path, copy / file):
             report = await imported(memory, name, one)
             assert report.messages == 0
         assert await said(memory) == TEXTS
