@@ -7,15 +7,17 @@ from kalito_mcp.domain.imports import IMPORTED_BY
 from kalito_mcp.domain.memory_records import Editor, EditorType, EditType
 from kalito_mcp.errors import Conflict, InvalidInput, NotFound
 from kalito_mcp.exchange.conversation import Turn
-from kalito_mcp.exchange.stored import Stored
+from kalito_mcp.exchange.stored import Stored, keys_of
 from kalito_mcp.safety.redaction import redact
 
 _IMPORT: Final = Editor(EditorType.SYSTEM, IMPORTED_BY)
 
 
-async def stored_key(stored: Stored, turn: Turn, key: str) -> str:
-    """The client key under which a turn is stored. It is the turn's own, `key`, except of an answer without an id that
-    grew: then it is that of the stored answer in its place, if the text begins with what that one says or once said."""
+async def stored_key(stored: Stored, turn: Turn, source: str) -> str:
+    """The client key under which a turn is stored, or will be. An answer without an id may have grown: then it is that
+    of the stored answer in its place, if the text begins with what that one says or once said."""
+    keys = keys_of(source, turn)
+    key = next((one for one in keys if stored.has_key(one)), keys[0])
     found = stored.in_place(turn, key)
     if found is None or stored.memory is None:
         return key

@@ -34,6 +34,8 @@ class Turn:
     origin: str | None = None
     has_id: bool = True
     """Whether `key` is an id, and not a hash of the words, which are others while they are being written."""
+    also: str | None = None
+    """Another key, under which it may be stored."""
 
 
 @dataclass(slots=True)

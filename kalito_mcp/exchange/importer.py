@@ -26,7 +26,7 @@ from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound,
 from kalito_mcp.exchange.completing import complete, stored_key
 from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
 from kalito_mcp.exchange.copies import Copies
-from kalito_mcp.exchange.stored import Stored, client_key, parts_of
+from kalito_mcp.exchange.stored import Stored, parts_of
 from kalito_mcp.memory import Memory
 from kalito_mcp.projects import is_folder, spelled
 from kalito_mcp.safety.redaction import usable_handle
@@ -211,7 +211,7 @@ class Importer:
                 is_whole = False
                 continue
             for part in self._parts(turn):
-                key = await stored_key(stored, part, client_key(file.source.name, part.key))
+                key = await stored_key(stored, part, file.source.name)
                 message = self._message(part, at, key, stored)
                 if message is not None:
                     batch.append(message)
@@ -298,7 +298,10 @@ class Importer:
         if turn.role is not Role.USER:
             return [turn]
         words, unascribed = heard(turn.text, is_typed=turn.is_typed)
-        parts = [replace(turn, role=Role.SYSTEM, text=unascribed, key=f"{turn.key}:unascribed")] if unascribed else []
+        parts: list[Turn] = []
+        if unascribed:
+            also = turn.also and f"{turn.also}:unascribed"
+            parts = [replace(turn, role=Role.SYSTEM, text=unascribed, key=f"{turn.key}:unascribed", also=also)]
         if words:
             parts.append(replace(turn, text=words))
         elif not unascribed:

@@ -79,9 +79,9 @@ class Stored:
             self._answers.setdefault(self._stored_prompt, StoredAnswers()).add(answer)
             self._all_answers.add(answer)
 
-    def has_key(self, key: str) -> bool:
-        """Whether the source's message with this client key is stored."""
-        return key in self._keys
+    def has_key(self, *keys: str) -> bool:
+        """Whether the source's message with one of these client keys is stored."""
+        return any(key in self._keys for key in keys)
 
     def has_words(self, turn: Turn) -> bool:
         """Whether the words of a turn are stored without a client key of the source, and not found yet."""
@@ -172,6 +172,11 @@ async def parts_of(memory: Memory, session_id: str) -> list[Session]:
             break
         session_id = continued(parts[0].id, len(parts) + 1)
     return parts
+
+
+def keys_of(source: str, turn: Turn) -> list[str]:
+    """The client keys that a turn may be stored with, its own first."""
+    return [client_key(source, key) for key in (turn.key, turn.also) if key is not None]
 
 
 def client_key(source: str, key: str) -> str:
