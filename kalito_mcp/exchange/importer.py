@@ -322,7 +322,8 @@ class Importer:
         at = conversation.started_at
         for turn in conversation.turns:
             self.report.found += 1
-            at = turn.at = at if turn.at is None else turn.at
+            at = at if turn.at is None else turn.at
+            turn.at = at
             yield turn
 
     async def _record(self, conversation: Conversation, batch: Sequence[NewMessage], stored: Stored) -> int:

@@ -71,7 +71,8 @@ class Stored:
             self._stored_prompt = said
         if key is not None:
             self._keys[key] = _Kept(said, len(text), number)
-            self._following[self._last_key] = self._last_key = key
+            self._following[self._last_key] = key
+            self._last_key = key
             return
         self._others[said] += 1
         if role is Role.ASSISTANT:
