@@ -132,6 +132,7 @@ def _copilot(path: Path, talk: Talk) -> None:
 
 def _cline(path: Path, talk: Talk) -> None:
     _json(path, [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in talk.said])
+    _json(path.with_name("ui_messages.json"), [{"ts": _MS, "type": "say", "say": "text", "text": talk.said[0][1]}])
 
 
 def _goose(path: Path, talk: Talk) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bench.report import emit, progress
 from kalito_mcp.domain.kinds import PASSING, Kind
 from kalito_mcp.inference.meaning import MeaningEmbedder
-from kalito_mcp.kinds.head import WEIGHTS, features, shares
+from kalito_mcp.kinds.head import KINDS, WEIGHTS, features, shares, signs
 from kalito_mcp.kinds.judged import Sentence
 from kalito_mcp.ports.embedder import VectorPolicy
 
@@ -33,6 +33,7 @@ _RATE: Final = 0.05
 _FORGETTING: Final = (0.9, 0.999)
 _SHRINKING: Final = 2.0
 """The L2 penalty on the weights, in units of one sentence's loss."""
+_SHRINKING_OF_LABELS: Final = 1.0
 _BARS: Final = (0.4, 0.5, 0.6, 0.65, 0.7, 0.8)
 
 
@@ -140,10 +141,45 @@ def fitted(
     return weights.astype(np.float32)
 
 
+def told_apart(rows: Sequence[tuple[str, bool]], others: Sequence[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """The column of weights that tells the sentences that have a label from those that do not, and from others; and how
+    well it does so with those that were left out in turn."""
+    sentences = [Sentence(text) for text in (*(text for text, _ in rows), *others)]
+    of_each = np.concatenate([embedded([one.text for one in sentences]), features(sentences), signs(sentences)], axis=1)
+    has_it = np.array([*(has_it for _, has_it in rows), *([False] * len(others))], np.int64)
+    turns = np.random.default_rng(0).integers(0, _FOLDS, len(rows))
+    turns = np.concatenate([turns, np.full(len(others), -1)])
+    found = np.zeros(len(sentences), np.float32)
+    for fold in range(_FOLDS):
+        is_left_out = turns == fold
+        weights = fitted(of_each[~is_left_out], has_it[~is_left_out], 2, _SHRINKING_OF_LABELS)
+        found[is_left_out] = shares(of_each[is_left_out], weights)[:, 1]
+    weights = fitted(of_each, has_it, 2, _SHRINKING_OF_LABELS)
+    return weights[:, 1:] - weights[:, :1], measured(found[: len(rows)], has_it[: len(rows)] == 1)
+
+
+def of_labels() -> dict[str, tuple[NDArray[np.float32], dict[str, Any]]]:
+    """The columns of single labels, in their order, with their figures."""
+    points, keeps = (_rows(name) for name in ("points", "keeps"))
+    asking = {one["text"] for name in ("sentences", "hard") for one in _lines(name) if one["kind"] in PASSING}
+    return {
+        "points": told_apart(points, [text for text, has_it in keeps if has_it]),
+        "keeps": told_apart(keeps, [*sorted(asking), *(text for text, has_it in points if has_it)]),
+    }
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (_SETS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def _rows(name: str) -> list[tuple[str, bool]]:
+    return [(row["text"], row[name]) for row in _lines(name)]
+
+
 def worth(of_each: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
     """How likely each sentence is one that is kept."""
     passing = [_KINDS.index(kind) for kind in PASSING]
-    return np.asarray(1 - shares(of_each, weights[:, :-1])[:, passing].sum(axis=1), np.float32)
+    return np.asarray(1 - shares(of_each, weights[:, :KINDS])[:, passing].sum(axis=1), np.float32)
 
 
 def measured(found: NDArray[np.float32], is_kept: NDArray[np.bool_]) -> dict[str, Any]:
@@ -164,7 +200,7 @@ def owners(labelled: Labelled, of_each: NDArray[np.float32], weights: NDArray[np
     """Of what is kept and taken for the person's, how much is; and how much of the person's that is."""
     of_kept = labelled.is_kept & np.array([one is not None for one in labelled.of])
     is_personal = np.array([one == "person" for one in labelled.of])[of_kept]
-    found = 1 / (1 + np.exp(of_each[of_kept] @ weights[:, -1]))
+    found = 1 / (1 + np.exp(of_each[of_kept] @ weights[:, KINDS]))
     figures: dict[str, float] = {}
     for bar in (0.5, 0.7, 0.8, 0.9):
         taken = found >= bar
@@ -177,7 +213,7 @@ def owners(labelled: Labelled, of_each: NDArray[np.float32], weights: NDArray[np
 def right_kinds(labelled: Labelled, of_each: NDArray[np.float32], weights: NDArray[np.float32]) -> float:
     """Of what is kept, how much is taken for its kind."""
     kept = [at for at, kind in enumerate(_KINDS) if kind not in PASSING]
-    found = shares(of_each[labelled.is_kept], weights[:, :-1])[:, kept].argmax(axis=1)
+    found = shares(of_each[labelled.is_kept], weights[:, :KINDS])[:, kept].argmax(axis=1)
     labels = np.array([_KINDS.index(kind) for kind in labelled.kinds])[labelled.is_kept]
     return float((np.array(kept)[found] == labels).mean())
 
@@ -198,10 +234,16 @@ def main() -> None:
     for fold in range(_FOLDS):
         is_left_out = is_whole & (known.conversation % _FOLDS == fold)
         found[is_left_out] = worth(of_each[is_left_out], trained(known, of_each, ~is_left_out))
-    weights = trained(known, of_each, np.ones(len(found), np.bool_))
+    labels = of_labels()
+    columns = [column for column, _ in labels.values()]
+    of_kinds = trained(known, of_each, np.ones(len(found), np.bool_))
+    signless = np.zeros((len(columns[0]) - len(of_kinds), of_kinds.shape[1]), np.float32)
+    weights = np.concatenate([np.concatenate([of_kinds, signless]), *columns], axis=1)
     if given.train:
         np.save(WEIGHTS, weights.astype("<f2"))
     figures: dict[str, Any] = {"conversations left out in turn": measured(found[is_whole], known.is_kept[is_whole])}
+    figures |= {f"{name} left out in turn": figure for name, (_, figure) in labels.items()}
+    weights = weights[: len(of_kinds)]
     others = {"people": of_lines(_SETS / "people.jsonl")}
     others |= {str(path): of_conversations(path) for path in given.apart}
     for name, other in others.items():

@@ -321,7 +321,10 @@ class Capture:
             return ""
         try:
             known = await memory.hooks.inject_known(
-                conversation.session_id, client=event.host, is_seen=conversation.is_resumed
+                conversation.session_id,
+                seen_after=conversation.seen_after,
+                client=event.host,
+                is_seen=conversation.is_resumed,
             )
         except KalitoError as error:
             _log.warning("what is known is left out of a prompt: %s", error)

@@ -13,6 +13,7 @@ from kalito_mcp.cli.record_lines import indented, redaction_lines
 from kalito_mcp.cli.running import this_person, with_derived, with_memory
 from kalito_mcp.cli.terminal import tell, typed_fields
 from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import short_record_id
 from kalito_mcp.errors import ConfigurationError, Conflict, KalitoError, RevisionConflict
 
 if TYPE_CHECKING:
@@ -44,13 +45,14 @@ def edit(
     settings = settings_of_existing(database, config)
     changes = typed_fields(text, assignments, unset)
     record = with_memory(settings, lambda memory: memory.records.get(record_id))
+    name = short_record_id(record.id)
     if revision is not None and revision > record.revision:
         raise Conflict(
-            f"{record.id} is at revision {record.revision}, and there is no revision {revision} yet; nothing was "
-            f"written. `kalito-mcp history {record.id}` lists its revisions"
+            f"{name} is at revision {record.revision}, and there is no revision {revision} yet; nothing was "
+            f"written. `kalito-mcp history {name}` lists its revisions"
         )
     if revision is not None and revision < record.revision:
-        raise _edited_meanwhile(record.id, record.revision)
+        raise _edited_meanwhile(name, record.revision)
     is_typed = not changes
     if is_typed and (typed := _from_editor(record.text)) is not None:
         changes = {"text": typed}
@@ -69,7 +71,7 @@ def edit(
         if is_typed:
             tell(["Not stored. You wrote:", *indented(changes["text"].split("\n"))])
         if isinstance(error, RevisionConflict):
-            raise _edited_meanwhile(record.id, error.current) from None
+            raise _edited_meanwhile(name, error.current) from None
         raise
     _tell_change(record, changed, difference, derived)
     tell(redaction_lines(changed.redacted))
@@ -118,5 +120,6 @@ def _edited_meanwhile(record_id: str, current: int) -> Conflict:
 
 def _tell_change(before: MemoryRecord, after: MemoryRecord, difference: Iterable[str], derived: Iterable[str]) -> None:
     is_same = before.revision == after.revision
-    state = f"nothing changed; {after.id} is still" if is_same else f"{after.id} is now"
+    name = short_record_id(after.id)
+    state = f"nothing changed; {name} is still" if is_same else f"{name} is now"
     tell([*difference, f"{state} at revision {after.revision}", *derived])

@@ -11,7 +11,7 @@ from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.session_lines import project_names, session_line
 from kalito_mcp.cli.terminal import one_line, tell, tell_json
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import RecordType, short_record_id
 from kalito_mcp.domain.scope import PERSONAL
 
 if TYPE_CHECKING:
@@ -81,4 +81,5 @@ async def _records(memory: "Memory", project: str | None, agent_id: str | None, 
 def _record_line(memory: "Memory", record: MemoryRecord, names: Mapping[str, str]) -> str:
     place = f"  of {names.get(record.project, record.project)}" if record.project else ""
     day = memory.zone.date(record.created_at)
-    return f"{day}  {record.content.get('document_id', record.id)}{place}  {one_line(record.text, _LINE_CHARS)}"
+    name = short_record_id(record.content.get("document_id", record.id))
+    return f"{day}  {name}{place}  {one_line(record.text, _LINE_CHARS)}"

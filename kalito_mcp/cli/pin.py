@@ -9,7 +9,7 @@ from kalito_mcp.cli.options import one_project, settings_of, with_settings
 from kalito_mcp.cli.record_lines import redaction_lines
 from kalito_mcp.cli.running import this_person, with_memory
 from kalito_mcp.cli.terminal import tell, typed_fields
-from kalito_mcp.domain.records import CreatePinRequest, Origin, Reach, SemanticPin
+from kalito_mcp.domain.records import CreatePinRequest, Origin, Reach, SemanticPin, short_record_id
 
 if TYPE_CHECKING:
     from kalito_mcp.memory import Memory
@@ -48,4 +48,4 @@ def command(database: str | None, config: Path | None, text: str, scope: str | N
     pinned = with_memory(settings, pin)
     did = "known already:" if pinned.is_known else "pinned"
     audience = "every conversation" if pinned.reach is Reach.PERSON else "conversations of this project"
-    tell([f"{did} {pinned.id}, for {audience}", *redaction_lines(pinned.redacted)])
+    tell([f"{did} {short_record_id(pinned.id)}, for {audience}", *redaction_lines(pinned.redacted)])

@@ -11,6 +11,7 @@ from kalito_mcp.cli.options import every_project, settings_to_read, with_setting
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import one_line, tell, tell_json
 from kalito_mcp.domain.known import KnownRecord, Profile
+from kalito_mcp.domain.records import short_record_id
 from kalito_mcp.domain.time import to_iso
 
 if TYPE_CHECKING:
@@ -74,4 +75,4 @@ def _proposals(proposed: Sequence[KnownRecord]) -> Iterator[str]:
 
 
 def _line(created_at: int, record_id: str, text: str) -> str:
-    return f"  {to_iso(created_at)[:10]}  {record_id}  {one_line(text, _LINE_CHARS)}"
+    return f"  {to_iso(created_at)[:10]}  {short_record_id(record_id)}  {one_line(text, _LINE_CHARS)}"

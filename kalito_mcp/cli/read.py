@@ -12,7 +12,7 @@ from kalito_mcp.cli.record_lines import indented
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.session_lines import project_names
 from kalito_mcp.cli.terminal import one_line, tell, tell_json
-from kalito_mcp.domain.records import MessageWithImportance
+from kalito_mcp.domain.records import MessageWithImportance, short_record_id
 from kalito_mcp.domain.sessions import Session
 from kalito_mcp.domain.zone import Zone
 from kalito_mcp.errors import InvalidInput, RecordNotFound, SessionNotFound
@@ -111,7 +111,8 @@ async def _session_of(memory: "Memory", named: str) -> tuple[Session, int | None
         return begun[0], None
     session = None if record.session_id is None else await memory.conversations.get(record.session_id)
     if session is None:
-        raise InvalidInput(f"{record.id} is in no conversation; read it with: kalito-mcp show {record.id}")
+        name = short_record_id(record.id)
+        raise InvalidInput(f"{name} is in no conversation; read it with: kalito-mcp show {name}")
     source = record.content.get("source_message_id")
     if source is not None:
         return session, (await memory.records.get(source)).seq

@@ -13,6 +13,7 @@ from kalito_mcp.cli.terminal import one_line
 from kalito_mcp.contexts.excerpts import excerpt
 from kalito_mcp.domain.erasing import FoundRecord
 from kalito_mcp.domain.memory_records import DELETED_AT, MemoryRecord
+from kalito_mcp.domain.records import short_record_id
 from kalito_mcp.domain.search import Hit
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
@@ -33,7 +34,12 @@ _SHOWN_BY_NAME: Final = (
 def record_lines(record: MemoryRecord) -> list[str]:
     """The record as a person reads it: what it is, its fields, then its text, indented."""
     shown = record.to_dict()
-    head = [record.id, str(record.type), f"{_minute(shown['timestamp'])} UTC", f"revision {record.revision}"]
+    head = [
+        short_record_id(record.id),
+        str(record.type),
+        f"{_minute(shown['timestamp'])} UTC",
+        f"revision {record.revision}",
+    ]
     if record.is_deleted:
         head.append(f"forgotten since {_minute(to_iso(record.content[DELETED_AT]))} UTC")
     importance = f"{shown['importance']} ({shown['importance_score']:.2f})"
@@ -44,11 +50,11 @@ def record_lines(record: MemoryRecord) -> list[str]:
         "origin": f"{record.origin}, through {record.client}" if record.client else str(record.origin),
         "importance": f"{importance}, critical" if shown["critical"] else importance,
         "tags": ", ".join(shown["tags"]),
-        "caused by": record.content.get("caused_by"),
-        "led to": ", ".join(record.led_to),
+        "caused by": short_record_id(record.content.get("caused_by", "")),
+        "led to": ", ".join(map(short_record_id, record.led_to)),
         "used": f"{_times(record.usage_count)}, last {_minute(shown['last_used'])} UTC" if record.last_used else None,
         **{
-            name.replace("_", " "): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            name.replace("_", " "): _field(value)
             for name, value in shown.items()
             if name not in (*_SHOWN_BY_NAME, DELETED_AT)
         },
@@ -57,17 +63,26 @@ def record_lines(record: MemoryRecord) -> list[str]:
     return ["  ".join(head), *labelled, "", *indented(record.text.split("\n"))]
 
 
+def _field(value: Any) -> str:
+    """The value of a field: a word as it is, an id in its short form, anything else as JSON."""
+    if isinstance(value, list):
+        value = [short_record_id(one) if isinstance(one, str) else one for one in value]
+    return short_record_id(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def erasure_line(given_id: str, records: Sequence[MemoryRecord], zone: Zone = UTC_ZONE) -> str:
     """The text that an erasure of this id would remove: day, first 80 characters, and how many parts of a document."""
     first, *others = records
     day = zone.date(first.created_at)
-    head = f"{given_id}  {day}  {len(records)} parts" if others else f"{first.id}  {day}"
+    head = (
+        f"{short_record_id(given_id)}  {day}  {len(records)} parts" if others else f"{short_record_id(first.id)}  {day}"
+    )
     return f"{head}  {one_line(first.text)}"
 
 
 def remembered_line(given_type: str, records: Sequence[MemoryRecord]) -> str:
     """The line about a kept record, with the id that names all of it."""
-    name = records[0].content.get("document_id", records[0].id)
+    name = short_record_id(records[0].content.get("document_id", records[0].id))
     parts = f" in {len(records)} parts" if len(records) > 1 else ""
     project = records[0].project
     did = "known already:" if records[0].is_known else "remembered"
@@ -89,13 +104,13 @@ def hit_line(hit: Hit, query: str = "", zone: Zone = UTC_ZONE, names: Mapping[st
     if hit.space is not None:
         who, place = "shared", f"{place}  in {one_line(hit.space)}"
     words = as_data(excerpt(hit.text, frozenset(query_terms(query)), HIT_CHARS))
-    return f"{hit.record_id}  {kind}  {zone.date(hit.created_at)}{place}  {who}: {words}{again}"
+    return f"{short_record_id(hit.record_id)}  {kind}  {zone.date(hit.created_at)}{place}  {who}: {words}{again}"
 
 
 def turn_lines(hit: Hit) -> list[str]:
     """The turns just before and after a hit, a line each."""
     return indented(
-        f"{turn.record_id}  {one_line(turn.name or turn.role or '')}: {one_line(turn.text, HIT_CHARS)}"
+        f"{short_record_id(turn.record_id)}  {one_line(turn.name or turn.role or '')}: {one_line(turn.text, HIT_CHARS)}"
         for turn in hit.turns
     )
 
@@ -116,16 +131,19 @@ def nothing_lines(note: str | None, given: Sequence[str]) -> list[str]:
 
 def derived_lines(record_id: str, pins: Sequence[MemoryRecord], summaries: Sequence[MemoryRecord]) -> list[str]:
     """The pins that still repeat a changed message, and the summaries that were rewritten with it."""
-    lines = [f"{pin.id} came from {record_id} and still says: {one_line(pin.text)}" for pin in pins]
+    lines = [
+        f"{short_record_id(pin.id)} came from {short_record_id(record_id)} and still says: {one_line(pin.text)}"
+        for pin in pins
+    ]
     if summaries:
-        ids = ", ".join(one.id for one in summaries)
+        ids = ", ".join(short_record_id(one.id) for one in summaries)
         lines.append(f"rewritten: {ids} (`kalito-mcp history ID` shows the earlier text)")
     return lines
 
 
 def found_lines(found: Iterable[FoundRecord]) -> list[str]:
     """The records of a preview, one a line: id and first words."""
-    return indented([f"{one.id}  {one_line(one.text)}" for one in found])
+    return indented([f"{short_record_id(one.id)}  {one_line(one.text)}" for one in found])
 
 
 def edit_line(edit: Mapping[str, Any]) -> str:
@@ -146,7 +164,7 @@ def task_lines(tasks: Sequence[MemoryRecord], now: datetime) -> list[str]:
         overdue = " overdue" if is_overdue(task, now) else ""
         rows.append(
             (
-                task.id,
+                short_record_id(task.id),
                 str(task.content["status"]),
                 str(task.content["priority"]),
                 f"{_minute(due)}{overdue}" or "-",

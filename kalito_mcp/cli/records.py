@@ -21,6 +21,7 @@ from kalito_mcp.cli.subject import confirmed_session, confirmed_token, subject_r
 from kalito_mcp.cli.terminal import ask, tell, tell_json
 from kalito_mcp.domain.erasing import PurgeReport
 from kalito_mcp.domain.memory_records import MemoryRecord
+from kalito_mcp.domain.records import short_record_id
 from kalito_mcp.domain.time import last_moment
 from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound
 
@@ -117,7 +118,7 @@ def forget(
         if record_ids or request is not None:
             raise click.UsageError("give --session, or IDs, or --about and --identifier")
         ids = confirmed_session(settings, session_id, is_agreed=yes)
-        tell(f"forgot {one}" for one in with_memory(settings, partial(_forget_all, ids)))
+        tell(f"forgot {short_record_id(one)}" for one in with_memory(settings, partial(_forget_all, ids)))
         return
     if request is None:
         if not record_ids:
@@ -130,7 +131,7 @@ def forget(
             settings,
             lambda memory: memory.records.forget_previewed(request, token, agent_id=agent_id, editor=this_person()),
         )
-        tell(f"forgot {one.id}" for one in forgotten)
+        tell(f"forgot {short_record_id(one.id)}" for one in forgotten)
 
 
 @click.command()
@@ -191,8 +192,8 @@ def purge(
 
 
 def _tell_erased(report: PurgeReport) -> None:
-    tell(f"erased {one}" for one in report.erased)
-    tell(f"rewritten without the erased text: {one}" for one in report.rewritten)
+    tell(f"erased {short_record_id(one)}" for one in report.erased)
+    tell(f"rewritten without the erased text: {short_record_id(one)}" for one in report.rewritten)
     tell(f"could not clean {place}: {reason}" for place, reason in report.remaining.items())
     if not report.remaining:
         tell([f"no erased text remains in the memory's {'tables' if report.elsewhere else 'files'}"])
@@ -248,9 +249,9 @@ def _change_all(settings: "Settings", record_ids: Iterable[str], *, is_forgotten
         for given, before in found.items():
             after, derived = await with_derived(memory, before[0], partial(change, given, editor=this_person()))
             revisions = {one.id: one.revision for one in before}
-            lines += [
-                f"{one.id} {already}" if one.revision == revisions.get(one.id) else f"{did} {one.id}" for one in after
-            ]
+            for one in after:
+                name = short_record_id(one.id)
+                lines.append(f"{name} {already}" if one.revision == revisions.get(one.id) else f"{did} {name}")
             # A restored message agrees with its pins again: there is nothing to report.
             lines += derived if is_forgotten else []
         return lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kalito_mcp.cli.options import Commands, settings_of, settings_of_existing, with_settings
+from kalito_mcp.cli.options import Commands, settings_of, settings_of_existing, settings_to_read, with_settings
 from kalito_mcp.cli.running import with_memory
 from kalito_mcp.cli.terminal import ask
 from kalito_mcp.text.plurals import plural
@@ -66,7 +66,7 @@ def list_all(database: str | None, config: Path | None) -> None:
 @with_settings
 def show(database: str | None, config: Path | None, name: str, is_json: bool) -> None:
     """Show the snapshot NAME: its size, and the questions that rank highest."""
-    shown = _with_agent(settings_of_existing(database, config), None, lambda agent: agent.snapshot_overview(name))
+    shown = _with_agent(settings_to_read(database, config), None, lambda agent: agent.snapshot_overview(name))
     if is_json:
         click.echo(json.dumps(shown, ensure_ascii=False))
         return
@@ -113,7 +113,7 @@ def diff(database: str | None, config: Path | None, agent_id: str, earlier: str,
         before = await agent.read_snapshot(earlier)
         return before, await _as_it_would_be_saved(agent) if later is None else await agent.read_snapshot(later)
 
-    found = compare(*_with_agent(settings_of_existing(database, config), agent_id, both))
+    found = compare(*_with_agent(settings_to_read(database, config), agent_id, both))
     click.echo(
         f"{plural(len(found.added), 'node')} added, {len(found.removed)} removed, {len(found.changed)} changed; "
         f"{plural(found.added_edges, 'edge')} added, {found.removed_edges} removed"

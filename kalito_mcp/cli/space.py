@@ -17,6 +17,7 @@ from kalito_mcp.cli.options import (
 )
 from kalito_mcp.cli.running import this_person, with_memory
 from kalito_mcp.cli.terminal import tell
+from kalito_mcp.domain.records import short_record_id
 from kalito_mcp.domain.spaces import Membership, Role, Space
 from kalito_mcp.text.plurals import plural
 
@@ -101,7 +102,7 @@ def share(database: str | None, config: Path | None, record_id: str, name: str |
     """Share the record ID, or bring what was shared of it up to date."""
     settings = settings_of_existing(database, config)
     _, shared = with_memory(settings, lambda memory: memory.spaces.share(record_id, name, editor=this_person()))
-    tell([f"shared {shared.source_id} in {shared.space} as {shared.record_id}"])
+    tell([f"shared {short_record_id(shared.source_id)} in {shared.space} as {short_record_id(shared.record_id)}"])
 
 
 @command.command()
@@ -111,7 +112,7 @@ def keep(database: str | None, config: Path | None, record_id: str) -> None:
     """Keep what somebody proposes in a space as a note of your own, which all your conversations know."""
     settings = settings_of_existing(database, config)
     kept = with_memory(settings, lambda memory: memory.records.keep(record_id, editor=this_person()))
-    tell([f"kept as {kept.id}"])
+    tell([f"kept as {short_record_id(kept.id)}"])
 
 
 @command.command()

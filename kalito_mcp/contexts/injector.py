@@ -30,6 +30,7 @@ from kalito_mcp.ports.store import ReadView
 from kalito_mcp.ports.tokens import TokenCounter
 from kalito_mcp.retrieval.question import Question
 from kalito_mcp.retrieval.search import Searcher
+from kalito_mcp.text.analysis import terms
 from kalito_mcp.text.questions import ends_by_asking, questions_in
 from kalito_mcp.text.sentences import split_sentences
 
@@ -41,6 +42,9 @@ _MOST_HITS: Final = 12
 _BESIDE_SHOWN: Final = 0.6
 """The least score, as a share of that of a hit that the conversation has already: what is far from the answer adds
 nothing to it."""
+
+_AGAIN: Final = 0.5
+"""The least share of common terms, of all that a prompt and a message have, at which the one says the other again."""
 
 _RECALLED: Final = "Remembered from other conversations, perhaps of use here."
 _START: Final = "Known of the user and the project."
@@ -102,9 +106,11 @@ class Injector:
             return Injection()
         request = replace(request, is_urgent=True)
         prepared = await self._searcher.prepare(scope, request)
+        said = frozenset(terms(prompt))
 
         def is_shown(hit: Hit) -> bool:
-            return hit.record_id in shown or not shown.isdisjoint(hit.same)
+            # Who says again what is known wants what was answered, which a pin of those words does not show.
+            return hit.record_id in shown or not (shown.isdisjoint(hit.same) or _is_again(said, hit.text))
 
         def is_new(one: Hit | Candidate) -> bool:
             return one.record_id not in shown and is_trusted(one)
@@ -200,6 +206,11 @@ class Injector:
         )
         contents = {PartName.FOUND: PartContent(ids, found.lines)}
         return self._counted("\n".join([first, *found.lines, last]), ids, contents, unfitting)
+
+
+def _is_again(said: frozenset[str], text: str) -> bool:
+    earlier = frozenset(terms(text))
+    return len(said & earlier) >= _AGAIN * len(said | earlier)
 
 
 def _without_unanswered(hits: Sequence[Hit], around: Sequence[Candidate]) -> list[Hit]:

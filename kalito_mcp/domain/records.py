@@ -5,6 +5,7 @@ ISO 8601 in `to_dict()`. `seq` numbers the messages of a session from 1 without 
 clocks can go back.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,6 +21,7 @@ NOTE_SOURCE: Final = f"{NOTE}:"
 """How the source of a note begins, which is made for it."""
 
 PIN_IMPORTANCE: Final = 0.8
+_WITH_MOMENT: Final = re.compile(r"([a-z]+)_\d+_([0-9a-z]{9}(?:\.\d+)?)")
 HOOK_KEY: Final = "hook:"
 """How the client keys begin of what hooks report."""
 
@@ -124,6 +126,13 @@ def message_record_id(number: int | str) -> str:
 def full_record_id(record_id: str) -> str:
     """The id itself, or `msg_45` for `45`: a message may be named by its number."""
     return message_record_id(record_id) if record_id.isdecimal() else record_id
+
+
+def short_record_id(record_id: str) -> str:
+    """The id without the moment in its middle: `pin_mmt85sz8b` for `pin_1763107261124_mmt85sz8b`. Other ids are
+    returned as they are."""
+    parts = _WITH_MOMENT.fullmatch(record_id)
+    return record_id if parts is None else f"{parts[1]}_{parts[2]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 import reprlib
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 _LARGEST_SHOWN: Final = 10**18
+_MOST_LISTED: Final = 30
 
 
 def shown(value: Any) -> str:
@@ -15,11 +17,18 @@ def shown(value: Any) -> str:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """`; did you mean 'x'?` with the most similar known name, or `; use one of ...` with all of them."""
+    """`; did you mean 'x'?` with the most similar known name, or `; use one of ...` with all of them, up to thirty.
+    A beginning that all names share, such as KALITO_, makes none similar."""
     import difflib  # noqa: PLC0415 - only for a refusal
 
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else f"; use one of {', '.join(known)}"
+    letters = zip(name, *known, strict=False)
+    shared = name[: sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, letters))]
+    near = difflib.get_close_matches(name[len(shared) :], [one[len(shared) :] for one in known], n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {shared + near[0]!r}?"
+    return (
+        f"; use one of {', '.join(known)}" if len(known) <= _MOST_LISTED else f"; none of the {len(known)} is like it"
+    )
 
 
 def camel_case(name: str) -> str:

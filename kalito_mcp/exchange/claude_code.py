@@ -22,6 +22,8 @@ _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _QUEUED: Final = ("attachment", "queue-operation")
 """Records of what the user typed while the assistant worked. Nobody goes back and asks otherwise with these."""
+_WHY_SENT: Final = (None, "absorbed_mid_turn")
+"""Reasons for which the host takes words out of its queue and sends them. Otherwise they are not sent."""
 _SIGNS: Final = ("isMeta", "isVisibleInTranscriptOnly", "isCompactSummary", "isApiErrorMessage", "isSynthetic")
 """Fields of a record that the host wrote; in a record of the user, also the next one."""
 _BY_TOOL: Final = "sourceToolUseID"
@@ -72,8 +74,9 @@ class _Queue:
     waiting: dict[int, str] = field(default_factory=dict[int, str])
     sent: dict[int, str] = field(default_factory=dict[int, str])
 
-    def take(self, operation: Any, begin: int, words: str) -> None:
+    def take(self, record: dict[str, Any], begin: int, words: str) -> None:
         """Follow a record of the queue."""
+        operation = record.get("operation")
         if operation == "enqueue":
             if words:
                 self.waiting[begin] = words
@@ -83,7 +86,9 @@ class _Queue:
             named = (place for place, one in self.waiting.items() if one == words)
             place = next(named, None) if words else next(iter(self.waiting))
             if place is not None:
-                self.sent[place] = self.waiting.pop(place)
+                said = self.waiting.pop(place)
+                if record.get("reason") in _WHY_SENT:
+                    self.sent[place] = said
 
     def repeated(self, said: str) -> None:
         """Leave out the words that a message has as lines of it."""
@@ -124,7 +129,7 @@ class ClaudeCode:
                 continue
             prompt, is_queued = _prompt_before(record, tree), record.get("type") in _QUEUED
             if record.get("type") == "queue-operation":
-                queue.take(record.get("operation"), line.begin, said)
+                queue.take(record, line.begin, said)
                 said = said if line.begin in queue.waiting else ""
             elif said and _role(record) is Role.USER:
                 queue.repeated(said)

@@ -20,6 +20,7 @@ _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _EDITORS: Final = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 _HISTORY: Final = "api_conversation_history.json"
 _MESSAGES: Final = ".messages.json"
+_SHOWN_MESSAGES: Final = "ui_messages.json"
 _TYPED: Final = ("task", "user_message", "feedback", "answer")
 _TOOL_ANSWER: Final = re.compile(r"\[[^\]\n]{1,500}\] Result:")
 _TOOL_CALL: Final = re.compile(
@@ -68,7 +69,7 @@ class Cline:
         session_id = text_or_none(named) or default
         about = _about(reading.path, session_id)
         folder = next((one for name in _FOLDERS if (one := text_or_none(about.get(name)))), None)
-        begun = moment(about.get("ts")) or moment(about.get("created_at"))
+        begun = _first_shown(reading.path) or moment(about.get("ts")) or moment(about.get("created_at"))
         turns = _turns(session_id, messages, reading, is_history=is_history)
         yield Conversation(session_id, turns, folder, begun)
 
@@ -95,6 +96,16 @@ def _about(path: Path, session_id: str) -> dict[str, Any]:
     return {}
 
 
+def _first_shown(path: Path) -> int | None:
+    """When the first message of a task was shown, from the file next to it; None without that file."""
+    try:
+        value = parsed((path.parent / _SHOWN_MESSAGES).read_bytes())
+    except OSError:
+        return None
+    first = value[0] if isinstance(value, list) and value else None
+    return moment(first.get("ts")) if isinstance(first, dict) else None
+
+
 def _turns(session_id: str, messages: list[Any], reading: Reading, *, is_history: bool) -> Iterator[Turn]:
     for place, message in enumerate(messages):
         named = message.get("role") if isinstance(message, dict) else None
@@ -104,8 +115,9 @@ def _turns(session_id: str, messages: list[Any], reading: Reading, *, is_history
             continue
         clean = words_of if not is_history else _typed if role is Role.USER else _replied
         if said := spoken(message.get("content"), reading.skipped, clean):
-            key = text_or_none(message.get("id")) or hash_of(session_id, place, role.value, said)
-            yield Turn(role, said, key, moment(message.get("ts")))
+            named = text_or_none(message.get("id"))
+            key = named or hash_of(session_id, place, role.value, said)
+            yield Turn(role, said, key, moment(message.get("ts")), has_id=named is not None)
 
 
 def _typed(text: str) -> str:

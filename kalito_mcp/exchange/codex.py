@@ -73,8 +73,11 @@ class Codex:
             return  # what it has of its own is not known
         origin = meta.get("forked_from_id")
         if isinstance(origin, str) and not reading.start:
+            turns = _in_places(turns, origin, is_copy=copied is None)
             others = iter(()) if copied is None else _turns(session_id, Reading(copied))
             turns = without_copies(turns, others, reading, origin=origin)
+        elif not reading.start:
+            turns = _in_places(turns, session_id, is_copy=False)
         folder = meta.get("cwd")
         yield Conversation(
             session_id, turns, folder if isinstance(folder, str) else None, moment(first.get("timestamp"))
@@ -135,6 +138,19 @@ def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:
             waiting = line.begin if begun is None else begun
     if waiting is not None and reading.path.suffix != SUFFIX:
         reading.read_to = waiting
+
+
+def _in_places(turns: Iterator[Turn], first_id: str, *, is_copy: bool) -> Iterator[Turn]:
+    """The turns, each also with a key of its place in the session `first_id`, in which the conversation began.
+
+    A fork has other times. If the first session is missing, the fork is stored with these keys, by which the first one
+    is recognised later.
+    """
+    for place, turn in enumerate(turns):
+        turn.also = hash_of(first_id, place, turn.role.value, turn.text)
+        if is_copy:
+            turn.key, turn.also = turn.also, turn.key
+        yield turn
 
 
 class _Typed:

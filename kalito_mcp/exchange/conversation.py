@@ -32,6 +32,10 @@ class Turn:
     is_typed: bool = False
     """Whether the source says that the user typed it."""
     origin: str | None = None
+    has_id: bool = True
+    """Whether `key` is an id, and not a hash of the words, which are others while they are being written."""
+    also: str | None = None
+    """Another key, under which it may be stored."""
 
 
 @dataclass(slots=True)

@@ -5,7 +5,8 @@ left out wherever its file lies, and whichever of the two was imported first. It
 
 - by the ids of its messages;
 - by the conversation that the source says it was copied from, and the words;
-- if the source gives neither, as what was recorded live, by two messages of the same side, words and moment.
+- if the source gives neither, as what was recorded live, by two messages of the same side, words and moment. What does
+  not say when is as old as its conversation.
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -15,7 +16,7 @@ from typing import Final
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Turn
-from kalito_mcp.exchange.stored import Stored, client_key, digest, parts_of
+from kalito_mcp.exchange.stored import Stored, client_key, digest, keys_of, parts_of
 from kalito_mcp.memory import Memory
 from kalito_mcp.safety.redaction import redact, usable_handle
 
@@ -65,13 +66,12 @@ class Copies:
         rest = iter(turns)
         is_beginning = True
         for turn in chain(await self._first(rest), rest):
-            key = client_key(self._source, turn.key)
-            if is_beginning and not self._own.has_key(key):
-                named, origin = await self._by_id(turn, key), await self._origin(turn)
+            if is_beginning and not self._own.has_key(*self._keys(turn)):
+                named, origin = await self._by_id(turn), await self._origin(turn)
                 others = [one for one in (named, origin) if one is not None]
                 # Hooks may report only a part of an answer. Then the other parts are new.
                 is_beginning = bool(others and turn.role is Role.ASSISTANT) or self._own.has_words(turn)
-                if named is not None or (origin is not None and not self._is_rest(origin, turn, key)):
+                if named is not None or (origin is not None and not self._is_rest(origin, turn)):
                     is_beginning = True
                     self.count += 1
                     continue
@@ -82,10 +82,9 @@ class Copies:
         first = next(turns, None)
         if first is None:
             return []
-        key = client_key(self._source, first.key)
-        if first.at is None or first.origin or self._own.has_key(key) or self._own.has_words(first):
+        if first.at is None or first.origin or self._own.has_key(*self._keys(first)) or self._own.has_words(first):
             return [first]
-        if await self._by_id(first, key) is not None:
+        if await self._by_id(first) is not None:
             return [first]
         read = [first]
         found = await self._memory.imports.sessions_at(first.role, first.at, _SAME_MOMENT_MS)
@@ -93,31 +92,37 @@ class Copies:
         suspects = [one for one in others if one.has_said(first)]
         while suspects and self._live is None and (turn := next(turns, None)) is not None:
             read.append(turn)
-            named = await self._by_id(turn, client_key(self._source, turn.key))
+            named = await self._by_id(turn)
             self._live = next((one for one in suspects if one is named or one.has_said(turn)), None)
             if turn.role is Role.USER or len(read) == _MOST_READ:
                 break
         return read
 
-    async def _by_id(self, turn: Turn, key: str) -> _Other | None:
+    def _keys(self, turn: Turn) -> list[str]:
+        return keys_of(self._source, turn)
+
+    async def _by_id(self, turn: Turn) -> _Other | None:
         """The conversation that has the message of this id."""
-        named = next((one for one in self._others.values() if one.has(turn, key)), None)
+        keys = self._keys(turn)
+        named = next((one for one in self._others.values() for key in keys if one.has(turn, key)), None)
         if named is not None:
             return named
-        found = await self._memory.imports.sessions_holding(key)
-        others = [await self._other(one) for one in found if one not in self._own.session_ids]
-        return next((one for one in others if one.has(turn, key)), None)
+        for key in keys:
+            found = await self._memory.imports.sessions_holding(key)
+            others = [await self._other(one) for one in found if one not in self._own.session_ids]
+            named = named or next((one for one in others if one.has(turn, key)), None)
+        return named
 
     async def _origin(self, turn: Turn) -> _Other | None:
         """The conversation that the source names, or in which the beginning was recorded live."""
         named = None if turn.origin is None else usable_handle(turn.origin, self._source)
         return self._live if named is None or named in self._own.session_ids else await self._other(named)
 
-    def _is_rest(self, other: _Other, turn: Turn, key: str) -> bool:
+    def _is_rest(self, other: _Other, turn: Turn) -> bool:
         """Take what the other conversation has out of the turn. Whether something is left."""
         if other is self._live and turn.role is Role.USER and not other.has_said(turn):
             return True  # the same words, at another moment
-        if rest := other.words.new_of(turn, key):
+        if rest := other.words.new_of(turn, client_key(self._source, turn.key)):
             turn.text = rest
         return bool(rest)
 

@@ -23,10 +23,10 @@ from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.validation import checked_text
 from kalito_mcp.errors import ClientKeyReused, Conflict, InvalidInput, NotFound, SessionFinalized, StorageError
-from kalito_mcp.exchange.completing import complete
+from kalito_mcp.exchange.completing import complete, stored_key
 from kalito_mcp.exchange.conversation import MOST_BYTES, Conversation, Note, Reading, Source, Turn
 from kalito_mcp.exchange.copies import Copies
-from kalito_mcp.exchange.stored import Stored, client_key, parts_of
+from kalito_mcp.exchange.stored import Stored, parts_of
 from kalito_mcp.memory import Memory
 from kalito_mcp.projects import is_folder, spelled
 from kalito_mcp.safety.redaction import usable_handle
@@ -202,22 +202,22 @@ class Importer:
         new_count = 0
         batch: list[NewMessage] = []
         size = 0
-        at = conversation.started_at or file.modified_ms
         copies = None if self.memory is None else Copies(self.memory, stored, file.source.name)
-        turns = self._counted(conversation.turns)
+        turns = self._counted(conversation)
         async for turn in copies.without(turns) if copies else _one_by_one(turns):
-            at = turn.at if turn.at is not None else at
+            at = turn.at if turn.at is not None else file.modified_ms
             if self._since is not None and at < self._since:
                 reading.skipped["older than --since"] += 1
                 is_whole = False
                 continue
             for part in self._parts(turn):
-                message = self._message(part, at, file.source, stored)
+                key = await stored_key(stored, part, file.source.name)
+                message = self._message(part, at, key, stored)
                 if message is not None:
                     batch.append(message)
                     size += len(message.text)
                 elif not file.source.is_appended:
-                    await self._complete(part, file.source, stored)
+                    self.report.completed += await complete(stored, part, key)
             if len(batch) >= MOST_TURNS or size >= _MOST_CHARACTERS:
                 new_count += await self._record(conversation, batch, stored)
                 self._progress(self._done + min(reading.read_to, file.size) - reading.start, self.report.messages)
@@ -298,16 +298,18 @@ class Importer:
         if turn.role is not Role.USER:
             return [turn]
         words, unascribed = heard(turn.text, is_typed=turn.is_typed)
-        parts = [replace(turn, role=Role.SYSTEM, text=unascribed, key=f"{turn.key}:unascribed")] if unascribed else []
+        parts: list[Turn] = []
+        if unascribed:
+            also = turn.also and f"{turn.also}:unascribed"
+            parts = [replace(turn, role=Role.SYSTEM, text=unascribed, key=f"{turn.key}:unascribed", also=also)]
         if words:
             parts.append(replace(turn, text=words))
         elif not unascribed:
             self.report.skipped["text of the host"] += 1
         return parts
 
-    def _message(self, turn: Turn, at: int, source: Source, stored: Stored) -> NewMessage | None:
+    def _message(self, turn: Turn, at: int, key: str, stored: Stored) -> NewMessage | None:
         """The turn as it is recorded; None if it is stored already."""
-        key = client_key(source.name, turn.key)
         text = stored.new_of(turn, key)
         if not text:
             self.report.present += 1
@@ -315,16 +317,14 @@ class Importer:
         model = turn.model if turn.model and len(turn.model) <= _MOST_MODEL and turn.model.isprintable() else None
         return NewMessage(turn.role, text, created_at=at, client_key=key, model_id=model)
 
-    def _counted(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        for turn in turns:
+    def _counted(self, conversation: Conversation) -> Iterator[Turn]:
+        """The turns. One that does not say when was said with the one before it; the first, when it all began."""
+        at = conversation.started_at
+        for turn in conversation.turns:
             self.report.found += 1
+            at = at if turn.at is None else turn.at
+            turn.at = at
             yield turn
-
-    async def _complete(self, turn: Turn, source: Source, stored: Stored) -> None:
-        """Complete a stored message of which the source has more now."""
-        number = stored.to_complete(turn, client_key(source.name, turn.key))
-        if number is not None and stored.memory is not None:
-            self.report.completed += await complete(stored.memory, number, turn.text)
 
     async def _record(self, conversation: Conversation, batch: Sequence[NewMessage], stored: Stored) -> int:
         """Record the messages, and return how many were new. Those that are refused are counted."""

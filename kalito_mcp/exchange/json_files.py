@@ -24,6 +24,8 @@ _SPACE: Final = re.compile("[ \t\r\n\ufeff\0]+")
 _BLANK: Final = re.compile(rb"(?:[ \t\r\n\0]|\xef\xbb\xbf)+")
 _MOST_LOOKED_AT: Final = 50_000_000
 """Bytes that are looked at to find a whole object behind a torn one."""
+_MOST_OF_A_SIGN: Final = 16
+"""Bytes of a word or an escape of JSON that can be cut in two, with room to spare."""
 
 
 @dataclass(slots=True)
@@ -38,7 +40,7 @@ class Line:
 def json_lines(reading: Reading) -> Iterator[Line]:
     """The objects of a file with one a line, from `reading.start` on. Sets `read_to` to the end of the last whole line.
 
-    A last line without a line feed is read if it is whole. If it is torn, the next reading begins with it. Where a
+    A last line without a line feed is read if it is whole. If its end is torn, the next reading begins with it. Where a
     program was stopped, or two wrote at once, a line has several objects: the whole ones are read, what is torn is
     counted. A compressed file is read whole; bytes count the unpacked lines.
     """
@@ -94,21 +96,31 @@ def _values(raw: bytes, reading: Reading, *, is_growing: bool = False) -> Iterat
     while (place := _end_of_blank(raw, place)) < len(raw):
         try:
             _, end = _DECODER.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            if is_growing:
+        except (ValueError, RecursionError) as error:
+            behind = (
+                None if is_growing and _may_grow(error, raw) else _behind_torn(raw, text, place, is_growing=is_growing)
+            )
+            if behind is None:
                 reading.skipped["torn last line"] += 1
                 yield _NOTHING, place, len(raw)
                 return
             reading.skipped[_TORN] += 1
-            place = _behind_torn(raw, text, place)
+            place = behind
         else:
             yield parsed(raw[place:end]), place, end
             place = end
 
 
-def _behind_torn(raw: bytes, text: str, place: int) -> int:
+def _may_grow(error: Exception, raw: bytes) -> bool:
+    """Whether more bytes can make a value of what could not be read."""
+    if not isinstance(error, json.JSONDecodeError):
+        return True
+    return error.msg.startswith("Unterminated") or error.pos > len(raw) - _MOST_OF_A_SIGN
+
+
+def _behind_torn(raw: bytes, text: str, place: int, *, is_growing: bool) -> int | None:
     """Where a whole object begins behind a torn one: the first behind which the line ends, or another one begins.
-    Otherwise the next line."""
+    Otherwise the next line. None if the line may grow, and an object of it with it."""
     line_end = raw.find(b"\n", place)
     line_end = len(raw) if line_end < 0 else line_end
     left = _MOST_LOOKED_AT
@@ -116,13 +128,15 @@ def _behind_torn(raw: bytes, text: str, place: int) -> int:
         try:
             _, end = _DECODER.raw_decode(text, place)
         except (ValueError, RecursionError) as error:
+            if is_growing and _may_grow(error, raw):
+                return None
             left -= max(1_000, getattr(error, "pos", place) - place)
             continue
         following = _end_of_blank(raw, end)
         if following >= line_end or raw[following] == ord("{"):
             return place
         place = end - 1  # it is a part of the torn one
-    return line_end + 1
+    return None if is_growing else line_end + 1
 
 
 def _end_of_blank(raw: bytes, place: int) -> int:

@@ -42,6 +42,10 @@ class Stored:
     """The answers among these, by the prompt before them."""
     _all_answers: StoredAnswers = field(default_factory=StoredAnswers)
     """The same answers, for a source that begins after their prompts."""
+    _following: dict[str, str] = field(default_factory=dict[str, str])
+    """The client key of the message of this source that follows each, and of the first one after an empty key."""
+    _last_key: str = ""
+    _key_before: str = ""
     _stored_prompt: bytes = b""
     _prompt: bytes = b""
 
@@ -67,6 +71,8 @@ class Stored:
             self._stored_prompt = said
         if key is not None:
             self._keys[key] = _Kept(said, len(text), number)
+            self._following[self._last_key] = key
+            self._last_key = key
             return
         self._others[said] += 1
         if role is Role.ASSISTANT:
@@ -74,13 +80,28 @@ class Stored:
             self._answers.setdefault(self._stored_prompt, StoredAnswers()).add(answer)
             self._all_answers.add(answer)
 
-    def has_key(self, key: str) -> bool:
-        """Whether the source's message with this client key is stored."""
-        return key in self._keys
+    def has_key(self, *keys: str) -> bool:
+        """Whether the source's message with one of these client keys is stored."""
+        return any(key in self._keys for key in keys)
 
     def has_words(self, turn: Turn) -> bool:
         """Whether the words of a turn are stored without a client key of the source, and not found yet."""
         return bool(self._others) and self._others[digest(turn.role, redact(turn.text).text)] > 0
+
+    def in_place(self, turn: Turn, key: str) -> tuple[str, int] | None:
+        """The client key and the number of the answer that is stored where this one would be, if this one has no id and
+        is not stored with its own words."""
+        following = self._following.get(self._key_before, "")
+        self._key_before = key
+        kept = self._keys.get(following)
+        if turn.has_id or turn.role is not Role.ASSISTANT or key in self._keys or self._all_answers.has_any:
+            return None
+        return None if kept is None else (following, kept.number)
+
+    def now_in_place(self, key: str) -> str:
+        """The key, which is that of the last turn."""
+        self._key_before = key
+        return key
 
     def to_complete(self, turn: Turn, key: str) -> int | None:
         """The number of the stored message with this key, if the source has more of it now."""
@@ -152,6 +173,11 @@ async def parts_of(memory: Memory, session_id: str) -> list[Session]:
             break
         session_id = continued(parts[0].id, len(parts) + 1)
     return parts
+
+
+def keys_of(source: str, turn: Turn) -> list[str]:
+    """The client keys that a turn may be stored with, its own first."""
+    return [client_key(source, key) for key in (turn.key, turn.also) if key is not None]
 
 
 def client_key(source: str, key: str) -> str:

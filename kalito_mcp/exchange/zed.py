@@ -130,8 +130,9 @@ def _turns(thread_id: str, thread: dict[str, Any], reading: Reading) -> Iterator
         after, place = (key, 0) if key else (after, place + 1)
         if said:
             # The user may ask again: then the same place has another answer.
-            key = key or hash_of(thread_id, after, place, role.value, said)
-            yield Turn(role, said, key, model=model if role is Role.ASSISTANT else None)
+            words = hash_of(thread_id, after, place, role.value, said)
+            named = model if role is Role.ASSISTANT else None
+            yield Turn(role, said, key or words, model=named, has_id=key is not None)
 
 
 def _said(message: Any, reading: Reading) -> tuple[Role, str | None, str] | None:

@@ -15,6 +15,7 @@ from kalito_mcp.hosts.facts import (
     Host,
     Launcher,
     Plugin,
+    plugin_line,
     typed_entry,
 )
 from kalito_mcp.hosts.places import Places
@@ -59,7 +60,10 @@ def _settings(places: Places) -> PurePath:
 
 def plugin_hooks() -> Mapping[str, Any]:
     """The hooks of the plugin in `plugins/claude-code`, by event."""
-    return _hooks(ON_PATH, server=f"plugin:kalito:{SERVER_NAME}")
+    hooks = _hooks(ON_PATH, server=f"plugin:kalito:{SERVER_NAME}")
+    by_command = {"type": "command", "timeout": _TIMEOUT_S}
+    lines = {event: {"hooks": [{**by_command, "command": plugin_line(_KEY, event)}]} for event in _BY_COMMAND}
+    return {**hooks, **lines}
 
 
 def _hooks(launcher: Launcher, *, server: str = SERVER_NAME) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """Facts of one host: how to find it, which files it reads, and our parts of them. No I/O."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -37,6 +38,21 @@ class Launcher:
 
 ON_PATH: Final = Launcher("kalito-mcp", "kalito-hook")
 """The programs as a plugin starts them."""
+_MISSING: Final = (
+    "kalito-mcp is not on the PATH, so nothing is remembered. Run: pipx install kalito-mcp (or: uv tool install "
+    "kalito-mcp), then start again"
+)
+
+
+def plugin_line(host: str, event: str) -> str:
+    """The hook as a plugin has it. In a POSIX shell it never fails: at the start of a conversation it says what to do
+    if the program is missing, and at other events nothing.
+
+    For PowerShell, and cmd.exe, all after the event is further words, which the program ignores: there a missing
+    program is the shell's own error.
+    """
+    said = f"echo '{json.dumps({'systemMessage': _MISSING})}'" if event == "SessionStart" else ":"
+    return f"{ON_PATH.hook_line(host, event)} --% ; if [ $? -ne 0 ]; then {said}; fi"
 
 
 @dataclass(frozen=True, slots=True)

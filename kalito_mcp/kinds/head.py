@@ -1,8 +1,9 @@
 """A linear head over the vector of a sentence: its kind, and whose it is. Reads one small file, once.
 
-`weights.npy` has a row for each number of the vector of `use-multilingual-3`, and for each of the `features`; and a
-column for each `Kind`, and one for "the project's, not the person's". `python -m bench.kinds --train` makes it of
-the sentences in `bench/sets/kinds`, and says how good it is.
+`weights.npy` has a row for each number of the vector of `use-multilingual-3`, and for each of the `features` and, for
+the last two columns, of the `signs`; and a
+column for each `Kind`, and one each for "the project's, not the person's", "announces what others wrote" and "asks to
+keep". `python -m bench.kinds --train` makes it of the sentences in `bench/sets/kinds`, and says how good it is.
 """
 
 import re
@@ -15,8 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kalito_mcp.domain.kinds import PASSING, Kind
-from kalito_mcp.kinds.cues import begins_as_a_rule, explicit_kind, names_its_speaker
+from kalito_mcp.kinds.cues import (
+    begins_as_a_rule,
+    explicit_kind,
+    names_its_speaker,
+    says_for_good,
+    says_to_remember,
+)
 from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.kinds.requests import without_frame
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npy")
 _ASKS: Final = re.compile("[?？؟]")
@@ -24,6 +32,8 @@ _DIGIT: Final = re.compile(r"\d")
 _LONG: Final = 40
 """Words, above which a sentence counts as no longer."""
 
+KINDS: Final = len(Kind)
+"""Columns of the kinds; the others follow."""
 _KEPT: Final = [at for at, kind in enumerate(Kind) if kind not in PASSING]
 
 
@@ -48,6 +58,21 @@ def features(sentences: Sequence[Sentence]) -> NDArray[np.float32]:
     return np.array(rows, np.float32).reshape(-1, 9)
 
 
+def signs(sentences: Sequence[Sentence]) -> NDArray[np.float32]:
+    """What announces material, or asks to keep something: a colon at the end, words of what holds from now on, of
+    remembering, a whole frame of a request. Shape (n, 4)."""
+    rows = [
+        (
+            one.text.endswith((":", "：")),
+            says_for_good(one.text),
+            says_to_remember(one.text),
+            without_frame(one.text) is not None,
+        )
+        for one in sentences
+    ]
+    return np.array(rows, np.float32).reshape(-1, 4)
+
+
 def shares(inputs: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
     """How likely each column is (softmax), for inputs (n, m) and weights (m, k)."""
     found = inputs @ weights
@@ -58,13 +83,13 @@ def shares(inputs: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray
 def judged(vectors: NDArray[np.float32], sentences: Sequence[Sentence]) -> list[Judged]:
     """Judges the sentences with these vectors of unit length (n, 512)."""
     weights = _weights()
-    inputs = np.concatenate([vectors, features(sentences)], axis=1)
-    of_kinds = shares(inputs, weights[:, :-1])[:, _KEPT]
-    of_project = 1 / (1 + np.exp(-(inputs @ weights[:, -1])))
+    inputs = np.concatenate([vectors, features(sentences), signs(sentences)], axis=1)
+    of_kinds = shares(inputs, weights[:, :KINDS])[:, _KEPT]
+    others = 1 / (1 + np.exp(-(inputs @ weights[:, KINDS:])))
     kinds = list(Kind)
     return [
-        Judged(kinds[_KEPT[int(row.argmax())]], float(row.sum()), float(1 - project))
-        for row, project in zip(of_kinds, of_project, strict=True)
+        Judged(kinds[_KEPT[int(row.argmax())]], float(row.sum()), float(1 - project), float(announces), float(asks))
+        for row, (project, announces, asks) in zip(of_kinds, others, strict=True)
     ]
 
 

@@ -25,9 +25,12 @@ class Sentence(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a sentence is: its likeliest kind among those that are kept, how likely somebody would keep it, and how
-    likely it is the person's rather than the project's (both 0 to 1)."""
+    """What a sentence is: its likeliest kind among those that are kept, and how likely (0 to 1) somebody would keep it,
+    it is the person's rather than the project's, it announces words of somebody else that follow it, and it asks to
+    remember something or to act in some way for good."""
 
     kind: Kind
     worth: float
     is_personal: float
+    announces: float = 0.0
+    asks_to_keep: float = 0.0

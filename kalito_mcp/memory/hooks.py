@@ -1,6 +1,7 @@
 """Answers for hooks: additions to a prompt, and the conversation that a call belongs to."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Final
 
 from kalito_mcp.contexts.injector import Injection, InjectionPolicy
@@ -74,16 +75,27 @@ class Hooks(Part):
         return found
 
     async def inject_known(
-        self, session_id: str | None = None, *, client: str | None = None, is_seen: bool = False
+        self,
+        session_id: str | None = None,
+        *,
+        seen_after: Mapping[str, int] | None = None,
+        client: str | None = None,
+        is_seen: bool = False,
     ) -> Injection:
         """What a hook puts into the first prompt of a session: how the latest conversations ended, and what is known of
         the person and of the project. Nothing, if nothing is, or if it is switched off. It counts as used, and is noted
         as given to the host `client`, unless the assistant has it from before: then it `is_seen`.
+
+        What was said in a session of which the assistant sees all is left out; `seen_after` is as in `inject`. The
+        first prompt that is answered in time may be a later one.
         """
         budget = self.policy.known_tokens
         if not self.policy.enabled or not budget:
             return Injection()
-        context = await self._manager.build_context(None, budget)
+        seen = await self.seen_parts(seen_after or {})
+        context = await self._manager.build_context(None, budget, seen=seen)
+        whole = {one.session_id for one in seen if one.after_seq == 0}
+        context = replace(context, known=tuple(one for one in context.known if one.session_id not in whole))
         found = self._services.injector.of_start(self.place.scope(), context)
         if not is_seen:
             self._answers.injection(GivenKind.START, found, session_id=session_id, client=client, budget=budget)

@@ -40,6 +40,7 @@ from kalito_mcp.memory.records import Records
 from kalito_mcp.memory.sharing import Sharing, labelled
 from kalito_mcp.memory.spaces import Spaces
 from kalito_mcp.orchestrator.orchestrator import MemoryOrchestrator
+from kalito_mcp.records.historian import with_whole_ids
 from kalito_mcp.records.recorder import Recorded
 from kalito_mcp.retrieval.past_answers import past_answers
 from kalito_mcp.upkeep.store_layers import no_new_words
@@ -344,6 +345,7 @@ class Memory(Part):
         self.place.check_remembered()
         if isinstance(changes.get("project"), str):
             changes = {**changes, "project": await self.place.target(changes["project"])}
+        changes = await with_whole_ids(self.place.store, self.place.scope().anywhere(), changes)
         async with self._sharing.changing(record_id, editor) as (scope, who):
             updated = await self._services.editor.update(
                 scope, record_id, changes, expected_revision=expected_revision, editor=who

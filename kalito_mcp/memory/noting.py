@@ -29,6 +29,8 @@ from kalito_mcp.memory.part import Part
 from kalito_mcp.pins.pinner import checked_reach
 from kalito_mcp.pins.reach import reach_of
 from kalito_mcp.records.borrowed_words import sources_of_words, unconfirmed
+from kalito_mcp.records.historian import with_whole_ids
+from kalito_mcp.records.named import SUPERSEDES
 
 _LONGEST_NOTE: Final = 400
 """Characters, above which a note is not taken for a fact about the person."""
@@ -59,7 +61,7 @@ class Noting(Part):
         score = PIN_IMPORTANCE if request.importance_score is None else clamp_importance(request.importance_score)
         fields = {"text": request.content, "scope": str(reach), "importance_score": score}
         if request.replaces:
-            fields["supersedes"] = list(request.replaces)
+            fields[SUPERSEDES] = list(request.replaces)
         own_words = EditorType.HUMAN if request.origin is Origin.USER else EditorType.AGENT
         editor = Editor(own_words, request.client)
         [note] = await self.remember(self.place.scope(), NOTE, fields, editor, request.client_key, request.is_confirmed)
@@ -82,6 +84,7 @@ class Noting(Part):
         is_confirmed: bool,
     ) -> Sequence[MemoryRecord]:
         """See `Memory.remember`. The scope's session is looked up already."""
+        fields = await with_whole_ids(self.place.store, scope.anywhere(), fields)
         has_project = scope.project not in (None, PERSONAL)
         reach = await self._reach_of_note(fields, has_project=has_project) if record_type == NOTE else None
         kind, given, origin = as_record(record_type, fields, editor, reach=reach, new_source=self._new_source)
@@ -116,7 +119,8 @@ class Noting(Part):
             if (record_id := next(same, None)) is None:
                 raise InvalidInput(f"replaces: nothing here says {named[:80]!r}; send its id as a search returns it")
             found.append(record_id)
-        return tuple(dict.fromkeys(found))
+        whole = await with_whole_ids(self.place.store, scope.anywhere(), {SUPERSEDES: found})
+        return tuple(dict.fromkeys(whole[SUPERSEDES]))
 
     async def _reach_of_note(self, fields: Mapping[str, Any], *, has_project: bool) -> Reach | None:
         """PERSON if this note says something lasting of the person, in a few words; else None."""

@@ -18,7 +18,7 @@ from kalito_mcp.memory.part import Part
 from kalito_mcp.pins.found import is_found_pin
 from kalito_mcp.ports.store import ReadView, WriteTransaction
 from kalito_mcp.projects import is_path
-from kalito_mcp.records.historian import current_parts, get_record, get_records
+from kalito_mcp.records.historian import current_parts, get_record, get_records, whole_id
 from kalito_mcp.upkeep.store_layers import no_new_words
 
 
@@ -197,16 +197,17 @@ class Sharing(Part):
 
         async def look(view: ReadView) -> _Copied:
             writable = {one.space.name: one.space for one in await self.mine(view) if one.role.includes(Role.WRITER)}
-            record = await view.records.record(self.place.scope(), record_id) if writable else None
+            named = await whole_id(view.records, self.place.scope(), record_id) if writable else record_id
+            record = await view.records.record(self.place.scope(), named) if writable else None
             if record is None:
                 return _Copied()
             pins = [pin.id for pin in await _visible_pins(view, record)]
             found: dict[_Copy, None] = {}
-            for copy in await view.spaces.copies(self.place.owner, [record_id, *pins]):
+            for copy in await view.spaces.copies(self.place.owner, [record.id, *pins]):
                 if (space := writable.get(copy.space)) is not None:
                     part = await get_record(view.records, Scope(space.owner), copy.record_id)
                     found[_Copy(space, part.content["document_id"], copy.source_id)] = None
-            of_pins = [one for one in found if one.source_id != record_id]
+            of_pins = [one for one in found if one.source_id != record.id]
             return _Copied(record.text, [one for one in found if one not in of_pins], of_pins, frozenset(pins))
 
         return await self.place.store.read(look)

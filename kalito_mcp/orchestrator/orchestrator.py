@@ -16,12 +16,7 @@ import anyio.to_thread
 
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress, SnapshotFile
-from kalito_mcp.domain.graph import (
-    FeedbackLabel,
-    GraphHit,
-    GraphScope,
-    PromotionReport,
-)
+from kalito_mcp.domain.graph import FeedbackLabel, GraphHit, GraphScope, PromotionReport
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger, checked_trigger

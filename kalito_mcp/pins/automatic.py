@@ -11,23 +11,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kalito_mcp.domain.kinds import Kind
-from kalito_mcp.domain.records import MessageWithImportance, Origin, PinType, Role
+from kalito_mcp.domain.kinds import OF_ITS_SESSION, Kind
+from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, Origin, PinType, Role
 from kalito_mcp.domain.validation import Policy
-from kalito_mcp.kinds.cues import names_its_speaker
+from kalito_mcp.kinds.cues import names_its_speaker, says_for_good
 from kalito_mcp.kinds.judged import CHANGED_FROM, PINNED_FROM, Judged, Sentence
+from kalito_mcp.kinds.own import Own
 from kalito_mcp.pins.code import chooses_code, own_code
 from kalito_mcp.pins.found import ANSWERS, FoundPin, pin_key
-from kalito_mcp.pins.reach import reach_of
+from kalito_mcp.pins.reach import reach_of, reach_of_request
 from kalito_mcp.text.code_blocks import FENCE, code_blocks
 from kalito_mcp.text.lazy_pattern import lazy
+from kalito_mcp.text.own_words import quotes_a_clause
 from kalito_mcp.text.sentences import cut, split_sentences, without_opener, without_request
 from kalito_mcp.text.times.annotation import languages_of, with_dates
 
 
 @dataclass(frozen=True, slots=True)
 class AutoPinPolicy(Policy):
-    """Whether messages are searched, the most pins of one message, and the most characters of a pin.
+    """Whether messages are searched, the most pins of one message, and the most characters of a pin; and the same of
+    what somebody explicitly asks to remember.
 
     Words that are longer are cut, and code is not pinned.
     """
@@ -35,6 +38,8 @@ class AutoPinPolicy(Policy):
     enabled: bool = True
     max_per_message: int = 2
     max_chars: int = 240
+    max_requests: int = 8
+    max_request_chars: int = 600
     max_code_chars: int = 600
 
 
@@ -66,24 +71,61 @@ _Judged = tuple[int, tuple[Sentence, Judged]]
 """A sentence with its place in the message, and what it is."""
 
 
-def pinnable(message: MessageWithImportance) -> list[Sentence]:
-    """The sentences of a message that may be pinned. None of system messages, and of words of tools, documents and
-    imports, because a pin is in every context."""
-    return _sentences(message, _is_whole)
+def pinnable(message: MessageWithImportance, own: Own) -> list[Sentence]:
+    """The sentences of a person's message that may be pinned, of what is the person's `own`. None of words of tools,
+    documents and imports, because a pin is in every context."""
+    if not may_have_pins(message):
+        return []
+    found = (_said(one.text) for one in own.statements if not quotes_a_clause(one.passage))
+    return [Sentence(one) for one in found if _is_whole(one)][:_MOST_SENTENCES]
 
 
 def quotable(message: MessageWithImportance) -> list[Sentence]:
-    """The same, with questions and quotations: the pin of an answer may quote them."""
-    return _sentences(message, lambda said: _is_long_enough(said) and not said.endswith(_ANNOUNCES))
-
-
-def _sentences(message: MessageWithImportance, is_wanted: Callable[[str], bool]) -> list[Sentence]:
-    if message.role == Role.SYSTEM or message.origin.distrust > Origin.ASSISTANT.distrust:
+    """The sentences of an assistant's message that may be pinned, with questions and quotations: the pin of an answer
+    may quote them."""
+    if not may_have_pins(message):
         return []
-    is_assistant = message.role == Role.ASSISTANT and not message.name
     prose = (words for words, _ in code_blocks(message.text[:_MAX_READ]))
     found = (_said(one) for words in prose for one in split_sentences(_without_quoted_lines(words)))
-    return [Sentence(one, is_assistant) for one in found if is_wanted(one)][:_MOST_SENTENCES]
+    is_assistant = not message.name
+    wanted = (one for one in found if _is_long_enough(one) and not one.endswith(_ANNOUNCES))
+    return [Sentence(one, is_assistant) for one in wanted][:_MOST_SENTENCES]
+
+
+def may_have_pins(message: MessageWithImportance) -> bool:
+    """Whether the words of the message are a person's or an assistant's."""
+    return message.role != Role.SYSTEM and message.origin.distrust <= Origin.ASSISTANT.distrust
+
+
+def requested_pins(
+    message: MessageWithImportance,
+    own: Own,
+    policy: AutoPinPolicy = DEFAULT_AUTO_PINS,
+    *,
+    has_project: bool = False,
+) -> list[FoundPin]:
+    """What the person explicitly asks to remember, in the order of the text: a pin each, as if they had pinned it."""
+    if not policy.enabled or message.role != Role.USER or not may_have_pins(message):
+        return []
+    found: dict[str, FoundPin] = {}
+    for one in own.said:
+        if (request := one.request) is None:
+            continue
+        said = without_request(request)
+        if not says_for_good(said):  # "from today on" needs no date
+            said = with_dates(said, message.created_at, languages_of(said))
+        content = cut(_spoken_by(message, said), policy.max_request_chars)
+        kind = one.judged.kind if one.judged.kind not in OF_ITS_SESSION else Kind.FACT
+        pin = FoundPin(
+            content=content,
+            pin_type=PinType.MANUAL,
+            importance=PIN_IMPORTANCE,
+            client_key=pin_key(content),
+            reach=reach_of_request(one, has_project=has_project),
+            kind=kind,
+        )
+        found.setdefault(pin.client_key, pin)
+    return list(found.values())[: policy.max_requests]
 
 
 def found_pins(
@@ -127,7 +169,6 @@ def _each(
     *,
     has_project: bool,
 ) -> Iterator[FoundPin]:
-    speaker = " ".join(message.name.split()) if message.name else ""
     for at, (sentence, what) in said_and_judged:
         least = CHANGED_FROM if what.kind is Kind.CHANGE else PINNED_FROM
         if what.worth < least or _SECRET().search(sentence.text) or not _is_whole(sentence.text):
@@ -136,7 +177,7 @@ def _each(
         is_short = what.kind is Kind.DECISION and message.role == Role.USER and len(said) <= _SHORT
         if is_short and (proposal := proposed(at)) and not _SECRET().search(proposal):
             said = f"{said}{ANSWERS}{proposal})"
-        content = cut(f"{speaker}: {said}" if speaker else said, policy.max_chars)
+        content = cut(_spoken_by(message, said), policy.max_chars)
         yield FoundPin(
             content=content,
             pin_type=PinType.AUTO,
@@ -146,6 +187,12 @@ def _each(
             reach=reach_of(what, has_project=has_project, pin_type=PinType.AUTO, origin=message.origin),
             kind=what.kind,
         )
+
+
+def _spoken_by(message: MessageWithImportance, said: str) -> str:
+    """The words with their speaker, if the message names one."""
+    speaker = " ".join(message.name.split()) if message.name else ""
+    return f"{speaker}: {said}" if speaker else said
 
 
 def _said(sentence: str) -> str:

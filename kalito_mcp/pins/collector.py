@@ -1,6 +1,6 @@
 """Makes pins from stored messages, as owed work: after the call that recorded them was acknowledged."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -11,8 +11,9 @@ from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.sessions import Session, SessionState
 from kalito_mcp.kinds.judge import SentenceJudge
 from kalito_mcp.kinds.judged import Sentence
+from kalito_mcp.kinds.own import Own, own_words
 from kalito_mcp.pins.adding import add_new_pins
-from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, quotable
+from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, quotable, requested_pins
 from kalito_mcp.pins.code import asked_code, confirmed_code, subject_of
 from kalito_mcp.pins.found import FoundPin, is_found_pin
 from kalito_mcp.pins.proposals import Said, answered
@@ -149,12 +150,11 @@ class PinCollector:
         if not self._policy.enabled:
             return []
         # Of what has its pins already, only an assistant's proposal matters.
-        read = [one.seq > searched or one.role is Role.ASSISTANT for one in messages]
+        asked = [one for one in messages if one.role is Role.USER and one.seq > searched]
+        own = dict(zip(asked, await own_words(self._judge, [one.text for one in asked]), strict=True))
         chars = sum(len(one.text) for one in messages)
         sentences = await read_aside(
-            chars,
-            lambda: [_read(one) if is_read else [] for one, is_read in zip(messages, read, strict=True)],
-            most=_SHORT_CHARS,
+            chars, lambda: [_read(one, own.get(one, Own())) for one in messages], most=_SHORT_CHARS
         )
         reading = await self._judge.read([one for each in sentences for one in each])
         said: list[Said] = []
@@ -164,13 +164,14 @@ class PinCollector:
             vectors = None if reading.vectors is None else reading.vectors[begin:end]
             said.append(Said(each, reading.judged[begin:end], vectors))
             begin = end
-        work = partial(self._drafts, messages, said, searched, has_project)
+        work = partial(self._drafts, messages, said, own, searched, has_project)
         return await read_aside(chars, work, most=_SHORT_CHARS)
 
     def _drafts(
         self,
         messages: Sequence[MessageWithImportance],
         said_in_each: Sequence[Said],
+        own: Mapping[MessageWithImportance, Own],
         searched: int,
         has_project: bool,
     ) -> list[PinDraft]:
@@ -188,7 +189,8 @@ class PinCollector:
                     has_project=has_project,
                     confirms_code=any(draft.source_message_id != message.record_id for draft in code),
                 )
-                drafts += [*code, *(self._draft(message, pin) for pin in found)]
+                asked = requested_pins(message, own.get(message, Own()), self._policy, has_project=has_project)
+                drafts += [*code, *(self._draft(message, pin) for pin in (*asked, *found))]
             before, said_before = message, said if message.role == Role.ASSISTANT else None
         return drafts
 
@@ -218,9 +220,9 @@ class PinCollector:
         )
 
 
-def _read(message: MessageWithImportance) -> list[Sentence]:
+def _read(message: MessageWithImportance, own: Own) -> list[Sentence]:
     """The sentences of which pins are made. A person's answer may quote any of the assistant's."""
-    return quotable(message) if message.role is Role.ASSISTANT else pinnable(message)
+    return quotable(message) if message.role is Role.ASSISTANT else pinnable(message, own)
 
 
 def _code_of(draft: PinDraft) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from kalito_mcp.domain.kinds import LASTING, Kind
 from kalito_mcp.domain.memory_records import MemoryRecord
-from kalito_mcp.domain.records import RecordType
+from kalito_mcp.domain.records import PinType, RecordType
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.domain.spaces import seen_in_spaces
 from kalito_mcp.domain.statements import KEPT_AT, Standing, Statement, StatementGroup, Subject
@@ -68,7 +68,8 @@ def is_undecided(record: MemoryRecord) -> bool:
     knows, which nobody kept."""
     if record.type is not RecordType.PIN or record.is_deleted or KEPT_AT in record.content:
         return False
-    return is_found_pin(record) or ("scope" not in record.content and record.content.get("kind") in LASTING)
+    is_found = is_found_pin(record) and record.content.get("pin_type") != PinType.MANUAL
+    return is_found or ("scope" not in record.content and record.content.get("kind") in LASTING)
 
 
 def grouped(statements: Iterable[Statement]) -> list[StatementGroup]:

@@ -99,6 +99,11 @@ class RecordReader(Protocol):
         """The record of this id (a message's is `msg_45`). None if the owner has no such record, or the scope names
         another agent or session."""
 
+    async def ids_by_tail(self, scope: Scope, record_type: RecordType, tail: str) -> Sequence[str]:
+        """At most 20 ids of the owner's records of this type whose last part begins with `tail`, in order:
+        `pin_1763107261124_mmt85sz8b` for `mmt85`. It has letters and digits. Ids of erased records are included, and
+        limits do not count. It reads the ids of all records of the type."""
+
     async def list_records(
         self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
     ) -> Sequence[MemoryRecord]:
@@ -145,6 +150,10 @@ class RecordReader(Protocol):
     async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
         """Of these records, those that others name as superseded: the id of the newest of these, and when it was said,
         by the id of the superseded one. Forgotten records supersede nothing."""
+
+    async def said_in_order(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
+        """Of these records of the owner, those that this memory's own clock stamped, in the order in which they were
+        stored: the clock may have been set meanwhile. Left out are those with a moment that the caller named."""
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
         """The newest record of this type with exactly this text, in the scope's agent, project and session (None: in

@@ -1,12 +1,13 @@
 """Reads records: as they are now, in each version, and as they were at a moment."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from kalito_mcp.domain.files import MAX_PATH_CHARS, ROOT, source_of
 from kalito_mcp.domain.memory_records import Derived, MemoryRecord, StoredEdit, versions
-from kalito_mcp.domain.records import RecordType, full_record_id
+from kalito_mcp.domain.records import RecordType, full_record_id, short_record_id
 from kalito_mcp.domain.scope import PERSONAL, Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.domain.time import to_iso
@@ -14,15 +15,21 @@ from kalito_mcp.errors import InvalidInput, RecordErased, RecordNotFound, Storag
 from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.records.diffs import diff
-from kalito_mcp.records.reached import look_up, reached
+from kalito_mcp.records.reached import NAMED, NAMED_LISTS, look_up, reached
 from kalito_mcp.records.schemas import edit_as_shown
 from kalito_mcp.runtime.long_texts import read_aside
+from kalito_mcp.text.sentences import cut
 
 _PAGE: Final = 200
 _SHOWN_PARTS: Final = 20
 _LOOKED_AT_ONCE: Final = 100
 """Records in one view. While a view is open, the log of the database cannot be cut."""
 _DONE: Final = (TaskStatus.COMPLETED, TaskStatus.FAILED)
+_SHORT_ID: Final = re.compile(
+    rf"({'|'.join(one for one in RecordType if one is not RecordType.MESSAGE)})_"
+    r"([0-9a-z]{4,8}|[0-9a-z]{9}(?:\.[0-9]+)?)"
+)
+_LISTED_CHARS: Final = 60
 
 Versions = Sequence[tuple[StoredEdit, Mapping[str, Any]]]
 
@@ -165,9 +172,10 @@ async def get_record(reader: RecordReader, scope: Scope, record_id: str) -> Memo
 
     Raises:
         RecordNotFound: the owner has no record of this id. RecordErased: it was erased.
-        InvalidInput: the id names a document with several parts; the message lists their ids.
+        InvalidInput: the id names a document with several parts, or is the short form of several; the message lists
+            their ids.
     """
-    record_id = full_record_id(record_id)
+    record_id = await whole_id(reader, scope, record_id)
     record = await reader.record(scope, record_id)
     if record is not None:
         return record
@@ -195,11 +203,12 @@ async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Seq
 
     Raises:
         RecordNotFound: the owner has neither. RecordErased: they were erased.
-        InvalidInput: files of several projects have the path; the message lists their ids.
+        InvalidInput: files of several projects have the path, or it is the short form of several ids; the message lists
+            their ids.
     """
     if record_id.startswith(f"{ROOT}/"):
         return [await _file(reader, scope, record_id)]
-    record_id = full_record_id(record_id)
+    record_id = await whole_id(reader, scope, record_id)
     record = await reader.record(scope, record_id)
     # A document that grew from one part to several has the same id as its first part.
     if record is not None and record.content.get("document_id") != record_id:
@@ -210,6 +219,55 @@ async def get_records(reader: RecordReader, scope: Scope, record_id: str) -> Seq
     if erased is not None:
         raise RecordErased(erased.record_id, to_iso(erased.purged_at)[:10])
     raise RecordNotFound(f"no record {record_id[:80]!r}; use an id that a search returned, such as msg_45")
+
+
+async def whole_id(reader: RecordReader, scope: Scope, record_id: str) -> str:
+    """The id that a caller means: itself, a message's by its number, or the only one within the limits with this short
+    form (`domain.records.short_record_id`) or a beginning of it, of four letters and digits or more. An id that means
+    nothing is returned as it is.
+
+    Raises:
+        InvalidInput: several ids begin like this; the message lists them, with their texts.
+    """
+    short = _SHORT_ID.fullmatch(record_id)
+    if short is None or await reader.record(scope, record_id) is not None:
+        return full_record_id(record_id)
+    is_part = "." in record_id
+    found: dict[str, str] = {}
+    for one in await reader.ids_by_tail(scope, RecordType(short[1]), short[2]):
+        named = one if is_part else one.partition(".")[0]
+        if named not in found and (not is_part or short_record_id(one) == record_id):
+            try:
+                [first, *_] = await get_records(reader, scope, named)
+                found[named] = (
+                    "(forgotten)" if first.is_deleted else repr(cut(" ".join(first.text.split()), _LISTED_CHARS))
+                )
+            except RecordErased:
+                found[named] = "(erased)"
+            except RecordNotFound:  # beyond the limits
+                continue
+    if len(found) > 1:
+        listed = ", ".join(f"{one} {text}" for one, text in found.items())
+        raise InvalidInput(f"several ids begin with {record_id}; name one of them: {listed}")
+    return next(iter(found), record_id)
+
+
+async def with_whole_ids(store: Store, scope: Scope, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields with whole ids of the records that they name. Raises InvalidInput as `whole_id`."""
+
+    async def look(view: ReadView) -> dict[str, Any]:
+        whole = dict(fields)
+        for name in (*NAMED, *NAMED_LISTS):
+            match whole.get(name):
+                case str(one):
+                    whole[name] = await whole_id(view.records, scope, one)
+                case list(named):
+                    whole[name] = [
+                        await whole_id(view.records, scope, one) if isinstance(one, str) else one for one in named
+                    ]
+        return whole
+
+    return await store.read(look) if any(fields.get(name) for name in (*NAMED, *NAMED_LISTS)) else dict(fields)
 
 
 async def records_ever(reader: RecordReader, scope: Scope, record_id: str) -> Sequence[MemoryRecord] | None:

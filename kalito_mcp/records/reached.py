@@ -16,9 +16,9 @@ from kalito_mcp.ports.records import RecordReader
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.records.named import CAUSE, SUPERSEDES
 
-_NAMED: Final = (CAUSE, "source_message_id", "vision_response_for")
+NAMED: Final = (CAUSE, "source_message_id", "vision_response_for")
 """Fields of a record that name another."""
-_NAMED_LISTS: Final = (SUPERSEDES, "related_to", HOLDS_WITH)
+NAMED_LISTS: Final = (SUPERSEDES, "related_to", HOLDS_WITH)
 """Fields that name several."""
 _PROJECT: Final = "project"
 
@@ -47,10 +47,10 @@ class Reached:
         limits = self.scope.limits
         if limits == NO_LIMITS:
             return content
-        seen = {name: value for name, value in content.items() if name not in _NAMED or value in self.record_ids}
+        seen = {name: value for name, value in content.items() if name not in NAMED or value in self.record_ids}
         if limits.project is not None and seen.get(_PROJECT) != limits.project:
             seen.pop(_PROJECT, None)
-        for name in _NAMED_LISTS:
+        for name in NAMED_LISTS:
             if kept := [one for one in seen.pop(name, None) or () if one in self.record_ids]:
                 seen[name] = kept
         return seen
@@ -78,8 +78,8 @@ async def look_up(
     known = {one for one in sessions if await view.sessions.get(anywhere.of_session(one)) is not None}
     named = {one for record in records for one in record.led_to}
     for content in (*(record.content for record in records), *contents):
-        named |= {str(content[name]) for name in _NAMED if name in content}
-        named |= {one for name in _NAMED_LISTS for one in content.get(name) or ()}
+        named |= {str(content[name]) for name in NAMED if name in content}
+        named |= {one for name in NAMED_LISTS for one in content.get(name) or ()}
     for edit in edits:
         if edit.editor.type is EditorType.SYSTEM:
             named.add((edit.editor.id or "").removeprefix(f"{SYSTEM_EDITOR.id}:").partition("@")[0])

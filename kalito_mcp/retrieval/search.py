@@ -24,7 +24,7 @@ from kalito_mcp.ports.embedder import Embedder
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.ports.store import ReadView, Store
 from kalito_mcp.retrieval.collector import Collector
-from kalito_mcp.retrieval.ended import with_ends
+from kalito_mcp.retrieval.ended import has_ends, with_ends
 from kalito_mcp.retrieval.explanation import NOTHING, explain, why_empty
 from kalito_mcp.retrieval.hits import hit_of, merged_hits, of_space, with_room_for_own, with_superseded
 from kalito_mcp.retrieval.intent import MODEL
@@ -178,7 +178,8 @@ class Searcher:
             merged = merged_hits(lists)
             is_more = is_more or len(merged) > wanted
             page = merged[offset:wanted] if has_turns else with_room_for_own(merged, wanted)
-        page = with_ends(page)
+        if has_ends(page):
+            page = with_ends(page, await view.records.said_in_order(scope, [hit.record_id for hit in page]))
         if view.vectors.outage:
             note = f"searched by words only: {view.vectors.outage}"
         note = note or found.note

@@ -5,10 +5,13 @@ from typing import Final
 
 import numpy as np
 
+from kalito_mcp.domain.records import Role
 from kalito_mcp.domain.search import Candidate, SearchFilters
 from kalito_mcp.ports.search import SearchIndex
 from kalito_mcp.retrieval.filtering import in_scope, is_admitted
 from kalito_mcp.text.analysis import query_terms
+from kalito_mcp.text.questions import answers_nothing
+from kalito_mcp.text.sentences import without_opener
 from kalito_mcp.text.times.expressions import Span
 
 _TURNS: Final = 4
@@ -16,7 +19,9 @@ _TURNS: Final = 4
 
 _READ: Final = 8
 _LEAST_TERMS: Final = 3
-"""A shorter message ("thanks, bye") tells nothing of the work."""
+"""A turn of fewer ("thanks, bye", and the reply to it) tells nothing of the work."""
+_MOST_CHARS: Final = 400
+"""Of a message that are looked at for that."""
 
 
 def session_ends(
@@ -31,8 +36,9 @@ def session_ends(
     """The last messages of the latest conversations, the latest conversation first; messages of one in their order.
 
     A conversation is as late as its newest message. `of_project` leaves out conversations without a project. `spans`
-    narrow it to messages of these times. It leaves out the session `without`, messages that are too short to be
-    informative, and conversations without an answer.
+    narrow it to messages of these times. It leaves out the session `without`, turns that are too short to be
+    informative, and conversations without an answer. A turn is left out as a whole: its reply would read as the reply
+    to another prompt.
     """
     records = index.records
     found = np.flatnonzero(in_scope(index, filters) & (records.sessions >= 0))
@@ -56,4 +62,15 @@ def session_ends(
 
 
 def _telling(said: Sequence[Candidate]) -> list[Candidate]:
-    return [one for one in said if len(query_terms(one.text[:400])) >= _LEAST_TERMS][-_TURNS:]
+    turns: list[list[Candidate]] = []
+    for one in said:
+        if one.role is Role.USER or not turns:
+            turns.append([])
+        turns[-1].append(one)
+    return [one for turn in turns if _tells(turn) for one in turn][-_TURNS:]
+
+
+def _tells(turn: Sequence[Candidate]) -> bool:
+    begun = (without_opener(one.text[:_MOST_CHARS]) for one in turn)
+    terms = {term for text in begun if text and not answers_nothing(text) for term in query_terms(text)}
+    return len(terms) >= _LEAST_TERMS

@@ -40,6 +40,12 @@ class RecordQueries(Queries):
             found = await self._records(self._sql.records.SELECT_RECORD, id=record_id, **places_of(scope))
         return next(iter(found), None)
 
+    async def ids_by_tail(self, scope: Scope, record_type: RecordType, tail: str) -> Sequence[str]:
+        range_of_type = {"first": f"{record_type}_", "after": f"{record_type}`"}  # "`" follows "_"
+        like = f"{record_type}!_%!_{tail}%"
+        found = await self._all(self._sql.records.SELECT_IDS_BY_TAIL, owner=scope.owner, like=like, **range_of_type)
+        return [row[0] for row in found]
+
     async def list_records(
         self, scope: Scope, types: frozenset[RecordType], *, after: str | None = None, limit: int
     ) -> Sequence[MemoryRecord]:
@@ -89,6 +95,10 @@ class RecordQueries(Queries):
     async def superseded(self, scope: Scope, record_ids: Sequence[str]) -> Mapping[str, tuple[str, int]]:
         found = await self._all(self._sql.records.SELECT_SUPERSEDED, **_named(record_ids), **places_of(scope))
         return {superseded: (record_id, at) for superseded, record_id, at in found}
+
+    async def said_in_order(self, scope: Scope, record_ids: Sequence[str]) -> Sequence[str]:
+        found = await self._all(self._sql.records.SELECT_SAID_IN_ORDER, owner=scope.owner, **_named(record_ids))
+        return [row[0] for row in found]
 
     async def same_words(self, scope: Scope, record_type: RecordType, text: str) -> MemoryRecord | None:
         found = await self._records(

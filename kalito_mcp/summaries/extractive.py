@@ -7,7 +7,7 @@ room for each part. It can be a part of a higher summary. Source: the head line 
 manager's reference.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kalito_mcp.domain.kinds import Kind
 from kalito_mcp.domain.records import ConversationSummary, MessageWithImportance, Origin, Role, SummaryMethod
 from kalito_mcp.kinds.judged import Judged, Sentence
+from kalito_mcp.kinds.own import Own
 from kalito_mcp.safety.trust import is_withheld
 from kalito_mcp.summaries.selection import (
     ANSWERED,
@@ -73,12 +74,14 @@ _SPOKEN: Final = lazy(rf"([^:]{{1,{_MAX_SPEAKER}}}): (.+)")
 
 
 class Said(NamedTuple):
-    """A sentence, and who says it in which message or part. `proposal` is what it answers, where that is known."""
+    """A sentence, and who says it in which message or part. `proposal` is what it answers, where that is known. What
+    `is_given` somebody pasted: it is not what they decided or learned."""
 
     text: str
     speaker: str
     group: int
     proposal: str = ""
+    is_given: bool = False
 
     @property
     def sentence(self) -> Sentence:
@@ -96,8 +99,9 @@ class Draft:
     parts: int = 0
 
 
-def read_messages(messages: Sequence[MessageWithImportance]) -> Draft:
-    """Read the messages. Hidden ones do not count.
+def read_messages(messages: Sequence[MessageWithImportance], own: Mapping[int, Own] | None = None) -> Draft:
+    """Read the messages. Hidden ones do not count. Of those in `own`, by seq, only the person's own sentences are read,
+    if there are any.
 
     A time that depends on when it was said gets its date behind it: last Friday (2023-08-18).
     """
@@ -110,9 +114,11 @@ def read_messages(messages: Sequence[MessageWithImportance]) -> Draft:
     said: list[Said] = []
     for group, message in enumerate(messages):
         speaker = _speaker_label(message)
-        for sentence in _trusted(_sentences(message.text), message.origin):
+        mine = (own or {}).get(message.seq)
+        sentences = [one.text for one in mine.said] if mine and mine.said else _sentences(message.text)
+        for sentence in _trusted(sentences, message.origin):
             text = with_dates(without_request(sentence), message.created_at, languages)
-            said.append(Said(text, speaker, group))
+            said.append(Said(text, speaker, group, is_given=mine is not None and not mine.said))
     return Draft(_heads_of_messages(messages), said)
 
 
@@ -171,6 +177,8 @@ def _candidates(
     longest = min(room, _MAX_SENTENCE)
     keeps_all = draft.parts and (not likeness or all(100 * one.worth < bar for one in judged))
     for order, (said, one) in enumerate(zip(draft.said, judged, strict=True)):
+        if said.is_given:
+            continue
         worth = round(100 * one.worth)
         if worth >= bar or keeps_all or said.proposal:
             text = cut(said.text, min(longest, room - len(said.speaker) - _HEADING))

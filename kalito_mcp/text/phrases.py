@@ -9,8 +9,9 @@ class Phrases:
     """Words and phrases, by language, with commas between them. In a language without spaces they are looked for in the
     letters."""
 
-    def __init__(self, by_language: Mapping[str, str]) -> None:
-        each = [plainly_spelled(one.strip()) for row in by_language.values() for one in row.split(",")]
+    def __init__(self, *by_language: Mapping[str, str]) -> None:
+        rows = (row for one in by_language for row in one.values())
+        each = [plainly_spelled(one.strip()) for row in rows for one in row.split(",")]
         self._spaced = tuple(f" {' '.join(words(one))} " for one in each if is_spelled_with_spaces(one))
         self._first_words = frozenset(one.split()[0] for one in self._spaced)
         self._unspaced = tuple(one for one in each if not is_spelled_with_spaces(one))
@@ -27,9 +28,9 @@ class Phrases:
         letters = plainly_spelled(text)
         return any(one in letters for one in self._unspaced)
 
-    def begin(self, text: str) -> bool:
-        """Whether the text begins with one of them, perhaps behind one other word, such as "please"."""
+    def begin(self, text: str, *, behind: int = 1) -> bool:
+        """Whether the text begins with one of them, perhaps behind other words, such as "please"."""
         said = words(text)
-        if any(f" {' '.join(said[behind:])} ".startswith(self._spaced) for behind in (0, 1)):
+        if any(f" {' '.join(said[place:])} ".startswith(self._spaced) for place in range(behind + 1)):
             return True
         return not text.isascii() and plainly_spelled(text).startswith(self._unspaced)

@@ -82,10 +82,12 @@ _MAX_OPENERS: Final = 6
 
 def split_sentences(text: str) -> list[str]:
     """Split a message into its sentences, in order, each on one line; empty for a blank text."""
-    found: list[str] = []
-    for line in _logical_lines(collapse_code(text)):
-        found.extend(_split_line(line))
-    return found
+    return [sentence for _, sentences in split_lines(text) for sentence in sentences]
+
+
+def split_lines(text: str) -> list[tuple[str, list[str]]]:
+    """The lines of a message, wrapped ones joined, each with its sentences in order."""
+    return [(line, list(_split_line(line))) for line in _logical_lines(collapse_code(text))]
 
 
 def without_opener(sentence: str) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import anyio
 import pytest
 
-from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
+from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role, short_record_id
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke
 from tests.cli.test_records import COLOUR, done
@@ -33,7 +33,7 @@ def changed(tmp_path: Path) -> Changed:
             pin = await memory.create_pin(request)
             await memory.settled()
             [summary] = await memory.conversations.summarize("trip")
-            return pin.id, summary.id
+            return short_record_id(pin.id), short_record_id(summary.id)
 
     pin, summary = anyio.run(fill)
     words = "Flight: Oslo \\u{1b}[31mred\\u{9b}2J\\u{202e}."

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
+from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role, short_record_id
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke
@@ -124,5 +124,5 @@ def test_a_beginning_of_several_ids_names_them(invoke: Invoke, talked: Path, tmp
 
 def test_what_is_in_no_conversation_and_what_is_one_lead_to_the_other_command(invoke: Invoke, talked: Path) -> None:
     [note] = [json.loads(line) for line in done(invoke, talked, "list", "notes", "--json").splitlines()]
-    assert f"read it with: kalito-mcp show {note['id']}" in refused(invoke, talked, "read", note["id"])
+    assert f"read it with: kalito-mcp show {short_record_id(note['id'])}" in refused(invoke, talked, "read", note["id"])
     assert "read it with: kalito-mcp read 6513270e" in refused(invoke, talked, "show", "6513270e")

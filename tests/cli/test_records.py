@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from kalito_mcp.domain.memory_records import Editor, EditorType
-from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role
+from kalito_mcp.domain.records import CreatePinRequest, NewMessage, Role, short_record_id
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke, Outcome, Terminal
 from tests.cli.test_main import imported_by
@@ -35,22 +35,22 @@ def database(tmp_path: Path) -> Path:
 
 
 def pin(database: Path) -> str:
-    """The id of a pin that was made from `msg_1`."""
+    """The id, as commands print it, of a pin that was made from `msg_1`."""
 
     async def make() -> str:
         async with open_memory(database) as memory:
             request = CreatePinRequest("trip", "Flight to Oslo: May 3.", source_message_id="msg_1")
-            return (await memory.create_pin(request)).id
+            return short_record_id((await memory.create_pin(request)).id)
 
     return anyio.run(make)
 
 
 def remember(database: Path, record_type: str, **fields: Any) -> list[str]:
-    """The ids of what was remembered."""
+    """The ids of what was remembered, as commands print them."""
 
     async def keep() -> list[str]:
         async with open_memory(database) as memory:
-            return [one.id for one in await memory.remember(record_type, fields)]
+            return [short_record_id(one.id) for one in await memory.remember(record_type, fields)]
 
     return anyio.run(keep)
 
@@ -114,7 +114,7 @@ def test_showing_a_document_shows_all_its_parts_in_order(invoke: Invoke, databas
     assert [line.split()[0] for line in out.splitlines() if line.startswith("document_")] == parts
     told = [json.loads(line) for line in done(invoke, database, "show", name, "--json").splitlines()]
     assert [one["chunk_index"] for one in told] == list(range(len(parts)))
-    assert f"is a document of {len(parts)} parts; name one of them: {parts[0]}" in refused(
+    assert f"is a document of {len(parts)} parts; name one of them: document_" in refused(
         invoke, database, "edit", name, "--text", "x"
     )
 
@@ -375,7 +375,7 @@ def test_tasks_are_a_table_of_what_is_due_first(invoke: Invoke, database: Path) 
     assert [row.split()[0] for row in rows] == [late, some_day]
     assert rows[0].split(maxsplit=1)[1] == "pending  high      2001-05-02 overdue  Ann          Pack and go."
     assert rows[1].split(maxsplit=1)[1] == "pending  medium    -                   -            Read."
-    assert json.loads(done(invoke, database, "tasks", "--done", "--json"))["id"] == over
+    assert short_record_id(json.loads(done(invoke, database, "tasks", "--done", "--json"))["id"]) == over
     assert len(done(invoke, database, "tasks", "--all", "--json").splitlines()) == 3
     assert done(invoke, database, "tasks", "--agent", "nobody") == "agent 'nobody' has no open tasks\n"
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from kalito_mcp.cli.running import this_person
-from kalito_mcp.domain.records import NewMessage, Origin, Role
+from kalito_mcp.domain.records import NewMessage, Origin, Role, short_record_id
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.wiring import open_memory
 from tests.cli.conftest import Invoke
@@ -141,7 +141,7 @@ def test_a_search_is_of_the_types_asked_for_and_no_longer_than_asked_for(invoke:
     assert {line.split()[0].partition("_")[0] for line in found} == {"pin", "task"}
     assert len(done(invoke, remembered, "search", "window", "--limit", "1").splitlines()) == 1
     both = done(invoke, remembered, "search", "window", "--type", "task", "--type", "thought", "--json").splitlines()
-    assert {json.loads(line)["record_id"] for line in both} == {task, thought}
+    assert {short_record_id(json.loads(line)["record_id"]) for line in both} == {task, thought}
     [line] = done(invoke, remembered, "search", "window", "--type", "task").splitlines()
     assert line.startswith(f"{task}  task pending  2")
     words = line.partition("  user: ")[2]

@@ -165,7 +165,8 @@ def test_the_difference_leaves_out_what_no_snapshot_would_hold(
 ) -> None:
     learn(learnt, "tuesday", OTHER, "Oslo.")
     small = Settings(database=address_of(learnt), checkpoint=CheckpointPolicy(top_k=1))
-    monkeypatch.setattr("kalito_mcp.cli.snapshot.settings_of_existing", lambda database, config: small)
+    for name in ("settings_of_existing", "settings_to_read"):
+        monkeypatch.setattr(f"kalito_mcp.cli.snapshot.{name}", lambda database, config: small)
     assert snapshot(invoke, learnt, "save", "best").out
     assert snapshot(invoke, learnt, "diff", "best").out.startswith("0 nodes added, 0 removed")
 
@@ -178,8 +179,11 @@ def test_each_agent_has_a_graph_of_its_own(invoke: Invoke, learnt: Path) -> None
 
 
 def test_a_missing_database_is_not_created(invoke: Invoke, tmp_path: Path) -> None:
-    for arguments in (["save"], ["show", "default"], ["diff", "default"]):
-        assert "nothing has been recorded yet" in refused(invoke, tmp_path / "none.db", *arguments)
+    assert "nothing has been recorded yet" in refused(invoke, tmp_path / "none.db", "save")
+    for reads in ("show", "diff"):
+        outcome = invoke("snapshot", reads, "default", KALITO_DATABASE=str(tmp_path / "none.db"))
+        assert (outcome.code, outcome.out) == (0, "")
+        assert outcome.err.startswith("nothing is remembered yet")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -47,6 +47,8 @@ def test_folders_are_excluded_listed_and_remembered_again(invoke: Invoke, databa
     at = ("--database", str(database))
     assert invoke("exclude", *at).out == "no folder is excluded\n"
     shop, diary = tmp_path / "shop", tmp_path / "diary"
+    for folder in (shop, diary):
+        folder.mkdir()
     assert invoke("exclude", str(shop), str(diary), str(shop / "."), *at).out == f"{shop}\n{diary}\n"
     switch = read_switch(LocalFiles(database).switch)
     assert [switch.is_excluded(str(one)) for one in (shop, shop / "web", tmp_path / "shopping", tmp_path)] == [
@@ -61,6 +63,15 @@ def test_folders_are_excluded_listed_and_remembered_again(invoke: Invoke, databa
     unknown = invoke("exclude", "--remove", str(shop), *at)
     assert unknown.code == 2
     assert "is not excluded" in unknown.err
+
+
+def test_an_excluded_folder_that_is_not_there_is_excluded_and_said(
+    invoke: Invoke, database: Path, tmp_path: Path
+) -> None:
+    listed, note = invoke("exclude", str(tmp_path / "diray"), "--database", str(database)).out.splitlines()
+    assert listed == str(tmp_path / "diray")
+    assert f"there is no folder {listed} yet" in note
+    assert read_switch(LocalFiles(database).switch).is_excluded(listed)
 
 
 def test_a_pause_keeps_the_excluded_folders(invoke: Invoke, database: Path, tmp_path: Path) -> None:

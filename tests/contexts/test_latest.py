@@ -46,6 +46,23 @@ async def test_the_first_turn_of_a_conversation_begins_with_the_ends_of_the_late
         assert HEADING not in (await memory.build_context("new")).text
 
 
+@pytest.mark.parametrize(
+    ("turns", "ends"),
+    [
+        (("How do I search a sorted list?", "Like so ...", "Which valves leak?", "I don't know."), 2),
+        (("We fly to Oslo on May 3.", "Have a good flight.", "That was Bergen, not Oslo.", "Corrected."), 4),
+        (("We fly to Oslo on May 3.", "Have a good flight.", "thanks, bye", "Sleep well!"), 2),
+        (("Good morning!", "Good morning, Ann!"), 0),
+    ],
+)
+async def test_a_short_turn_is_in_an_end_with_its_prompt_and_its_reply_or_not_at_all(
+    database: Path, turns: tuple[str, ...], ends: int
+) -> None:
+    async with opened(database) as memory:
+        await talk(memory, "old", *turns)
+        assert [one.text for one in (await memory.build_context(None)).latest_messages] == [*turns][:ends]
+
+
 async def test_another_projects_conversations_are_no_beginning(database: Path) -> None:
     async with opened(database) as memory:
         await week(memory)

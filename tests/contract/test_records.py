@@ -607,6 +607,36 @@ async def test_an_erased_message_leaves_its_place_and_no_word(store: Store, is_f
     assert [len(await found(store, term)) for term in ("secret", "word", "ann", "effect")] == [0, 0, 0, 1]
 
 
+async def test_ids_by_their_last_part_are_of_the_type_and_the_owner_and_of_erased_records_too(store: Store) -> None:
+    names = ["task_1700000000000_ab12cd34e", "task_1700000000001_ab12x0000", "thought_1700000000000_ab12cd34f"]
+    for name in names:
+        await add(store, drafts.record(RecordType(name.partition("_")[0]), name, record_id=name))
+    await add(
+        store, drafts.record(RecordType.TASK, "Eve's", record_id="task_1700000000002_ab12cd34g"), scope=Scope("eve")
+    )
+    await purge(store, await read(store, names[0]))
+    async with store.view() as view:
+        for tail, found in (("ab12", names[:2]), ("ab12cd34e", names[:1]), ("b12c", []), ("1700", [])):
+            assert await view.records.ids_by_tail(Scope(), RecordType.TASK, tail) == found
+
+
+async def test_what_the_own_clock_stamped_is_in_the_order_in_which_it_was_stored(store: Store) -> None:
+    for text, created_at, now_ms in (
+        ("ahead", START_MS + 9, START_MS + 9),
+        ("right", START_MS, START_MS),
+        ("named", 5, 9),
+    ):
+        async with store.transaction() as transaction:
+            session = await ensure_session(transaction.sessions, TRIP, now_ms=START_MS)
+            drafted = [drafts.message(text, created_at=created_at)]
+            await transaction.conversations.append_messages(session, drafted, now_ms=now_ms)
+    async with store.view() as view:
+        messages = await view.conversations.messages(session, first_seq=1, last_seq=9)
+        ids = {one.record_id: one.text for one in reversed(messages)}
+        assert [ids[one] for one in await view.records.said_in_order(TRIP, list(ids))] == ["ahead", "right"]
+        assert await view.records.said_in_order(Scope("eve"), list(ids)) == []
+
+
 async def test_an_erased_summary_leaves_its_range_so_that_no_gap_appears(store: Store) -> None:
     await append(store, *[drafts.message(f"m{n}") for n in range(4)])
     await add_summaries(store, drafts.summary(1, 2, text="secret"))

@@ -177,9 +177,9 @@ QUEUED = {"type": "queued_command", "commandMode": "prompt"}
 PICTURE = {"type": "image", "source": {"type": "base64", "data": "aGk="}}
 
 
-def queue(operation: str, content: str | None = None) -> dict[str, Any]:
+def queue(operation: str, content: str | None = None, **others: str) -> dict[str, Any]:
     words = {} if content is None else {"content": content}
-    return {"type": "queue-operation", "operation": operation, "timestamp": "2026-03-01T10:00:09Z", **words}
+    return {"type": "queue-operation", "operation": operation, "timestamp": "2026-03-01T10:00:09Z", **words, **others}
 
 
 def attached(prompt: Any, **others: Any) -> dict[str, Any]:
@@ -194,6 +194,8 @@ def attached(prompt: Any, **others: Any) -> dict[str, Any]:
         ([attached([{"type": "text", "text": "like this"}, PICTURE])], ["like this"]),
         ([queue("enqueue", "quickly"), queue("remove", "quickly"), attached("quickly")], ["quickly"]),
         ([queue("enqueue", "quickly"), queue("dequeue")], ["quickly"]),
+        ([queue("enqueue", "quickly"), queue("remove", reason="absorbed_mid_turn")], ["quickly"]),
+        ([queue("enqueue", "slowly"), queue("remove", "slowly", reason="cancelled")], []),
         ([queue("enqueue", "one"), queue("enqueue", "two"), queue("dequeue"), queue("popAll")], ["one"]),
         ([queue("enqueue", "a"), queue("enqueue", "b"), *[queue("dequeue")] * 2, attached("a\nb")], ["a\nb"]),
         ([queue("enqueue", "<task-notification>x</task-notification>"), queue("dequeue")], []),

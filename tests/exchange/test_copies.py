@@ -197,6 +197,33 @@ def test_a_fork_of_opencode_is_told_from_a_sub_agent(tmp_path: Path, fork: dict[
     assert reading.skipped == {"copy of a message of another session": 4, "sub-agent": 1}
 
 
+async def test_a_fork_of_codex_that_is_imported_before_its_original_is_there_shares_its_beginning(
+    tmp_path: Path,
+) -> None:
+    texts = {"s2": [*BEGINNING, "And the mast?", "Oak."], "s1": [*BEGINNING, *REST]}
+    paths = []
+    for place, (session_id, said) in enumerate(texts.items()):
+        meta = {"id": session_id, "cwd": "/home/ann/harbour", "forked_from_id": "s1" if session_id == "s2" else None}
+        records = [{"timestamp": f"2026-03-0{place + 1}T10:00:00Z", "type": "session_meta", "payload": meta}]
+        for number, text in enumerate(said):
+            role, kind = (("user", "input_text"), ("assistant", "output_text"))[number % 2]
+            payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+            at = f"2026-03-0{place + 1}T10:00:0{number}Z"
+            records.append({"timestamp": at, "type": "response_item", "payload": payload})
+        paths.append(tmp_path / f"rollout-{session_id}.jsonl")
+        paths[-1].write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    original = paths[1].rename(tmp_path / "later")
+    async with open_memory(tmp_path / "memory.db") as memory:
+        for missing in (original, None):
+            if missing is None:
+                original.rename(paths[1])
+            await Importer(memory).run(found_in(SOURCES["codex"], [path for path in paths if path.exists()]))
+        # Moved, and so read from the beginning, the fork with its original beside it.
+        moved = [path.rename(path.with_name(f"{path.stem}-{path.stem[-2:]}.jsonl")) for path in paths]
+        await Importer(memory).run(found_in(SOURCES["codex"], moved))
+        assert await stored(memory) == {"s2": texts["s2"], "s1": REST}
+
+
 async def test_an_edited_message_of_the_original_does_not_come_with_its_fork(tmp_path: Path) -> None:
     paths = files(tmp_path, "own id")
     async with open_memory(tmp_path / "memory.db") as memory:

@@ -70,13 +70,25 @@ def test_every_whole_object_of_a_damaged_line_is_read(
     assert [parsed(raw[line.begin : line.end]) for line in found] == whole
 
 
-def test_what_is_whole_in_a_torn_last_line_is_read_and_the_line_is_read_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("last", "whole", "skipped"),
+    [
+        ('{"b": 2}{"later": {"c": 3}', [{"b": 2}], {"torn last line": 1}),
+        # Nothing that follows makes the first one whole.
+        ('{"torn": "x{"b": "behind a torn one"}', [{"b": "behind a torn one"}], {"line that is not JSON": 1}),
+        ('{"torn": "x{"later": "growing", "with": {"c": 3}', [], {"torn last line": 1}),
+        ('{"a": {"c": 3}, "torn": "x, and nothing', [], {"torn last line": 1}),
+    ],
+)
+def test_what_is_whole_in_a_torn_last_line_is_read_and_its_growing_end_is_read_again(
+    tmp_path: Path, last: str, whole: list[Any], skipped: dict[str, int]
+) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text('{"a": 1}\n{"b": 2}{"later": {"c": 3}')
+    path.write_text(f'{{"a": 1}}\n{last}')
     reading = Reading(path)
-    assert [line.value for line in json_lines(reading)] == [{"a": 1}, {"b": 2}]
-    assert reading.skipped == {"torn last line": 1}
-    assert path.read_text()[reading.read_to :] == '{"b": 2}{"later": {"c": 3}'
+    assert [line.value for line in json_lines(reading)] == [{"a": 1}, *whole]
+    assert reading.skipped == skipped
+    assert path.read_text()[reading.read_to :] == (last if "torn last line" in skipped else "")
 
 
 @pytest.mark.parametrize(

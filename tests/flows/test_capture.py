@@ -114,6 +114,28 @@ async def test_what_a_hook_did_not_wait_for_is_in_the_next_prompt(database: Path
         assert "6543" not in await told(h, "UserPromptSubmit", "s2", prompt=ASKED, prompt_id="q3")
 
 
+async def test_a_conversation_is_not_given_its_own_words_even_if_nobody_waited_for_its_first_answer(
+    database: Path, era: str
+) -> None:
+    first = {"prompt": "My name is Ann, and I never eat nuts. I still have to call Bob.", "prompt_id": "p1"}
+    async with served(database, era) as h:
+        await told(h, "UserPromptSubmit", "s0", prompt=STAGING, prompt_id="p0")
+        await told(
+            h, "Stop", "s0", last_assistant_message="I have put that port into the settings file.", prompt_id="p0"
+        )
+        await h.settled()
+        for is_late in (False, True):
+            await told(h, "UserPromptSubmit", "s1", is_late=is_late, **first)
+        await told(h, "Stop", "s1", last_assistant_message="I will not suggest nuts to you.", prompt_id="p1")
+        await h.settled()
+        begun = await told(h, "UserPromptSubmit", "s1", prompt="Good morning!", prompt_id="p2")
+        assert "6543" in begun
+        assert not any(own in begun for own in ("nuts", "Bob"))
+        await told(h, "PreCompact", "s1", trigger="auto")
+        await told(h, "PostCompact", "s1", trigger="auto", compact_summary="The user said hello.")
+        assert "never eat nuts" in await told(h, "UserPromptSubmit", "s1", prompt="And now?", prompt_id="p3")
+
+
 async def test_failures_are_found_by_their_error_and_their_command(database: Path, era: str) -> None:
     async with served(database, era) as h:
         await told(h, "UserPromptSubmit", prompt="Make the tests pass.", prompt_id="p1")
@@ -202,6 +224,22 @@ async def test_what_is_known_comes_first_and_once(database: Path, era: str) -> N
         assert known.splitlines()[1].startswith("Known of the user and the project.")
         assert "never eat nuts" in known
         assert await told(h, "UserPromptSubmit", "s2", prompt="Do I eat nuts?", prompt_id="q1") == ""
+
+
+async def test_what_is_known_comes_with_its_answer_if_it_is_said_again(database: Path, era: str) -> None:
+    error = "error[E0502]: cannot borrow `self.valves` as mutable because it is also borrowed as immutable"
+    async with served(database, era) as h:
+        await told(h, "UserPromptSubmit", prompt=f"cargo says {error}", prompt_id="p1")
+        await told(h, "Stop", last_assistant_message="Clone the ids before the loop.", prompt_id="p1")
+        await h.facts("create_pin", session_id="s1", content=f"cargo says {error}")
+        for number, later in enumerate(("Now pump water into the long bed.", "And into the round bed.")):
+            await told(h, "UserPromptSubmit", prompt=later, prompt_id=f"later {number}")
+            await told(h, "Stop", last_assistant_message=f"The pump runs for bed {number}.")
+        begun = await told(h, "SessionStart", "s2", source="startup")
+        assert error in begun
+        assert "Clone the ids" not in begun
+        again = error.replace("valves", "pumps")
+        assert "Clone the ids" in await told(h, "UserPromptSubmit", "s2", prompt=again, prompt_id="q1")
 
 
 async def test_a_session_that_ended_goes_on_under_another_name(database: Path, era: str) -> None:

@@ -16,6 +16,7 @@ from kalito_mcp import Memory, open_memory
 from kalito_mcp.domain.records import MessageWithImportance, NewMessage, RecordType, Repetition, Role
 from kalito_mcp.domain.scope import Scope
 from kalito_mcp.kinds.judged import Sentence
+from kalito_mcp.kinds.own import Own
 from kalito_mcp.pins.automatic import pinnable
 from kalito_mcp.runtime.long_texts import LONG_CHARS
 from kalito_mcp.text.repetition import keys_to_forget
@@ -212,11 +213,11 @@ async def test_others_can_write_while_a_message_that_changes_is_searched_for_pin
                 found = await view.records.list_records(Scope(), frozenset({RecordType.PIN}), limit=10)
             return [pin.text for pin in found]
 
-        def find(message: MessageWithImportance) -> list[Sentence]:
+        def find(message: MessageWithImportance, own: Own) -> list[Sentence]:
             if "Porto" in message.text:
                 searched.append(message.text[:20])
                 anyio.from_thread.run(write)
-            return pinnable(message)
+            return pinnable(message, own)
 
         said = [NewMessage(Role.USER, "Hello there."), NewMessage(Role.USER, text), NewMessage(Role.USER, "Bye.")]
         _, long, _ = (await memory.record_messages("a", said)).message_ids

@@ -205,18 +205,18 @@ READS: Final = frozenset(
     "access.audit access.audit_count access.check_audit access.derived_key access.ends_of access.tokens "
     "access.why_refused build_context changes.revision changes.versions conversations.agents conversations.around "
     "conversations.begun_before conversations.get conversations.graph_overview conversations.is_empty "
-    "conversations.messages conversations.recent conversations.similar_name "
-    "conversations.stats conversations.titles conversations.totals conversations.transcript "
-    "files.look for_question given.asked given.get given.recent given.records given.tokens_by_day given.version "
-    "given.with_record hooks.conversation_of hooks.inject hooks.inject_known hooks.seen_parts hooks.unanswered "
-    "hooks.warm_up imports.check_not_taken_in imports.files_read imports.project_of_document imports.sources "
-    "in_project in_project_of past_answers people.all projects.all projects.named projects.sizes records.all "
-    "records.as_of records.completions records.derived_from records.derived_from_all records.diff "
-    "records.disagreements records.get records.get_all records.history records.inbox records.page "
-    "records.preview_forgetting records.profile records.statements records.tasks records.vectors records.version "
-    "search_memory spaces.all spaces.fixed spaces.members spaces.mine spaces.with_members spaces.writable "
-    "changes.listen conversations.schema timeline.clients timeline.heard timeline.messages_by_day timeline.newest "
-    "timeline.open_points timeline.session timeline.sessions timeline.turns".split()
+    "conversations.messages conversations.recent conversations.similar_name conversations.stats conversations.titles "
+    "conversations.totals conversations.transcript files.look for_question given.asked given.get given.recent "
+    "given.records given.tokens_by_day given.version given.with_record hooks.conversation_of hooks.inject "
+    "hooks.inject_known hooks.seen_parts hooks.unanswered hooks.warm_up imports.check_not_taken_in imports.files_read "
+    "imports.project_of_document imports.sessions_at imports.sessions_holding imports.sources in_project "
+    "in_project_of past_answers people.all projects.all projects.named projects.sizes records.all records.as_of "
+    "records.completions records.derived_from records.derived_from_all records.diff records.disagreements records.get "
+    "records.get_all records.history records.inbox records.page records.preview_forgetting records.profile "
+    "records.proposed records.statements records.tasks records.vectors records.version search_memory spaces.all "
+    "spaces.fixed spaces.members spaces.mine spaces.with_members spaces.writable changes.listen conversations.schema "
+    "timeline.clients timeline.heard timeline.messages_by_day timeline.newest timeline.open_points timeline.session "
+    "timeline.sessions timeline.turns".split()
 )
 MOVES_PROJECTS: Final = frozenset({"records.move", "projects.rename", "projects.move_all"})
 SWITCHES: Final = frozenset({"projects.exclude", "projects.include", "projects.pause", "projects.resume"})

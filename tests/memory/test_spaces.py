@@ -12,7 +12,7 @@ from kalito_mcp import CreatePinRequest, Memory, NewMessage, open_memory
 from kalito_mcp.config.settings import Settings
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.memory_records import Editor, EditorType, MemoryRecord
-from kalito_mcp.domain.records import Origin, Reach
+from kalito_mcp.domain.records import Origin, Reach, short_record_id
 from kalito_mcp.domain.records import Role as Sender
 from kalito_mcp.domain.scope import Limits
 from kalito_mcp.domain.search import SearchRequest
@@ -199,7 +199,9 @@ async def test_members_of_a_space_know_each_other_and_nobody_else_does(memory: M
 async def test_a_copy_s_history_says_who_shared_and_who_changed_it(memory: Memory) -> None:
     _, copy = await shared(memory)
     cora = memory.of_owner("cora")
-    await cora.update_memory(copy, {"text": NEW_RULE}, expected_revision=1, editor=Editor(EditorType.AGENT, "codex"))
+    await cora.update_memory(
+        short_record_id(copy), {"text": NEW_RULE}, expected_revision=1, editor=Editor(EditorType.AGENT, "codex")
+    )
     history = await memory.of_owner("rae").records.history(copy)
     assert [(one["edit_type"], one["editor_id"]) for one in history] == [
         ("create", "ann by terminal"),
@@ -210,7 +212,7 @@ async def test_a_copy_s_history_says_who_shared_and_who_changed_it(memory: Memor
 async def test_a_correction_reaches_the_copy(memory: Memory) -> None:
     pin, copy = await shared(memory)
     ann = memory.of_owner("ann")
-    await ann.update_memory(pin, {"text": NEW_RULE}, expected_revision=1)
+    await ann.update_memory(short_record_id(pin), {"text": NEW_RULE}, expected_revision=1)
     assert await found_by(memory, "ben") == [(NEW_RULE, "team")]
     await ann.records.revert(pin, 1)
     assert (await ann.records.get(copy)).text == RULE

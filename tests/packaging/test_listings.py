@@ -13,7 +13,7 @@ import pytest
 
 from kalito_mcp.cli.commands import commands
 from kalito_mcp.hosts import codex, gemini
-from kalito_mcp.hosts.facts import HookFile, Host, Launcher
+from kalito_mcp.hosts.facts import HookFile, Host, Launcher, plugin_line
 from kalito_mcp.version import __version__
 from tests.server.wire import request, served
 
@@ -98,6 +98,8 @@ def test_the_hooks_of_a_plugin_are_those_that_are_installed(host: Host, folder: 
     assert isinstance(host.hooks, HookFile)
     assert {"kalito-mcp", "kalito-hook"} <= PROGRAMS
     installed = host.hooks.hooks(Launcher("kalito-mcp", "kalito-hook"))
+    for event, group in installed.items():
+        group["hooks"][0]["command"] = plugin_line(host.key, event)
     assert content(f"plugins/{folder}/hooks/hooks.json")["hooks"] == {
         event: [hook] for event, hook in installed.items()
     }

@@ -10,10 +10,12 @@ from kalito_mcp.domain.kinds import PASSING, Kind
 from kalito_mcp.domain.records import PIN_IMPORTANCE, MessageWithImportance, Origin, PinType, Reach, Role
 from kalito_mcp.inference.meaning import MeaningEmbedder
 from kalito_mcp.kinds.judge import SentenceJudge
-from kalito_mcp.kinds.judged import CHANGED_FROM, PINNED_FROM, Judged
+from kalito_mcp.kinds.judged import CHANGED_FROM, PINNED_FROM, Judged, Sentence
+from kalito_mcp.kinds.own import Own, Spoken
 from kalito_mcp.pins.automatic import AutoPinPolicy, found_pins, pinnable, quotable
 from kalito_mcp.pins.found import FoundPin, pin_key
 from kalito_mcp.ports.embedder import VectorPolicy
+from kalito_mcp.text.own_words import passages
 
 WORTH_IT = Judged(Kind.FACT, 0.9, 0.1)
 NEVER = Judged(Kind.FACT, 0.0, 0.1)
@@ -26,9 +28,17 @@ def message(
     return MessageWithImportance(1, "s", role, text, None, None, 0, 0.5, 1, 0, name, origin=origin)
 
 
+def sentences_of(said: MessageWithImportance) -> list[Sentence]:
+    """The sentences of a message of which pins are made; of a person's, none asks to keep anything."""
+    if said.role is Role.ASSISTANT:
+        return quotable(said)
+    found, is_all = passages(said.text[:20_000])
+    return pinnable(said, Own([Spoken(one, NEVER) for one in found], is_all))
+
+
 def whole(text: str, role: Role = Role.USER, name: str | None = None) -> list[str]:
     """The sentences of a message that may be pinned."""
-    return [one.text for one in pinnable(message(text, role, name))]
+    return [one.text for one in sentences_of(message(text, role, name))]
 
 
 def pins(
@@ -40,7 +50,7 @@ def pins(
 ) -> list[FoundPin]:
     """What is pinned of a message whose sentences are these; of less, all are like the last."""
     said = message(said) if isinstance(said, str) else said
-    sentences = pinnable(said)
+    sentences = sentences_of(said)
     each = [*judged, *[(judged or (WORTH_IT,))[-1]] * len(sentences)][: len(sentences)]
     proposed = {} if proposal is None else {0: proposal}
     return found_pins(said, sentences, each, policy or AutoPinPolicy(), proposed=proposed.get, has_project=has_project)
@@ -59,7 +69,7 @@ async def model(meaning_installed: None) -> AsyncIterator[SentenceJudge]:
 
 async def judged_pins(model: SentenceJudge, text: str) -> list[FoundPin]:
     said = message(text)
-    sentences = pinnable(said)
+    sentences = sentences_of(said)
     return found_pins(said, sentences, await model.judge(sentences))
 
 
@@ -145,11 +155,6 @@ def test_what_asks_announces_or_is_too_short_is_never_pinned() -> None:
         assert whole(text) == []
 
 
-def test_a_short_sentence_that_names_its_speaker_is_whole() -> None:
-    assert whole("call me Mia") == ["call me Mia"]
-    assert whole("call me up") == []
-
-
 def test_quotations_are_not_pinned() -> None:
     for text in (
         "> I'm allergic to penicillin.",
@@ -172,11 +177,13 @@ def test_only_prose_is_read_for_sentences() -> None:
 
 
 def test_who_may_say_what_is_pinned() -> None:
-    assert [one.is_assistant for one in pinnable(message(PORT, Role.ASSISTANT))] == [True]
-    assert [one.is_assistant for one in pinnable(message(PORT, Role.ASSISTANT, "Ben"))] == [False]
+    assert [one.is_assistant for one in quotable(message(PORT, Role.ASSISTANT))] == [True]
+    assert [one.is_assistant for one in quotable(message(PORT, Role.ASSISTANT, "Ben"))] == [False]
     assert whole(PORT, Role.SYSTEM) == []
     for origin in (Origin.TOOL, Origin.DOCUMENT, Origin.IMPORT):
-        assert pinnable(message(PORT, origin=origin)) == []
+        assert (
+            sentences_of(message(PORT, origin=origin)) == quotable(message(PORT, Role.ASSISTANT, origin=origin)) == []
+        )
 
 
 def test_the_name_of_the_speaker_is_part_of_the_pin() -> None:
@@ -212,7 +219,6 @@ def test_what_may_contain_a_secret_is_not_quoted_beside_a_decision() -> None:
 def test_a_question_may_be_quoted_and_is_never_pinned() -> None:
     asked = message("Good. Which port shall the staging database have?", Role.ASSISTANT)
     assert [one.text for one in quotable(asked)] == ["Which port shall the staging database have?"]
-    assert pinnable(asked) == []
     assert found_pins(asked, quotable(asked), [WORTH_IT]) == []
 
 
@@ -330,6 +336,6 @@ def test_of_a_quarter_of_a_megabyte_a_bounded_piece_is_judged() -> None:
     """A text of this length that was read more often than once would take minutes."""
     for unit in ("my best sister ", "I decided to use X1. ", "We have all ", "I'm A", "By a ", "Always a", "```", '"'):
         text = unit * (262_144 // len(unit))
-        assert len(pinnable(message(text))) <= 80
+        assert len(sentences_of(message(text))) <= 80
         assert len(pins(text)) <= 2
     assert whole(f"{'x' * 20_000}. {PORT}") == whole("x" * 20_000)

@@ -171,10 +171,11 @@ async def test_what_a_decision_answers_is_found_by_its_meaning(memory: Memory) -
     ]
 
 
-async def test_all_sentences_of_a_piece_are_judged_in_one_go() -> None:
+async def test_all_sentences_of_a_piece_are_judged_together() -> None:
     judge = Deciding()
     await drafts(judge, message(1, "One thing is said. Another is said."), message(2, "A third one is said."))
-    assert judge.asked == ["One thing is said.", "Another is said.", "A third one is said."]
+    each = ["One thing is said.", "Another is said.", "A third one is said."]
+    assert judge.asked == [*each, *each], "whose words they are, and then what they are: the model remembers the first"
 
 
 async def test_an_agreement_by_explicit_words_needs_no_model(memory: Memory) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kalito_mcp.domain.memory_records import DELETED_AT, EditType, MemoryRecord
 from kalito_mcp.domain.records import RecordType
-from kalito_mcp.domain.scope import Scope
+from kalito_mcp.domain.scope import Limits, Scope
 from kalito_mcp.domain.tasks import TaskStatus
 from kalito_mcp.errors import InvalidInput, RecordNotFound
 from kalito_mcp.records.historian import Historian, current_parts
@@ -36,6 +36,23 @@ async def add(store: SqliteStore, *texts: str, kind: RecordType = RecordType.TAS
     async with store.transaction() as transaction:
         made = [drafts.record(kind, text, **fields) for text in texts]  # type: ignore[arg-type]
         return [one.id for one in await transaction.records.add_records(ALL, made, now_ms=START_MS)]
+
+
+async def test_a_beginning_of_the_last_part_of_an_id_is_enough_if_only_one_record_within_the_limits_has_it(
+    historian: Historian, store: SqliteStore
+) -> None:
+    async with store.transaction() as transaction:
+        for agent, tail in (("default", "ab12c0000"), ("default", "ab12d0000"), ("other", "ab12ce000")):
+            draft = drafts.record(RecordType.TASK, f"Mend {tail}.", record_id=f"task_{START_MS}_{tail}")
+            await transaction.records.add_records(Scope(agent=agent), [draft], now_ms=START_MS)
+    limited = Scope(limits=Limits(agent="default"))
+    for short in ("task_ab12c", "task_ab12c0000"):
+        assert (await historian.record(limited, short)).text == "Mend ab12c0000."
+    with pytest.raises(InvalidInput, match=r"ab12c0000 'Mend ab12c0000\.', task_\d+_ab12ce000 'Mend ab12ce000\.'"):
+        await historian.record(ALL, "task_ab12c")
+    for unknown in ("task_ab1", "task_b12c0000", "pin_ab12c", "task_ab12ce"):
+        with pytest.raises(RecordNotFound):
+            await historian.record(limited, unknown)
 
 
 async def add_document(store: SqliteStore, name: str, total: int, *, of: int, first: str | None = None) -> None:

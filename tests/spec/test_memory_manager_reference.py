@@ -254,7 +254,7 @@ async def test_a_pin_is_made_by_the_user_or_by_the_system(database: Path, ids: C
     """
     async with open_memory(database, Settings(), ids=ids) as memory:
         await memory.create_pin(CreatePinRequest(SESSION, "Patient allergic to penicillin"))
-        await say(memory, [NewMessage(Role.USER, "From now on, no latex gloves for my grandmother.")])
+        await say(memory, [NewMessage(Role.USER, "Grandmother should never wear latex gloves.")])
         pins = (await memory.build_context(SESSION)).semantic_pins
     assert [pin.pin_type for pin in pins] == [PinType.MANUAL, PinType.AUTO]
     assert pins[0].importance_score == 0.8 > pins[1].importance_score

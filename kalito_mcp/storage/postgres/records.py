@@ -33,6 +33,14 @@ _NOT_AUTOMATIC: Final = f"(r.client_key IS NULL OR NOT starts_with(r.client_key,
 
 SELECT_RECORD: Final = f"{_WHOLE} AND r.id = :id AND {_ADMITTED}"
 SELECT_MESSAGE_RECORD: Final = f"{_WHOLE} AND r.key = :number AND r.type = 'message' AND {_ADMITTED}"
+SELECT_IDS_BY_TAIL: Final = """
+SELECT id FROM records
+WHERE owner_key = :owner AND id > :first AND id < :after AND id LIKE :like ESCAPE '!'
+UNION
+SELECT record_id FROM tombstones
+WHERE owner_key = :owner AND record_id > :first AND record_id < :after AND record_id LIKE :like ESCAPE '!'
+ORDER BY 1 LIMIT 20
+"""
 SELECT_RECORDS_OF_KEYS: Final = f"{_WHOLE} AND r.key = ANY(:keys) ORDER BY r.key"
 SELECT_NEWEST_OF_TYPES: Final = f"""
 {_WHOLE} AND r.key = ANY(ARRAY(
@@ -73,6 +81,14 @@ WHERE s.owner_key = :owner AND s.record_key = ANY(
     :numbers || ARRAY(SELECT key FROM records WHERE owner_key = :owner AND id = ANY(:ids))
 ) AND n.deleted_at IS NULL AND {within("n")}
 ORDER BY n.created_at, n.key
+"""
+# Without a moment of its own, a record was stored when it was said.
+SELECT_SAID_IN_ORDER: Final = """
+SELECT coalesce(id, 'msg_' || key) FROM records
+WHERE owner_key = :owner AND recorded_at IS NULL AND key = ANY(
+    :numbers || ARRAY(SELECT key FROM records WHERE owner_key = :owner AND id = ANY(:ids))
+)
+ORDER BY key
 """
 # A project that has nothing yet has no key: it is not the same as none.
 _IN_PROJECT: Final = f"""

@@ -25,6 +25,14 @@ _ADMITTED: Final = f"""
 """
 SELECT_RECORD: Final = f"{_WHOLE} WHERE r.id = :id AND {_ADMITTED}"
 SELECT_MESSAGE_RECORD: Final = f"{_WHOLE} WHERE r.key = :number AND r.type = 'message' AND {_ADMITTED}"
+SELECT_IDS_BY_TAIL: Final = """
+SELECT r.id FROM records r JOIN agents a ON a.key = r.agent_key
+WHERE r.id > :first AND r.id < :after AND r.id LIKE :like ESCAPE '!' AND a.owner = :owner
+UNION
+SELECT record_id FROM tombstones
+WHERE record_id > :first AND record_id < :after AND record_id LIKE :like ESCAPE '!' AND owner = :owner
+ORDER BY 1 LIMIT 20
+"""
 SELECT_RECORDS_OF_KEYS: Final = f"{_WHOLE} WHERE r.key IN (SELECT value FROM json_each(:keys)) ORDER BY r.key"
 SELECT_NEWEST_OF_TYPES: Final = f"""
 {_WHOLE}
@@ -71,6 +79,15 @@ WHERE s.record_key IN (
     SELECT key FROM records WHERE id IN (SELECT value FROM json_each(:ids))
 ) AND n.deleted_at IS NULL AND {within("n")}
 ORDER BY n.created_at, n.key
+"""
+# Without a moment of its own, a record was stored when it was said.
+SELECT_SAID_IN_ORDER: Final = """
+SELECT coalesce(r.id, 'msg_' || r.key) FROM records r JOIN agents a ON a.key = r.agent_key
+WHERE r.key IN (
+    SELECT value FROM json_each(:numbers) UNION ALL
+    SELECT key FROM records WHERE id IN (SELECT value FROM json_each(:ids))
+) AND a.owner = :owner AND r.recorded_at IS NULL
+ORDER BY r.key
 """
 # A project that has nothing yet has no key: it is not the same as none.
 _IN_PROJECT: Final = """
