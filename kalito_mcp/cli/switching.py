@@ -74,7 +74,8 @@ def exclude(database: str | None, config: Path | None, folders: tuple[str, ...],
     if named:
         kept = [one for one in before.excluded if one not in named]
         keep_switch(file, replace(before, excluded=tuple(kept if is_removed else [*kept, *dict.fromkeys(named)])))
-    missing = [] if is_removed else [one for one in named if not Path(one).is_dir()]
+    here = () if is_removed else (one for one in named if not is_foreign(one))
+    missing = [one for one in here if not Path(one).is_dir()]
     notes = [f"there is no folder {one} yet: if that is a slip, `exclude --remove` takes it back" for one in missing]
     tell([*(read_switch(file).excluded or ["no folder is excluded"]), *notes])
 

@@ -1,4 +1,4 @@
-"""Folders of any kind of machine, by their paths alone. Nothing is looked up. Standard library alone, because hooks need it."""
+"""Folders of any kind of machine, by their paths alone: nothing is looked up. Standard library alone: for hooks."""
 
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
