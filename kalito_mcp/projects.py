@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
 from urllib.parse import unquote
 
+from kalito_mcp.domain.folders import is_foreign, is_within
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.domain.validation import Policy
 from kalito_mcp.errors import InvalidInput
@@ -21,6 +22,7 @@ _FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "DEVIN_PROJECT_DIR")
 _GIT_DIR: Final = "gitdir:"
 _ADDRESS: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[^/\s]+)+")
 _URI: Final = re.compile(r"([a-z][a-z0-9+.-]+)://([^/]+|(?=/.))(/.*)?", re.IGNORECASE)
+_ENCODED: Final = re.compile(r"/[a-z]%3a(?:/|$)", re.IGNORECASE)
 _DRIVE: Final = re.compile(r"(?:[\\/]{2}[?.])?[\\/]?([A-Za-z]):(?:[\\/]|$)")
 _SHARE: Final = re.compile(r"(?:\\\\|//)(?:[?.][\\/]UNC[\\/])?(?=[^\\/?.])", re.IGNORECASE)
 _WSL: Final = re.compile(r"\\\\wsl(?:\$|\.localhost)\\([^\\]+)", re.IGNORECASE)
@@ -45,10 +47,7 @@ def is_elsewhere(project: str) -> bool:
     """Whether a project is named by a folder of another kind of machine, or by an address: of its folder, or that its
     repository was cloned from, `github.com/ann/app`. No person types these, so one that is like another is not
     mistyped."""
-    return (_ADDRESS.fullmatch(project) or _URI.fullmatch(project)) is not None or (
-        not Path(project).is_absolute()
-        and (PureWindowsPath(project).is_absolute() or PurePosixPath(project).is_absolute())
-    )
+    return (_ADDRESS.fullmatch(project) or _URI.fullmatch(project)) is not None or is_foreign(project)
 
 
 def is_folder(path: str) -> bool:
@@ -59,9 +58,9 @@ def is_folder(path: str) -> bool:
 def spelled(folder: str) -> str:
     """The one spelling of a folder that hosts spell in several ways. Pure: nothing is looked up.
 
-    An address `file://...` becomes its path, and so does one of VS Code in WSL; a path of Windows has a capital drive
-    letter, backslashes and no end mark. What can be another folder stays as it is: the case of names, `/mnt/c`, other
-    addresses, and paths of POSIX.
+    An address `file://...` becomes its path, and so does one of VS Code in WSL, or its path that is still encoded. A
+    path of Windows has a capital drive letter, backslashes and no end mark. What can be another folder stays as it is:
+    the case of names, `/mnt/c`, other addresses, and paths of POSIX.
     """
     address = _URI.fullmatch(folder)
     if address is not None:
@@ -72,6 +71,8 @@ def spelled(folder: str) -> str:
             folder = path if host in ("", "localhost") else f"\\\\{host}{path}"
         else:
             return folder
+    elif _ENCODED.match(folder):
+        folder = unquote(folder)
     if (drive := _DRIVE.match(folder)) is not None:
         return ntpath.normpath(f"{drive[1].upper()}:\\{folder[drive.end() :]}")
     if folder.startswith("\\\\") and (share := _SHARE.match(folder)) is not None:
@@ -131,8 +132,8 @@ def project_of_host(environment: Mapping[str, str], folder: Path | None, policy:
 
 def is_ignored(project: str, policy: ProjectPolicy) -> bool:
     """Whether nothing is remembered in this project."""
-    ignored = [str(_expanded(one)).rstrip(os.sep) if is_path(one) else one for one in policy.ignored]
-    return any(project == one or project.startswith(one + os.sep) for one in ignored)
+    ignored = [str(_expanded(one)) if is_path(one) else spelled(one) for one in policy.ignored]
+    return any(is_within(project, one) for one in ignored)
 
 
 def _repository(folder: Path) -> Path | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kalito_mcp.domain.folders import is_foreign, is_within
 from kalito_mcp.errors import ConfigurationError, Conflict
 from kalito_mcp.files import write_whole
 
@@ -47,8 +48,10 @@ class Switch:
         """Whether nothing is remembered in this folder. One that may be on another machine is not looked up here."""
         if folder is None or not self.excluded:
             return False
-        known = os.path.realpath(folder) if is_here else os.path.normpath(folder)
-        return any(known == one or known.startswith(one.rstrip(os.sep) + os.sep) for one in self.excluded)
+        known = folder
+        if not is_foreign(folder):
+            known = os.path.realpath(folder) if is_here else os.path.normpath(folder)
+        return any(is_within(known, one) for one in self.excluded)
 
 
 def read_switch(file: Path) -> Switch:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from kalito_mcp.domain.folders import is_foreign
 from kalito_mcp.domain.scope import PERSONAL
 from kalito_mcp.errors import ConfigurationError, Conflict
 from kalito_mcp.projects import ProjectPolicy, is_ignored, is_path, project_of
@@ -49,7 +50,7 @@ class MachinePlaces:
         if not is_pause_over:
             switch.check_not_paused(time.time_ns() // 1_000_000)
         place = project_of(project, self._policy) if project and is_path(project) else project or self._folder
-        if is_path(place) and switch.is_excluded(place):
+        if (is_path(place) or is_foreign(place)) and switch.is_excluded(place):
             raise Conflict(f"nothing is remembered in {place}: it is excluded; `kalito-mcp exclude --remove` ends that")
         if is_ignored(place, self._policy):
             raise Conflict(f"nothing is remembered in {place}: the setting memory.ignored names it; go on without")

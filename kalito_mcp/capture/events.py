@@ -2,7 +2,8 @@
 
 Each host has its own names of events and fields; one table per host lists them. An event outside of a conversation
 between a person and an assistant is None: a timer's, or of a kind that is not listed. The events of a sub-agent have no
-words. Sources: the hooks' documentation of each host; for Claude Code, what its releases 2.1.197 and 2.1.329 sent.
+words, except for its task when it starts. Sources: the hooks' documentation of each host; for Claude Code, what its
+releases 2.1.197 and 2.1.329 sent.
 """
 
 import json
@@ -139,6 +140,7 @@ _WORDS: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.PROMPT: ("prompt", "transformedPrompt", "user_prompt"),
     EventKind.REPLY: ("last_assistant_message", "prompt_response", "text", "response"),
     EventKind.COMPACTED: ("compact_summary", "text"),
+    EventKind.SUB_AGENT_STARTED: ("task",),
 }
 _BY_PERSONS: Final = frozenset({None, "", "user", "sdk"})
 """Sources of a prompt that a person wrote; others are timers and the host itself."""
@@ -182,7 +184,7 @@ def read_event(host: str, name: str, payload: Mapping[str, Any]) -> HookEvent | 
         kind = EventKind.SUB_AGENT_TASKED
     event = HookEvent(host, name, kind, session_id, folder_of(payload), agent_id=agent_id)
     if kind in _OF_SUB_AGENTS:
-        return replace(event, id=_moment(payload))
+        return replace(event, id=_moment(payload), text=first(payload, _WORDS.get(kind, ())) or "")
     if payload.get("agent_id"):
         return None
     words = _words(host, kind, payload)

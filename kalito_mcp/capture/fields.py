@@ -23,7 +23,7 @@ def first(payload: Mapping[str, Any], names: Sequence[str]) -> str | None:
 def folder_of(payload: Mapping[str, Any]) -> str | None:
     """The folder that the host works in, in the one spelling that the rest of the house knows."""
     folder = first(payload, FOLDER)
-    if folder is None or not (":" in folder or folder.startswith("\\\\")):
+    if folder is None or not (":" in folder or "%" in folder or folder.startswith("\\\\")):
         return folder
     from kalito_mcp.projects import spelled  # noqa: PLC0415 - a hook of most hosts does without
 

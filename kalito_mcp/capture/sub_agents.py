@@ -3,6 +3,7 @@
 Hooks of sub-agents run in the conversation that called them. Most hosts name the sub-agent in each event; then nothing
 has to be decided here. Where the event does not say it:
 
+- A host that names the task when it starts the sub-agent reports its prompt in these words, or not at all.
 - A host that names the conversation's transcript in its person's prompts, but not in this one, reports a sub-agent.
 - Without such a sign, the first prompt after the start of a sub-agent may be its task, or a person's while it works in
   the background: it is kept, but not as the person's words. All others are the person's.
@@ -21,7 +22,7 @@ _MOST_KEPT: Final = 64
 @dataclass(slots=True)
 class _SubAgent:
     task: str = ""
-    """The key of the report of its task."""
+    """The key of the report of its task, or a hash of its words."""
     is_over: bool = False
 
 
@@ -54,8 +55,11 @@ class SubAgents:
             one.task = key
         elif event.kind is EventKind.SUB_AGENT_ENDED:
             one.is_over = True
-        elif one.is_over and not is_late:
-            self._by_id[name] = _SubAgent()  # it works again
+        else:
+            if one.is_over and not is_late:
+                one = self._by_id[name] = _SubAgent()  # it works again
+            if event.text:
+                one.task = _hash_of(event.text)
         while len(self._by_id) > _MOST_KEPT:
             del self._by_id[next(iter(self._by_id))]
 
@@ -63,7 +67,7 @@ class SubAgents:
         sign = _hash_of(event.transcript) if event.transcript else None
         usual = self._transcripts.get(event.kind)
         open_ones = [one for one in self._by_id.values() if not one.is_over]
-        is_known = any(one.task == key for one in self._by_id.values())
+        is_known = any(one.task in (key, _hash_of(event.text)) for one in self._by_id.values())
         if not is_known and (sign == usual if usual else not open_ones):
             if sign:
                 self._transcripts[event.kind] = sign
@@ -93,5 +97,5 @@ class SubAgents:
         self._by_id = by_id
 
 
-def _hash_of(path: str) -> str:
-    return blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+def _hash_of(text: str) -> str:
+    return blake2b(text.strip().encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

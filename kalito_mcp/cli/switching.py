@@ -11,7 +11,9 @@ import click
 
 from kalito_mcp.cli.options import reader_settings_of, with_settings
 from kalito_mcp.cli.terminal import tell
+from kalito_mcp.domain.folders import is_foreign
 from kalito_mcp.errors import ConfigurationError
+from kalito_mcp.projects import spelled
 from kalito_mcp.switch import FOR_EVER, Switch, keep_switch, read_switch
 
 _DURATION: Final = re.compile(r"(\d{1,4})\s*([mhd])", re.IGNORECASE)
@@ -64,14 +66,16 @@ def exclude(database: str | None, config: Path | None, folders: tuple[str, ...],
     """
     file = reader_settings_of(database, config).database.files.switch
     before = read_switch(file)
-    named = [os.path.realpath(Path(one).expanduser()) for one in folders]
+    spellings = [spelled(one) for one in folders]
+    named = [one if is_foreign(one) else os.path.realpath(Path(one).expanduser()) for one in spellings]
     unknown = [one for one in named if one not in before.excluded]
     if is_removed and unknown:
         raise click.UsageError(f"{unknown[0]} is not excluded; `kalito-mcp exclude` lists what is")
     if named:
         kept = [one for one in before.excluded if one not in named]
         keep_switch(file, replace(before, excluded=tuple(kept if is_removed else [*kept, *dict.fromkeys(named)])))
-    missing = [] if is_removed else [one for one in named if not Path(one).is_dir()]
+    here = () if is_removed else (one for one in named if not is_foreign(one))
+    missing = [one for one in here if not Path(one).is_dir()]
     notes = [f"there is no folder {one} yet: if that is a slip, `exclude --remove` takes it back" for one in missing]
     tell([*(read_switch(file).excluded or ["no folder is excluded"]), *notes])
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from kalito_mcp.domain.records import Role
 from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, moment, without_copies
@@ -32,6 +32,9 @@ _OF_THE_HOST: Final = (
     "Another language model started to solve this problem and produced a summary",
 )
 """How texts of the host begin, in rollouts without the events."""
+_KINDS: Final = ("internal_chat_message_metadata_passthrough", "content_item_kinds")
+"""Where newer releases say what each block of a message is."""
+_TYPED: Final = "user.text"
 
 
 class Codex:
@@ -125,14 +128,12 @@ def _turns(session_id: str, reading: Reading) -> Iterator[Turn]:
         if role is None:
             count(reading.skipped, "text of the host")
             continue
-        if role is Role.USER:
-            said = typed.said(payload.get("content"))
-        else:
-            said = spoken(payload.get("content"), reading.skipped)
+        said = typed.said(payload) if role is Role.USER else spoken(payload.get("content"), reading.skipped)
         if said:
             time = record.get("timestamp")
             key = hash_of(session_id, time if isinstance(time, str) else line.begin, role.value, said)
-            yield Turn(role, said, key, moment(time), is_typed=typed.is_known and role is Role.USER)
+            is_typed = role is Role.USER and (typed.is_known or _kinds(payload) is not None)
+            yield Turn(role, said, key, moment(time), is_typed=is_typed)
         elif role is Role.USER and typed.is_known:
             waiting = line.begin if begun is None else begun
     if waiting is not None and reading.path.suffix != SUFFIX:
@@ -174,8 +175,16 @@ class _Typed:
         for one in counts.values():
             self._left |= one
 
-    def said(self, content: Any) -> str:
+    def said(self, message: dict[str, Any]) -> str:
         """What the user typed of a message, block by block or all of it; empty if the host wrote it."""
+        content: Any = message.get("content")
+        kinds = _kinds(message)
+        if kinds is not None:
+            if not any(kinds):
+                count(self._skipped, "text of the host")
+            content = [block for block, is_typed in zip(content, kinds, strict=True) if is_typed]
+            if not self.is_known:
+                return spoken(content, self._skipped, _request)
         said = spoken(content, self._skipped, self._words_of)
         if not said and self.is_known and self._takes(whole := spoken(content, {}, _request)):
             return whole
@@ -194,6 +203,16 @@ class _Typed:
         key = _squeezed(words)
         self._left[key] -= 1
         return self._left[key] >= 0
+
+
+def _kinds(message: dict[str, Any]) -> list[bool] | None:
+    """Of each block of a message, whether the host says that the user typed it; None if it does not say so."""
+    content, named = message.get("content"), cast("Any", message)
+    for name in _KINDS:
+        named = named.get(name) if isinstance(named, dict) else None
+    if not isinstance(content, list) or not isinstance(named, list) or len(named) != len(content):
+        return None
+    return [kind == _TYPED for kind in named]
 
 
 def _typed_in(event: dict[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from kalito_mcp.exchange.conversation import Conversation, Home, Reading, Turn, 
 from kalito_mcp.exchange.json_files import json_lines, parsed
 from kalito_mcp.exchange.tables import has_tables, opened, text_or_none
 from kalito_mcp.exchange.texts import count, hash_of, spoken, words_of
+from kalito_mcp.text.host_blocks import heard
 
 _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _CHATS: Final = (
@@ -23,7 +24,7 @@ _CHATS: Final = (
 )
 _BUBBLE: Final = "SELECT value FROM cursorDiskKV WHERE key = ?"
 _UNWRITTEN: Final = re.compile("[^0-9A-Za-z]")
-_OPENING, _CLOSING = "<user_query>", "</user_query>"
+_MARK: Final = "<user_query>"
 
 
 class Cursor:
@@ -100,10 +101,9 @@ def _turns_of_lines(reading: Reading) -> Iterator[Turn]:
 
 
 def _query(text: str) -> str:
-    """The text that the user typed: between the marks, if it has marks."""
+    """What the user typed of the text, if a mark names that; or else all of it."""
     words = words_of(text)
-    begin, end = words.find(_OPENING), words.rfind(_CLOSING)
-    return words[begin + len(_OPENING) : end].strip() if 0 <= begin < end else words
+    return (heard(words).words if _MARK in words else "") or words
 
 
 def _chat(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from kalito_mcp.domain.access import HOST
+from kalito_mcp.domain.folders import is_foreign
 from kalito_mcp.domain.memory_records import MemoryRecord
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL, Limits, Scope
 from kalito_mcp.domain.sessions import Session
@@ -139,7 +140,8 @@ class Place:
         """
         switch = self.switch()
         switch.check_not_paused(self.clock.now_ms())
-        for place in (folder, self.project if self.project and is_path(self.project) else None):
+        is_named_so = self.project is not None and (is_path(self.project) or is_foreign(self.project))
+        for place in (folder, self.project if is_named_so else None):
             if switch.is_excluded(place, is_here=_is_here()):
                 raise Conflict(
                     f"nothing is remembered in {place}: it is excluded; `kalito-mcp exclude --remove` ends that"

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import Final
 
 from kalito_mcp.domain.arguments import checks_arguments
+from kalito_mcp.domain.folders import is_foreign
 from kalito_mcp.domain.memory_records import PROGRAM, Editor, MemoryRecord
 from kalito_mcp.domain.records import RecordType
 from kalito_mcp.domain.scope import PERSONAL, Scope
@@ -206,7 +207,7 @@ class Projects(Part):
             ConfigurationError: the list of excluded folders cannot be read or written; nothing changed.
         """
         self.place.limits.check_none("excluding a folder")
-        if not PurePath(folder).is_absolute():
+        if not PurePath(folder).is_absolute() and not is_foreign(folder):
             raise InvalidInput(
                 f"{folder!r} is not the whole path of a folder, so no conversation can be left out by it"
             )

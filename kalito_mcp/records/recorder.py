@@ -44,13 +44,15 @@ _NO_DETAILS_INSTEAD: Final = "send them next to details, except caused_by: set i
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recorded batch. `messages` is in the order of the batch; `session` is the session before it."""
+    """A recorded batch. `messages` is in the order of the batch; `session` is the session before it. `added` are parts
+    of them that were stored as messages of their own, because they may be a host's words."""
 
     session: Session
     messages: tuple[AppendedMessage, ...]
     redacted: tuple[str, ...] = ()
     """What was removed: kinds of secrets, such as `github_token`, and `private`. Outside the text the field is named:
     `github_token in name`."""
+    added: tuple[AppendedMessage, ...] = ()
 
     @property
     def message_ids(self) -> list[str]:
@@ -82,7 +84,7 @@ class Recorded:
     def total_messages(self) -> int:
         """The number of messages in the session now."""
         hidden_count = self.session.hidden_count + len(self.ids_of(Repetition.HIDDEN))
-        return self.session.message_count - hidden_count + self.new_count
+        return self.session.message_count - hidden_count + self.new_count + sum(one.is_new for one in self.added)
 
 
 class Recorder:

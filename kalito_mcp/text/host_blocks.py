@@ -4,16 +4,18 @@ Hosts write to the assistant in the person's name: reminders, what is open in an
 sessions. They put these into elements (`<task-notification>...</task-notification>`). The names change with every
 release, so the form decides:
 
-- An element that begins a line is not the person's words, unless it is one of HTML. It is cut out.
-- Next to words, it is kept as `unascribed`: the person may have pasted it. So is a message of plain elements alone
-  (`<config>...</config>`).
-- A message of elements of hosts alone is left out. Their names have several words (`task-notification`,
-  `turn_aborted`), or they have attributes.
-- HTML, components (`<Button>`), code between fences, and elements within a line are the person's.
+- An element of a host has a name of several words (`task-notification`, `turn_aborted`), or attributes. If it begins
+  a line, it is cut out. A message of such elements alone is left out; next to words, they are kept as `unascribed`:
+  the person may have pasted them.
+- A plain element (`<config>...</config>`) is the person's next to their words, and `unascribed` alone.
+- What follows a notification is `unascribed`, even if the host says that it was asked: `<user_query>`.
+- HTML, components (`<Button>`), documents with a prolog (`<?xml ...?>`), code between fences, and elements within a
+  line are the person's.
 """
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 
@@ -31,6 +33,13 @@ class _Element(NamedTuple):
     begin: int
     end: int
     inside: str
+
+    @property
+    def is_plain(self) -> bool:
+        return not self.is_of_host and self.name not in _KNOWN
+
+
+_BEGIN: Final = _Element("", False, 0, 0, "")
 
 
 _WITHIN_LINES: Final = frozenset(
@@ -80,6 +89,15 @@ _WRITTEN: Final = (
 )
 """How messages of a host begin that have no element around them."""
 
+_OF_HOST: Final = re.compile(
+    r"\s*(?:[A-Z][A-Za-z]+ hook feedback:\n|This session is being continued from a previous conversation\b"
+    r"|Another language model started to solve this problem and produced a summary\b)"
+)
+"""How messages of a host begin that a person may paste, too."""
+
+_REPORT: Final = re.compile(r".*[-_]notification")
+_PROLOG: Final = ("<?", "<!")
+
 _COMMAND: Final = re.compile(
     r"\s*/(?:add-dir|agents|approvals|clear|color|compact|compress|config|context|cost|doctor|effort|exit|export|fast|help"
     r"|hooks|ide|init|login|logout|mcp|memory|model|models|new|output-style|permissions|plugin|privacy|quit|rename"
@@ -101,32 +119,44 @@ def heard(text: str, *, is_typed: bool = False) -> Heard:
     text = without_ide_context(without_memory(text))
     if text.lstrip().startswith(_WRITTEN):
         return Heard("")
-    if not is_typed and _OF_SYSTEM.match(text):
+    if not is_typed and (_OF_SYSTEM.match(text) or _OF_HOST.match(text)):
         return Heard("", "" if _DENIED.match(text) else text.strip())
     words, unascribed = _taken_apart(text, is_typed=is_typed) if "<" in text else (text, "")
     return Heard("" if _COMMAND.match(words) else words, unascribed)
 
 
 def _taken_apart(text: str, *, is_typed: bool) -> Heard:
+    elements = list(_elements(text))
+    between = [text[before.end : one.begin] for before, one in pairwise([_BEGIN, *elements])]
+    rest = text[elements[-1].end :] if elements else text
+    is_document = text.lstrip().startswith(_PROLOG)
+    has_words = any(one.strip() for one in (*between, rest))
     kept: list[str] = []
     unknown: list[_Element] = []
-    place = 0
-    for one in _elements(text):
-        kept.append(text[place : one.begin])
+    for before, one in zip(between, elements, strict=True):
+        kept.append(before)
         if _TYPED.fullmatch(one.name):
             kept.append(one.inside)
+        elif is_document or (has_words and one.is_plain):
+            kept.append(text[one.begin : one.end])
         elif one.name not in _KNOWN:
             unknown.append(one)
-        place = one.end
-    if not place:
+    whole = "".join(kept) + rest
+    if whole == text:
         return Heard(text)
-    words = ("".join(kept) + text[place:]).strip()
-    unascribed = "\n\n".join(text[one.begin : one.end].strip() for one in unknown)
+    words = whole.strip()
+    if unknown and not is_typed and _REPORT.fullmatch(unknown[0].name) and not text[: unknown[0].begin].strip():
+        return Heard("", "\n\n".join(filter(None, (words, _joined(text, unknown[1:])))))
+    unascribed = _joined(text, unknown)
     if words or not unknown:
         return Heard(words, unascribed)
     if is_typed:
         return Heard(unascribed)
     return Heard("", "" if all(one.is_of_host for one in unknown) else unascribed)
+
+
+def _joined(text: str, elements: "list[_Element]") -> str:
+    return "\n\n".join(text[one.begin : one.end].strip() for one in elements)
 
 
 def _elements(text: str) -> Iterator[_Element]:

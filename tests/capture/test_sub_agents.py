@@ -26,6 +26,8 @@ FIRST, MORE = asked("Count the masts.", **SIGNED), asked("And the sails.", **SIG
 TASK = asked("TASK: count.")
 PLAIN_FIRST, PLAIN_MORE = asked("Count the masts."), asked("And the sails.")
 SAID = [("user", "Count the masts."), ("user", "And the sails.")]
+NAMED = ("SubagentStart", {"agent_id": "a1", "task": "TASK: count."})
+SAID_AND_TASK = [*SAID, ("system", "TASK: count.")]
 IN_DOUBT = [SAID[0], ("system", "TASK: count."), SAID[1]]
 
 
@@ -46,6 +48,7 @@ IN_DOUBT = [SAID[0], ("system", "TASK: count."), SAID[1]]
         pytest.param(
             [PLAIN_FIRST, START, asked("TASK: count.", agent_id="a1"), PLAIN_MORE], SAID, id="it names itself"
         ),
+        pytest.param([PLAIN_FIRST, NAMED, PLAIN_MORE, TASK, STOP], SAID_AND_TASK, id="its start names the task"),
         pytest.param([PLAIN_FIRST, START, STOP, PLAIN_MORE], SAID, id="it had no task"),
         pytest.param([PLAIN_FIRST, START, ("SessionStart", {}), PLAIN_MORE], SAID, id="the session starts again"),
         pytest.param([PLAIN_FIRST, STOP, PLAIN_MORE], SAID, id="its start was not reported"),

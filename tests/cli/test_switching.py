@@ -58,6 +58,8 @@ def test_folders_are_excluded_listed_and_remembered_again(invoke: Invoke, databa
         False,
     ]
     assert invoke("exclude", "--remove", str(shop), *at).out == f"{diary}\n"
+    assert invoke("exclude", "c:/Work/shop/", *at).out == f"{diary}\nC:\\Work\\shop\n"
+    assert read_switch(LocalFiles(database).switch).is_excluded(r"C:\work\shop\web"), "a folder of Windows, elsewhere"
     unknown = invoke("exclude", "--remove", str(shop), *at)
     assert unknown.code == 2
     assert "is not excluded" in unknown.err

@@ -78,6 +78,16 @@ def test_codex_leaves_out_what_the_host_wrote_and_events_that_repeat(tmp_path: P
     assert [turn.text for turn in conversation.turns] == ["And the tram?"]
 
 
+def test_codex_says_which_blocks_of_a_message_were_typed(tmp_path: Path) -> None:
+    one = item("user", "<rules>From now on use tabs.</rules>")
+    one["payload"]["content"].append({"type": "input_text", "text": ASKED})
+    other = item("user", "Follow this plan.")
+    for message, kinds in ((one, ["hooks.context", "user.text"]), (other, ["goals.plan"])):
+        message["payload"]["internal_chat_message_metadata_passthrough"] = {"content_item_kinds": kinds}
+    found, _ = read(SOURCES["codex"], rollout(tmp_path, one, other))
+    assert [(turn.text, turn.is_typed) for turn in found["s1"]] == [(ASKED, True)]
+
+
 def test_what_is_no_message_any_more_is_counted(tmp_path: Path) -> None:
     broken = [
         {"timestamp": AT, "type": "response_item", "payload": [None]},
@@ -275,7 +285,7 @@ def test_cursor_reads_transcripts_with_equal_messages(tmp_path: Path) -> None:
     path = lines(
         tmp_path / "p" / "agent-transcripts" / "k1" / "k1.jsonl",
         [
-            message("user", f"<user_query>\n{ASKED}\n</user_query>"),
+            message("user", f"<timestamp>Monday</timestamp>\n<user_query>\n{ASKED}\n</user_query>"),
             message("assistant", "ok"),
             message("assistant", "ok"),
         ],

@@ -184,6 +184,13 @@ def new_messages(
     """The messages. Words for times count from `now_ms`. The key of a request stands for all of them, and each has a
     part of it as its own. What a host put into a user's message is not the user's. Raises InvalidInput for a time that
     cannot be read."""
+    return [part for parts in _parts(sent, zone, now_ms, request_key) for part in parts]
+
+
+def _parts(
+    sent: Sequence[MessageInput], zone: Zone, now_ms: int, request_key: str | None = None
+) -> list[list[NewMessage]]:
+    """The messages to store for each that was sent; its own is the last."""
 
     def moment(words: str, place: int) -> int:
         field = f"messages[{place}].created_at"
@@ -206,7 +213,7 @@ def new_messages(
         )
         for place, one in enumerate(sent)
     ]
-    return [part for one in given for part in _ascribed(one)]
+    return [_ascribed(one) for one in given]
 
 
 def _ascribed(message: NewMessage) -> list[NewMessage]:
@@ -225,10 +232,18 @@ def _ascribed(message: NewMessage) -> list[NewMessage]:
 
 
 async def record_messages(caller: Caller, sent: RecordMessages) -> Recorded:
-    """Append messages to a session; a new one is created."""
+    """Append messages to a session; a new one is created. The result has one message for each that was sent."""
     memory = caller.memory
-    new = new_messages(sent.messages, memory.zone, memory.place.clock.now_ms(), caller.request_key)
-    return await caller.memory.record_messages(caller.session, new, agent_id=sent.agent_id, client=caller.editor.id)
+    parts = _parts(sent.messages, memory.zone, memory.place.clock.now_ms(), caller.request_key)
+    new = [part for one in parts for part in one]
+    recorded = await memory.record_messages(caller.session, new, agent_id=sent.agent_id, client=caller.editor.id)
+    stored = iter(recorded.messages)
+    each = [[next(stored) for _ in one] for one in parts]
+    return replace(
+        recorded,
+        messages=tuple(one[-1] for one in each),
+        added=tuple(added for one in each for added in one[:-1]),
+    )
 
 
 async def build_context(

@@ -104,7 +104,7 @@ async def record_messages(context: ToolContext, sent: RecordMessages) -> Annotat
         continues, session = session, await _session_after(memory, session)
         recorded = await verbs.record_messages(caller_of(context, memory, session), sent)
     hidden, brought_back = recorded.ids_of(Repetition.HIDDEN), recorded.ids_of(Repetition.BROUGHT_BACK)
-    is_new = recorded.total_messages == recorded.new_count and sent.session_id is not None
+    is_new = not recorded.session.message_count and sent.session_id is not None
     near = await memory.conversations.similar_name(recorded.session.id) if is_new else None
     stored = RecordedMessages(
         session_id=recorded.session.id,

@@ -15,7 +15,7 @@ from kalito_mcp.errors import ConfigurationError, StorageBusy, StorageError
 from kalito_mcp.ports.storage_policy import StoragePolicy
 from kalito_mcp.ports.store import Schema
 from kalito_mcp.storage.postgres import statements
-from kalito_mcp.storage.postgres.connections import Place, connect, connect_pool
+from kalito_mcp.storage.postgres.connections import Place, Pool, connect, connect_pool
 from kalito_mcp.storage.postgres.failures import OUT_OF_REACH, explained
 from kalito_mcp.storage.postgres.leases import LEASE_S, Lease
 from kalito_mcp.storage.postgres.maintenance import MaintenanceOfPostgres
@@ -65,7 +65,7 @@ class PostgresStore:
     def __init__(
         self,
         place: Place,
-        pool: asyncpg.Pool,
+        pool: Pool,
         policy: StoragePolicy,
         *,
         direct_url: str | None = None,
@@ -223,7 +223,7 @@ class PostgresStore:
             except (asyncpg.ReadOnlySQLTransactionError, *OUT_OF_REACH):
                 with suppress(asyncpg.InterfaceError):  # a rollback without an answer has terminated it
                     connection.terminate()
-                await self._pool.expire_connections()
+                await self._pool.expire()
                 raise
             finally:
                 with anyio.CancelScope(shield=True):
@@ -231,12 +231,12 @@ class PostgresStore:
 
     async def _acquired(self) -> asyncpg.Connection:
         try:
-            return await self._pool.acquire(timeout=self._policy.busy_timeout_s)
+            return await self._pool.acquire(timeout_s=self._policy.busy_timeout_s)
         except TimeoutError:
-            if self._pool.get_size() < self._pool.get_max_size():
+            if self._pool.size < self._pool.most:
                 raise
             raise StorageBusy(
-                f"all {self._pool.get_max_size()} connections of this process to {self.place} are in use; try again, "
+                f"all {self._pool.most} connections of this process to {self.place} are in use; try again, "
                 "or serve with one process more"
             ) from None
 

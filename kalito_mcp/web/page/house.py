@@ -15,6 +15,7 @@ from pydantic import Field
 
 from kalito_mcp.domain.access import Permission
 from kalito_mcp.domain.archive import Selection
+from kalito_mcp.domain.folders import is_foreign
 from kalito_mcp.domain.given import KEPT_DAYS, GivenKind
 from kalito_mcp.domain.scope import NO_LIMITS, PERSONAL
 from kalito_mcp.domain.sizes import PartSize
@@ -229,7 +230,12 @@ def _excluded(visit: Visit[Any]) -> Sequence[str]:
 def _by_project(sizes: Sequence[PartSize], excluded: Sequence[str]) -> list[Row]:
     """A row for each project, what changed last first, and one for what is of none."""
     rows = [
-        Row(name or PERSONAL, _sum(some), name in excluded, is_folder=name is not None and is_path(name))
+        Row(
+            name or PERSONAL,
+            _sum(some),
+            name in excluded,
+            is_folder=name is not None and (is_path(name) or is_foreign(name)),
+        )
         for name, some in _grouped(sizes, lambda one: one.project).items()
     ]
     return sorted(rows, key=lambda row: -(row.size.newest_at or 0))

@@ -104,6 +104,22 @@ async def test_a_process_has_no_more_connections_than_it_may_and_says_so_when_th
     await store.close()
 
 
+async def test_a_process_works_with_one_connection_if_the_server_has_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = await new_database()
+    admin = await asyncpg.connect(shared_server().url("postgres", SUPERUSER))
+    await admin.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 1")
+    await admin.close()
+    store = await PostgresStore.open(shared_server().url(name))
+    async with anyio.create_task_group() as tasks:
+        for _ in range(6):
+            tasks.start_soon(store.write, create_session)
+    assert await store.revision("ann") > 0
+    monkeypatch.setattr(database, "_CONNECT_S", 0.3)
+    with pytest.raises(StorageBusy, match=r"has no connection free: .* try again. If it stays like this, raise"):
+        await PostgresStore.open(shared_server().url(name))
+    await store.close()
+
+
 async def test_each_statement_of_a_call_has_a_time_limit_but_chores_take_as_long_as_they_take(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
