@@ -16,22 +16,11 @@ import anyio.to_thread
 
 from kalito_mcp.domain.arguments import checks_arguments
 from kalito_mcp.domain.finalizing import Finalized, FinalizeOptions, Progress, SnapshotFile
-from kalito_mcp.domain.graph import (
-    FeedbackLabel,
-    GraphHit,
-    GraphScope,
-    PromotionReport,
-)
+from kalito_mcp.domain.graph import FeedbackLabel, GraphHit, GraphScope, PromotionReport
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger, checked_trigger
-from kalito_mcp.errors import (
-    ConfigurationError,
-    Conflict,
-    InvalidInput,
-    SessionFinalized,
-    SessionNotFound,
-)
+from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, SessionFinalized, SessionNotFound
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
 from kalito_mcp.orchestrator import feedback
