@@ -20,13 +20,7 @@ from kalito_mcp.domain.graph import FeedbackLabel, GraphHit, GraphScope, Promoti
 from kalito_mcp.domain.scope import DEFAULT_AGENT, LOCAL_OWNER, NO_LIMITS, Limits, Scope
 from kalito_mcp.domain.sessions import SessionState
 from kalito_mcp.domain.sleep import SleepCycleReport, SleepCycleTrigger, checked_trigger
-from kalito_mcp.errors import (
-    ConfigurationError,
-    Conflict,
-    InvalidInput,
-    SessionFinalized,
-    SessionNotFound,
-)
+from kalito_mcp.errors import ConfigurationError, Conflict, InvalidInput, SessionFinalized, SessionNotFound
 from kalito_mcp.graph.files import read_json, write_made
 from kalito_mcp.graph.snapshot_folder import SnapshotFolder, default_name
 from kalito_mcp.orchestrator import feedback

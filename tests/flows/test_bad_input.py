@@ -39,7 +39,10 @@ async def remembered(h: Harness) -> Any:
 
 
 async def texts(h: Harness, session_id: str) -> list[str]:
-    context = await h.facts("build_context", session_id=session_id, format="structured", max_tokens=9_000_000)
+    # A text in the form of a host's reminder counts as untrusted.
+    context = await h.facts(
+        "build_context", session_id=session_id, format="structured", max_tokens=9_000_000, include=["untrusted"]
+    )
     return [message["text"] for message in context["recent_messages"]]
 
 

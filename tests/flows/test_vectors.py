@@ -32,7 +32,7 @@ FACTS: Final = ("Supper is at brillig.", "The cat sleeps on the printer.", "We f
 
 
 class Embeddings(ThreadingHTTPServer):
-    """Ollama's `/api/embed`. Texts of one meaning have one vector. `texts` are those that were embedded."""
+    """Ollama's `/api/embed` and `/api/tags`. Texts of one meaning have one vector. `texts` are the embedded ones."""
 
     daemon_threads = True
 
@@ -79,7 +79,13 @@ class _Answers(BaseHTTPRequestHandler):
         vectors = self.server.vectors(asked["model"], asked["input"])
         if vectors is None:
             return
-        body = json.dumps({"model": asked["model"], "embeddings": vectors}).encode()
+        self._send({"model": asked["model"], "embeddings": vectors})
+
+    def do_GET(self) -> None:
+        self._send({"models": [{"name": name} for name in _DIMENSIONS]})
+
+    def _send(self, answer: Any) -> None:
+        body = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

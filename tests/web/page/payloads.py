@@ -218,12 +218,23 @@ LINES: Final = tuple(
     for one in ("long words ", "x", '<b>&"', "\u202e\u05d0")
 )
 """Lines of half a megabyte, as long as a message may be."""
-MARK: Final = re.compile(r"q[a-z]+z\d{3}")
+MARK: Final = re.compile(r"q[a-z]{3,}z\d{5}")
+"""The mark of a text. It is longer than the random part of a record's id, which could otherwise look like one."""
+
+
+def mark_of(number: int, field: str) -> str:
+    """The mark of the text of a number for a field."""
+    return f"q{field}z{number:05}"
+
+
+def field_of(mark: str) -> str:
+    """The field of a mark."""
+    return mark[1:-6]
 
 
 def payload(number: int, field: str, most: int = 600_000, *, is_name: bool = False) -> str:
     """The text of a number for a field, with a mark of the two. A name has no ASCII control characters."""
-    mark = f"q{field}z{number:03}"
+    mark = mark_of(number, field)
     text = (*TEXTS, *LINES)[number].replace("{m}", mark)
     text = re.sub("[\x00-\x1f\x7f]", "", text).strip() if is_name else text
     return text[:most] if mark in text[:most] else f"{mark} {text}"[:most]

@@ -24,7 +24,7 @@ from kalito_mcp.safety.escaping import visible
 from kalito_mcp.web.page.table import PAGE
 from kalito_mcp.web.page.view import Act
 from kalito_mcp.wiring import open_memory
-from tests.web.page.payloads import LINES, MARK, TEXTS, payload
+from tests.web.page.payloads import LINES, MARK, TEXTS, field_of, mark_of, payload
 from tests.web.page.vendored import STATIC
 from tests.web.page.visiting import Person, visiting
 from tests.web.rest.served import Served
@@ -108,11 +108,11 @@ class Seen:
         assert answer.status_code in (200, 400, 403, 404, 409, 422), (view, answer.status_code, str(answer.url)[:300])
         assert not OBEYED.search(answer.text), (view, answer.url, OBEYED.search(answer.text))
         found = Reading(answer.text)
-        assert found.faults == [], (view, str(answer.url)[:300])
+        assert found.faults == [], (view, found.faults)
         for mark in {*MARK.findall(found.text)}:
-            self.fields.setdefault(view, set()).add(mark[1:-4])
+            self.fields.setdefault(view, set()).add(field := field_of(mark))
             text = self._stored.get(mark)
-            is_exact = mark[1:-4] in NAMES or (view in ("/s/", "/r/") and mark[1:-4] in WORDS)
+            is_exact = field in NAMES or (view in ("/s/", "/r/") and field in WORDS)
             if text is not None and is_exact and len(text) < 100:
                 shown = " ".join(visible(text.replace("\r\n", "\n").replace("\r", "\n")).split())
                 assert shown in found.text, (view, mark)
@@ -136,7 +136,7 @@ class Seeded:
     def text(self, number: int, field: str, most: int = 600_000, *, is_name: bool = False) -> str:
         """A text, which is noted."""
         made = payload(number, field, most, is_name=is_name)
-        self.stored[f"q{field}z{number:03}"] = made
+        self.stored[mark_of(number, field)] = made
         return made
 
     @classmethod
@@ -163,7 +163,7 @@ class Seeded:
             place = await memory.in_project(self.text(number, "project", 300, is_name=True))
         except KalitoError:  # it reads like a folder that cannot be one
             place = memory
-        self.stored[f"qprojectz{number:03}"] = place.place.project or ""
+        self.stored[mark_of(number, "project")] = place.place.project or ""
         session = self.text(number, "session", 200, is_name=True)
         said = NewMessage(
             Role.USER,
@@ -219,7 +219,7 @@ def test_there_are_two_hundred_and_the_page_has_what_they_would_make() -> None:
     assert "iframe" not in TAGS
     assert {"href", "value", "hx-post"} <= ATTRIBUTES
     assert not {"onclick", "onerror", "style", "srcdoc"} & ATTRIBUTES
-    broken = Reading('<a href="//evil.example">x</a><img src=x onerror=a><i class=qtextz001></i><!-- x -->')
+    broken = Reading('<a href="//evil.example">x</a><img src=x onerror=a><i class=qtextz00001></i><!-- x -->')
     assert len(broken.faults) == 5
 
 
@@ -329,7 +329,7 @@ def test_what_a_form_keeps_comes_back_as_it_was(person: Person, seeded: Seeded) 
         html = person.open(f"/r/{seeded.records[number]}", edit=1)
         person.submit(html.form("/act/correct"))
         if person.said != "Nothing changed: these are its words already":
-            changed.append(seeded.stored[f"qtextz{number:03}"])
+            changed.append(seeded.stored[mark_of(number, "text")])
             person.undo()
     # HTML has no way to write these.
     assert [one for one in changed if not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", one)] == []

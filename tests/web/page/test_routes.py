@@ -326,8 +326,9 @@ def _plain(answer: httpx2.Response, given: Given) -> tuple[int, Any, str]:
     for name in ID_FIELDS:
         value = given.values[name]
         for one in value if isinstance(value, list) else [value]:
-            text = text.replace(one, name)
-            headers = [(name, value.replace(one, name)) for name, value in headers]
+            sent = re.compile(rf"(?<![\w-]){re.escape(one)}(?![\w-])")
+            text = sent.sub(name, text)
+            headers = [(header, sent.sub(name, content)) for header, content in headers]
     return answer.status_code, headers, text
 
 
