@@ -21,7 +21,6 @@ from bench import (
     workers,
 )
 from bench.disk_images import STRACE
-from tests.campaign import first_of
 from tests.postgres import shared_server
 from tests.server.wire import COVERED
 
@@ -113,7 +112,8 @@ def test_no_damaged_file_stops_an_import_or_is_half_taken_in_or_left_out_without
     assert found["mutations"] > 40 * 30
 
 
-@pytest.mark.parametrize("store", first_of(["postgres", "sqlite"]))
+@pytest.mark.campaign
+@pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_nobody_is_shown_or_refused_in_a_space_what_the_model_says_otherwise(store: str) -> None:
     if store == "postgres":
         shared_server()  # it skips the test where no server runs
@@ -133,6 +133,7 @@ def test_clients_of_four_processes_on_one_server_lose_nothing_and_nothing_is_don
     assert found["connections"] <= found["limit"]
 
 
+@pytest.mark.campaign
 def test_copies_of_a_conversation_in_every_format_are_stored_once_though_imports_are_killed() -> None:
     found = copies.campaign(conversations=13, batches=2, seed=3)
 

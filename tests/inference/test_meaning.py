@@ -185,11 +185,7 @@ async def test_what_is_laid_out_is_used_as_it_is_and_made_again_if_it_is_damaged
 
     whole = file.read_bytes()
     of_another_release = whole.replace(b'"table"', b'"words"', 1)
-    for damaged in (
-        of_another_release,
-        whole[:5_000_000],
-        whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2),
-    ):
+    for damaged in (of_another_release, whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2)):
         file.write_bytes(damaged)
         np.testing.assert_array_equal(await MeaningEmbedder(VectorPolicy()).embed(texts), rows)
         assert file.read_bytes() == whole
@@ -217,7 +213,12 @@ def test_what_is_laid_out_takes_the_place_of_what_there_was(tmp_path: Path, monk
         for name, array in built.items():
             np.testing.assert_array_equal(found[name], array)
             assert (found[name].dtype, found[name].flags.writeable) == (array.dtype, False)
-    assert [path.name for path in tmp_path.iterdir()] == ["model-2.arrays"]
+    [file] = tmp_path.iterdir()
+    assert file.name == "model-2.arrays"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100])  # cut short
+    np.testing.assert_array_equal(mapped_arrays("model", "2", lambda: built)["one"], built["one"])
+    assert file.read_bytes() == whole
     (tmp_path / ".model-2.arrays.0a1b2c3d").touch()
     os.utime(tmp_path / ".model-2.arrays.0a1b2c3d", (0, 0))
     (tmp_path / ".model-2.arrays.ffffffff").touch()
