@@ -2,6 +2,7 @@
 
 import re
 from datetime import date, datetime, timedelta, timezone
+from math import isfinite
 from typing import Any, Final
 
 from kalito_mcp.domain.zone import DAY_MS, EPOCH, MILLISECOND, NEWEST_MS, OLDEST_MS, UTC_ZONE, Zone
@@ -48,7 +49,9 @@ def from_iso(text: str, field: str = "created_at", zone: Zone = UTC_ZONE) -> int
 
 def moment_as_text(given: Any) -> Any:
     """A number of seconds or milliseconds since 1970 as a text for `from_iso`; anything else as it is."""
-    return f"{given:.0f}" if type(given) in (int, float) and given >= _LEAST_NUMBER else given
+    if isinstance(given, float) and isfinite(given):
+        given = round(given)
+    return str(given) if type(given) is int and _LEAST_NUMBER <= given <= NEWEST_MS else given
 
 
 def last_moment(text: str, field: str, zone: Zone = UTC_ZONE) -> int:

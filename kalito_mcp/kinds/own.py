@@ -21,7 +21,7 @@ _KEPT_FROM: Final = 0.55
 """How likely a sentence asks to keep something, from which it counts as a request."""
 _SAID_FROM: Final = 0.2
 """The same of one with words of remembering or of what holds for good."""
-_ANNOUNCES_FROM: Final = 0.42
+_ANNOUNCES_FROM: Final = 0.46
 _ASKING_ANNOUNCES_FROM: Final = 0.3
 """The same of announcing material; and of a question or a line that ends with a colon, before another line."""
 _POINTS_BACK_FROM: Final = 0.5

@@ -64,8 +64,9 @@ def test_a_forgotten_message_tells_the_same_and_a_restored_one_nothing(invoke: I
 
 
 def test_an_automatic_pin_follows_and_is_not_reported(invoke: Invoke, changed: Changed) -> None:
-    text = "Remember: Ella is allergic to hazelnuts."
-    out = done(invoke, changed.database, "edit", "msg_1", "--text", text, "--set", "name=Bob")
+    text = "Ella is allergic to hazelnuts."
+    asked = f"Remember: {text}"
+    out = done(invoke, changed.database, "edit", "msg_1", "--text", asked, "--set", "name=Bob")
     assert f"Bob: {text}" in done(invoke, changed.database, "search", "hazelnuts", "--type", "pin")
     assert out.splitlines()[-2:] == [changed.says, changed.rewritten]
 

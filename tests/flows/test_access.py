@@ -58,7 +58,7 @@ TABLE: Final = [
     Row("record_messages", {"session_id": SESSION, "messages": SAID}, "denied other other done own own own"),
     Row("build_context", {"session_id": SESSION, "project": SHOP}, "shown shown shown shown none none denied"),
     Row("build_context", {"session_id": SESSION}, "shown shown shown shown none none none"),
-    Row("build_context", {}, "own own own own own own own"),
+    Row("build_context", {}, "own own own shown own own own"),
     Row("build_context", {"query": TEXT}, "shown shown shown shown own own own"),
     Row("build_context", {"query": TEXT, "project": "personal"}, "own own own own own own own"),
     Row("build_context", {"query": TEXT, "project": "*"}, "shown shown shown denied own own denied"),
@@ -126,7 +126,7 @@ TABLE: Final = [
     Row(
         "hook_event",
         {"host": "claude-code", "event": "UserPromptSubmit", "session_id": SESSION, "prompt": "Where does it hang?"},
-        "denied shown shown shown own own own",
+        "denied done done shown own own own",
     ),
     Row("memory://sessions", {}, "own own own shown own own own"),
     Row("memory://sessions/{session}/stats", {}, "done done done done none none none"),
