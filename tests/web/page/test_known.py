@@ -117,9 +117,7 @@ def test_a_statement_is_corrected_and_forgotten_and_that_is_taken_back(
 def test_what_was_found_is_kept_together_and_that_is_taken_back(
     client: httpx2.Client, person: Person, project: str
 ) -> None:
-    html = found(
-        client, person, project, "We never paint the mast.", "We always moor at noon.", "We never sail at night."
-    )
+    html = found(client, person, project, "We never paint the mast.", "We always moor at noon.", "We never sail.")
     first, second, third = boxes(html)
     before = [record(client, one) for one in (first, second)]
     html = person.press("/act/keep", record_ids=[first, second], reach="person")
