@@ -25,7 +25,7 @@ from kalito_mcp.domain.request_keys import part_key
 from kalito_mcp.domain.sessions import MemoryStats
 from kalito_mcp.domain.time import from_iso
 from kalito_mcp.domain.zone import Zone
-from kalito_mcp.errors import Conflict, InvalidInput
+from kalito_mcp.errors import Conflict, InvalidInput, RevisionConflict
 from kalito_mcp.memory.verbs.json_schemas import fields_given
 from kalito_mcp.memory.verbs.shapes import (
     AgentName,
@@ -304,7 +304,8 @@ async def summarize(caller: Caller, sent: Summarize, *, message_count: int | Non
 
 
 async def _reworded(caller: Caller, words: str) -> str | None:
-    """Give the last summary of the session these words, if it was made automatically. Returns its id."""
+    """Give the last summary of the session these words, if it was made automatically and nobody edits it meanwhile.
+    Returns its id."""
     records = caller.memory.records
     newest = await records.page(frozenset({RecordType.SUMMARY}), session_id=caller.session, limit=_MOST_COMPARED)
     of_messages = [one for one in newest if one.content.get("level") == 0]
@@ -312,7 +313,10 @@ async def _reworded(caller: Caller, words: str) -> str | None:
     if last is None or last.content.get("method") == SummaryMethod.CALLER or last.revision > 1:
         return None
     edited = {"text": words}
-    await caller.memory.update_memory(last.id, edited, expected_revision=last.revision, editor=caller.editor)
+    try:
+        await caller.memory.update_memory(last.id, edited, expected_revision=last.revision, editor=caller.editor)
+    except RevisionConflict:
+        return None
     return last.id
 
 
