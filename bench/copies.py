@@ -217,7 +217,7 @@ class Campaign:
 
 
 def campaign(*, conversations: int, batches: int = _BATCHES, seed: int = 1) -> dict[str, Any]:
-    """Import the copies of so many conversations. Returns the figures."""
+    """Import the copies of this many conversations. Returns the figures."""
     violations, started = Violations(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         copies = Campaign(Path(folder), conversations, batches, seed)

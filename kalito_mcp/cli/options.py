@@ -70,7 +70,7 @@ def one_project(_context: click.Context, _parameter: click.Parameter, value: str
 
 
 class Commands(click.Group):
-    """A group that names the nearest command if there is none of a name."""
+    """A group that names the nearest command if a name is unknown."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

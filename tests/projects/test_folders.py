@@ -149,14 +149,14 @@ def test_of_a_folder_on_another_machine_only_the_path_counts(repository: Path, h
     [
         (
             [
-                r"C:\work\kite",
-                "c:/work/kite/",
-                "/c:/work/kite",
-                "file:///c%3A/work/kite",
-                "/c%3A/work/kite",
-                r"\\?\C:\work\x\..\kite",
+                r"C:\code\kite",
+                "c:/code/kite/",
+                "/c:/code/kite",
+                "file:///c%3A/code/kite",
+                "/c%3A/code/kite",
+                r"\\?\C:\code\x\..\kite",
             ],
-            r"C:\work\kite",
+            r"C:\code\kite",
         ),
         (
             [
@@ -169,7 +169,7 @@ def test_of_a_folder_on_another_machine_only_the_path_counts(repository: Path, h
         ),
         ([r"\\nas\share\kite", r"\\?\UNC\nas\share\kite\ ".strip(), "file://nas/share/kite"], r"\\nas\share\kite"),
         (["/home/ann/the kite", "file:///home/ann/the%20kite"], "/home/ann/the kite"),
-        (["/mnt/c/work/kite"], "/mnt/c/work/kite"),
+        (["/mnt/c/code/kite"], "/mnt/c/code/kite"),
         (["vscode-remote://ssh-remote+box/home/ann/kite"], "vscode-remote://ssh-remote+box/home/ann/kite"),
         (["kite"], "kite"),
     ],
@@ -193,12 +193,12 @@ def test_a_host_that_names_no_folder_works_in_the_repository_that_it_starts_us_i
 
 
 def test_nothing_is_remembered_in_ignored_folders_and_names(home: Path) -> None:
-    policy = ProjectPolicy(ignored=("~/secret/", "client", "c:/work/secret/"))
+    policy = ProjectPolicy(ignored=("~/secret/", "client", "c:/code/secret/"))
     assert is_ignored(f"{home}/secret", policy)
     assert is_ignored(f"{home}/secret/plans", policy)
     assert is_ignored("client", policy)
-    assert is_ignored(r"C:\Work\secret\plans", policy)
-    assert not is_ignored(r"C:\work\secrets", policy)
+    assert is_ignored(r"C:\Code\secret\plans", policy)
+    assert not is_ignored(r"C:\code\secrets", policy)
     assert not is_ignored(f"{home}/secrets", policy)
     assert not is_ignored("clients", policy)
     assert not is_ignored(PERSONAL, policy)
